@@ -26,7 +26,7 @@ from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.records import LoggedStep
 from fmapboard.render.heat import draw_heat
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 FILE = Path(__file__).parents[1] / "docs" / "pictures" / "attribution_shortcut.png"
 PHOTOGRAPHS = Photographs.load()

@@ -25,7 +25,7 @@ from fmapboard.demo.photographs import Photographs
 from fmapboard.records import LoggedStep
 from fmapboard.render import png
 from fmapboard.render.grid import enlarge
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 PHOTOGRAPHS = Photographs.load()

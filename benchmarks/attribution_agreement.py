@@ -27,7 +27,7 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.records import Attribution
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 BATCH, RATE, STEPS_PER_MARK = 32, 0.02, 8
 MARKS = (0, 40, 80, 120, 160, 320, 640)

@@ -23,7 +23,7 @@ from torch.nn import functional
 from torchvision.models import resnet18
 
 import fmapboard
-from fmapboard import tags
+from fmapboard.formats import tags
 
 SAMPLES = 3
 

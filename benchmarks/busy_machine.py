@@ -32,7 +32,7 @@ from torch import nn
 from workloads import Training, machine
 
 import fmapboard
-from fmapboard.writers import backlog
+from fmapboard.writers import worker as backlog
 from fmapboard.writers.worker import Worker
 
 VARIANTS = ("idle priority, unlimited", "fmapboard", "no logging")

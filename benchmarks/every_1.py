@@ -19,8 +19,8 @@ from torch import nn
 from workloads import machine
 
 import fmapboard
+from fmapboard.formats.tags import WAITED_MS
 from fmapboard.records import LoggedStep
-from fmapboard.tags import WAITED_MS
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 STEPS, WARM_UP = 400, 100

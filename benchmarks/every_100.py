@@ -22,7 +22,7 @@ from rich.console import Console
 from workloads import Training, cpu_seconds, machine, timed, workloads
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 100
 

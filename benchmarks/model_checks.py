@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 import fmapboard
 from fmapboard.model.kernel_shapes import CONVOLUTIONS
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def loss_of(output: Any) -> Tensor:

@@ -27,7 +27,7 @@ from model_checks import Outcome, sweep
 from model_zoo import Case, cases
 
 RESULTS = Path(__file__).parent / "results" / "model_sweep.md"
-PRELOADED = ["torch", "torchvision", "timm", "fmapboard.watching", "fmapboard.writers.memory"]
+PRELOADED = ["torch", "torchvision", "timm", "fmapboard.logger", "fmapboard.writers.folder"]
 
 
 def _child(case: Case, answer: Any) -> None:

@@ -29,8 +29,8 @@ from torch.nn import functional as F
 from workloads import machine, workloads
 
 import fmapboard
-from fmapboard.capture.update_ratios import UpdateReader, rows_of
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.gradients.update_ratios import UpdateReader, rows_of
+from fmapboard.writers.folder import MemoryWriter
 
 Optimizers = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 

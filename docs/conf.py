@@ -55,7 +55,7 @@ nitpicky = (
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"fmapboard\.(findings_format|checks\.health_table|overview_format\.(layers|step_source))\..*",
+        r"fmapboard\.(formats|checks\.health_table)\..*",
     ),
     (
         "py:.*",
@@ -71,7 +71,7 @@ nitpick_ignore_regex = [
         r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
     ),
     ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
-    ("py:.*", r"fmapboard\.(logger|run|options|schedule|model|lifetime|writers\.remote)\..*"),
+    ("py:.*", r"fmapboard\.(logger|session|options|schedule|model|writers\.remote)\..*"),
 ]
 
 CONTENTS = {

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from gpu import compare
 from gpu.device import Settings
 from gpu.networks import Work, small

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fmapboard.model.activations import activations
 from fmapboard.model.kernel_shapes import CONVOLUTIONS
+from fmapboard.model.roles import activations
 from fmapboard.records import LayerMeasurement, LoggedStep, PixelMark, Planes, Statistics
 
 Clones = dict[tuple[str, str], Tensor]

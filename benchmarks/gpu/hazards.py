@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from gpu import captures, compare
 from gpu.device import Device, Settings
 from gpu.networks import Work, small, works

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from gpu import compare
 from gpu.device import Settings
 from gpu.networks import small

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from gpu import compare
 from gpu.device import Device, Settings
 from gpu.hard import DTYPES, hard_tensors

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from gpu.device import Device, Settings
 from gpu.networks import Work
 from gpu.report import Check, Report

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fmapboard.capture.class_attribution import attribution
     from fmapboard.capture.hooks import HookRegistry
+    from fmapboard.capture.own_attribution import attribution
     from fmapboard.capture.taps import tap
     from fmapboard.cli.from_python import visualize
     from fmapboard.cli.patches_from_python import patches
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from fmapboard.extraction.of_outputs import extract
     from fmapboard.interventions.channels import add, replace, scale, silence
     from fmapboard.interventions.context import intervene
-    from fmapboard.logger import FeatureMapLogger
+    from fmapboard.logger import FeatureMapLogger, watch
     from fmapboard.model.layers import kernel_groups
     from fmapboard.model_comparison.result import LayerDifference, ModelDifference
     from fmapboard.model_comparison.two_models import diff
     from fmapboard.notebook import draw
     from fmapboard.records import KernelShape
-    from fmapboard.watching import watch
 
 __version__ = "0.1.0"
 
@@ -57,14 +56,13 @@ _NAMES_IN = {
     "model_comparison.result": ("LayerDifference", "ModelDifference"),
     "interventions.channels": ("add", "replace", "scale", "silence"),
     "interventions.context": ("intervene",),
-    "logger": ("FeatureMapLogger",),
-    "watching": ("watch",),
+    "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
     "cli.from_python": ("visualize",),
     "cli.patches_from_python": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
-    "capture.class_attribution": ("attribution",),
+    "capture.own_attribution": ("attribution",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 

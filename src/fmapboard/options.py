@@ -15,13 +15,11 @@ from typing_extensions import Unpack
 from fmapboard.checks import Checks, chosen
 from fmapboard.errors import ConfigurationError, closest
 from fmapboard.records import Normalization, Scale
+from fmapboard.render.palettes import checked_colormap
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
 WhenFull = Literal["wait", "drop_oldest"]
 Compiled = Literal["side_pass", "eager"]
-
-PALETTES = ("grey", "viridis", "magma", "signed")
-"""Names of the color palettes; ``signed`` has zero in the middle."""
 
 
 COMMON = (
@@ -295,21 +293,6 @@ def check_depth(depth: int | None) -> None:
             f"depth={depth!r}: expected the index of a depth slice, from 0, or None for the "
             "middle one"
         )
-
-
-def checked_colormap(name: str) -> str:
-    """The palette's name, with ``gray`` spelled as ``grey``.
-
-    Raises:
-        ConfigurationError: there is no such palette; the message lists the closest names.
-    """
-    name = "grey" if name == "gray" else name
-    if name not in PALETTES:
-        raise ConfigurationError(
-            f"no palette {name!r}{closest(str(name), PALETTES, listed=0)}; "
-            f"available: {', '.join(PALETTES)}"
-        )
-    return name
 
 
 def check_positions(log_dir: Any, others: Sequence[Any]) -> None:

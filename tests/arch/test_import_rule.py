@@ -15,25 +15,22 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("watching", "logger", "lifetime", "run", "usage", "model_comparison", "top_patches"),
-    *("image_passes", "interventions"),
-    *("extraction", "notebook", "report"),
-    *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
-    "checks",
-    *("schedule", "records", "findings_format", "overview_format", "tab_format", "tags", "errors"),
+    *("logger", "report", "model_comparison", "top_patches"),
+    *("image_passes", "interventions", "extraction", "notebook"),
+    *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
+    *("model", "render", "checks", "records", "formats", "schedule", "errors"),
 ]
 """Each may import the ones to its right."""
 
 PLUGIN_MAY_IMPORT = {
-    *("plugin", "checks", "findings_format", "overview_format", "tab_format", "tags", "errors"),
+    *("plugin", "checks", "records", "formats", "errors"),
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
     *("cli.visualize_options", "cli.diff_options", "cli.patches_options", "cli.report_options"),
     *("cli.click_types", "cli.shared_options", "cli.report", "cli.missing_files", "cli.judging"),
     *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
-    *("options", "checks", "schedule", "records", "findings_format", "overview_format"),
-    *("tab_format", "tags", "errors", "plugin", "report"),
+    *("options", "checks", "schedule", "records", "formats", "errors", "plugin", "report"),
 }
 """Packages and modules that import neither torch nor torchvision."""
 

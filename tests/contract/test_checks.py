@@ -13,7 +13,7 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import BUILT_IN, Check, Finding, RunRecord, Series, run_checks
-from fmapboard.findings_format import Findings, Unchanged
+from fmapboard.formats.training_facts import Findings, Unchanged
 
 LAST = len(STEPS)
 ALL = tuple(range(4))

@@ -19,8 +19,8 @@ from tab_client import Tab, open_tab
 from tensorboard.compat.proto import event_pb2, summary_pb2
 
 from fmapboard.cli import main
-from fmapboard.tab_format import PLUGIN_NAME
-from fmapboard.writers import checksum
+from fmapboard.formats import checksum
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.writers.event_records import stored_events
 
 _HUGE = (2**31 - 1, 2**31, 2**40, 2**63, 2**64 - 1)

@@ -16,7 +16,7 @@ from typing import IO
 
 from attempts import Tried
 
-from fmapboard import tags
+from fmapboard.formats import tags
 from fmapboard.report.event_log import EventLog
 
 PROGRAM = Path(__file__).with_name("endless_training.py")

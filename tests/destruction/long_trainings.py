@@ -20,7 +20,7 @@ from typing import Any
 
 from attempts import Tried, command, in_process, judged
 
-from fmapboard import tags
+from fmapboard.formats import tags
 from fmapboard.writers.event_records import stored_events
 
 PROGRAM = Path(__file__).with_name("long_training.py")

@@ -11,11 +11,12 @@ import click
 import pytest
 
 import fmapboard
-from fmapboard import tags
 from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
 from fmapboard.cli.visualize_options import COMMON as COMMON_OF_VISUALIZE
-from fmapboard.options import COMMON, PALETTES
+from fmapboard.formats import tags
+from fmapboard.options import COMMON
+from fmapboard.render.palettes import PALETTES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -12,7 +12,7 @@ import pytest
 
 import fmapboard
 from fmapboard.cli import main
-from fmapboard.watching import watch
+from fmapboard.logger import watch
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -119,7 +119,7 @@ def test_the_picture_in_contributing_names_every_package() -> None:
     package = ROOT / "src" / "fmapboard"
     there = {path.name for path in package.glob("*.py")} - {"__main__.py"}
     there |= {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
-    drawn = {line.split()[0] for line in picture.strip().splitlines()[1:]}
+    drawn = set(re.findall(r"^  (\w\S*)", picture, re.MULTILINE))
     assert drawn == there
 
 

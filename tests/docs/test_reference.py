@@ -22,8 +22,8 @@ NAMES = [
 BESIDE = (
     "fmapboard.schedule.Every", "fmapboard.schedule.Schedule", "fmapboard.model.layers.Layers",
     "fmapboard.notebook.Grid", "fmapboard.notebook.LayerMaps",
-    "fmapboard.capture.listener.CaptureListener", "fmapboard.writers.Writer",
-    "fmapboard.writers.memory.MemoryWriter", "fmapboard.writers.folder.FolderWriter",
+    "fmapboard.capture.passes.CaptureListener", "fmapboard.writers.Writer",
+    "fmapboard.writers.folder.MemoryWriter", "fmapboard.writers.folder.FolderWriter",
     "fmapboard.writers.tensorboard.TensorBoardWriter", "fmapboard.writers.WandbWriter",
     "fmapboard.integrations.lightning.FeatureMapCallback",
     "fmapboard.integrations.transformers.FeatureMapCallback",

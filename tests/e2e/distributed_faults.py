@@ -27,17 +27,21 @@ from distributed_training import SharedReluNet, full, wrapped
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.capture import gradients, probe, sending, side_pass, weights
+from fmapboard.capture import kernels as weights
+from fmapboard.capture import side_pass
+from fmapboard.capture import side_pass as probe
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.transfer import Transfer
+from fmapboard.gradients import reader as gradients
 from fmapboard.measure import merge_ranks, norms
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model import distributed
 from fmapboard.model.distributed import ShardedNames
 from fmapboard.records import LoggedStep
-from fmapboard.session import StepSession
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.session import step as sending
+from fmapboard.session.selection import PassSelection
+from fmapboard.session.session import StepSession
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 3
 FAULTS: dict[str, list[tuple[Any, str]]] = {

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 import fmapboard
 from fmapboard.errors import ConfigurationError, LayerNotFound
 from fmapboard.records import Attribution, LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def of_layer(step: LoggedStep, label: str) -> list[Attribution]:

@@ -17,7 +17,7 @@ from torch.nn import functional
 import fmapboard
 from fmapboard.demo.bundled import bundled
 from fmapboard.writers.encoder import Encoder
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 ON = {"attribution": True, "samples": 2}
 
@@ -74,9 +74,8 @@ def test_a_layer_takes_five_launches_for_the_gradient_and_a_candidate_one_copy(
     workload = WORKLOADS[name]
     without, trace = workload.trace(samples=3), workload.trace(samples=3, attribution=True)
     by_module = trace.by_module()
-    assert by_module["measure.layercam"][0] == layers * launches
-    own = by_module["capture.attribution"][0]
-    assert own <= len(trace.watched) + 10  # at the first logged step; later one per layer
+    own = by_module["capture.attribution"][0] - layers * launches
+    assert 0 < own <= len(trace.watched) + 10  # at the first logged step; later one per layer
     # Packing 16 more tensors takes one more launch.
     assert 0 <= trace.launches - (without.launches + own + layers * launches) <= 1
     assert trace.waits == []

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def network(momentum: float | None = 0.1) -> nn.Sequential:

@@ -24,7 +24,7 @@ from torch.optim.swa_utils import AveragedModel
 
 import fmapboard
 from fmapboard.capture import module_calls
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 5
 SLOT = "_compiled_call_impl"

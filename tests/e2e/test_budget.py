@@ -14,9 +14,9 @@ from tensorboard.compat.proto import event_pb2
 from torchvision.models import resnet18
 
 import fmapboard
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, StepData
 from fmapboard.summary.budget import Budget
-from fmapboard.tab_format import unpack
 
 FRAMING = 16  # bytes of an event's length and checksums
 

@@ -16,7 +16,7 @@ from watched_training import numbers, sgd
 import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 both_ways = pytest.mark.parametrize("by_hand", [False, True], ids=["counted", "marked"])
 

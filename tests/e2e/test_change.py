@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import fmapboard
-from fmapboard.tab_format import unpack
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.formats.tab_records import unpack
+from fmapboard.writers.folder import MemoryWriter
 
 Changes = dict[tuple[int, str], tuple[dict[str, int], dict[str, list[float]]]]
 

@@ -17,8 +17,8 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
+from fmapboard.formats import checksum
 from fmapboard.report.write import write_report
-from fmapboard.writers import checksum
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run_cde8805"

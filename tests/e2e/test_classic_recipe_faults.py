@@ -34,7 +34,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def _maps(step: LoggedStep) -> dict[str, LayerMeasurement]:

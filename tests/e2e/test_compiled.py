@@ -14,7 +14,7 @@ from torch._dynamo.eval_frame import OptimizedModule
 import fmapboard
 from fmapboard.capture.compiled import _Stance
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 pytestmark = pytest.mark.slow
 

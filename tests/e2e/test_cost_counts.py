@@ -20,9 +20,8 @@ from torch.optim import optimizer as global_optimizer_hooks
 
 import fmapboard
 from fmapboard.writers import pipeline, worker
-from fmapboard.writers.backlog import Backlog
-from fmapboard.writers.memory import MemoryWriter
-from fmapboard.writers.worker import WhenFull
+from fmapboard.writers.folder import MemoryWriter
+from fmapboard.writers.worker import Backlog, WhenFull
 
 PACKAGE = str(Path(fmapboard.__file__).parent)
 PASSES = {"forward", "backward", "optimizer"}

@@ -14,9 +14,9 @@ from simulated_device import Machine, move, moved, simulated_device
 from torch import nn
 
 import fmapboard
-from fmapboard.capture import cuda_graphs
-from fmapboard.capture.cuda_graphs import CAPTURES
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.capture import compiled
+from fmapboard.capture.compiled import CAPTURES
+from fmapboard.writers.folder import MemoryWriter
 
 Capture = Callable[[], Any]
 LIMIT = 30.0  # s; only broken code takes that long
@@ -195,7 +195,7 @@ def test_captures_are_noted_from_the_first_logged_step_of_a_process_that_uses_cu
     uses_cuda: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed: list[int] = []
-    monkeypatch.setattr(cuda_graphs, "_follow_all", lambda: followed.append(1))
+    monkeypatch.setattr(compiled, "_follow_all", lambda: followed.append(1))
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: uses_cuda)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     board = fmapboard.watch(nn.Conv2d(3, 4, 3), writer=MemoryWriter(), every=10)

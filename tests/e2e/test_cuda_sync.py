@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 pytestmark = [
     pytest.mark.cuda,

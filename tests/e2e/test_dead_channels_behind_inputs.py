@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import fmapboard
-from fmapboard.tab_format import unpack
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.formats.tab_records import unpack
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_dead_channels_are_those_of_the_output_even_if_the_input_has_fewer_channels() -> None:

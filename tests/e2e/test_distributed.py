@@ -17,7 +17,7 @@ from run_reader import read, tags_of
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
-from fmapboard.tab_format import unpack
+from fmapboard.formats.tab_records import unpack
 
 HERE = Path(__file__).parent
 

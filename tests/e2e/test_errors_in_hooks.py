@@ -10,12 +10,12 @@ from networks import NestedNet
 from watched_training import train_step
 
 import fmapboard
-from fmapboard.capture import call_records, layer_hook
-from fmapboard.capture.call_records import CallRecords
-from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture import hooks as call_records
+from fmapboard.capture import layer_hook
+from fmapboard.capture.hooks import CallRecords, HookRegistry
 from fmapboard.capture.passes import PassTracker
-from fmapboard.session import StepSession
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.session.session import StepSession
+from fmapboard.writers.folder import MemoryWriter
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "a layer's kernel shape": (call_records, "kernel_shape"),

@@ -15,9 +15,9 @@ from torchvision.ops import DeformConv2d
 
 import fmapboard
 from fmapboard.errors import LayerNotFound
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import LoggedStep
-from fmapboard.tab_format import unpack
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 class Deforming(nn.Module):

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.findings_format import Findings
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.formats.training_facts import Findings
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 10
 Optimizer = torch.optim.Optimizer

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 10
 Optimizer = torch.optim.Optimizer

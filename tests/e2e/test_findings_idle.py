@@ -14,8 +14,8 @@ from torch import Tensor, nn
 import fmapboard
 from fmapboard.checks import run_checks
 from fmapboard.cli.run_files import read_run
-from fmapboard.findings_format import Findings
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.formats.training_facts import Findings
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 6
 

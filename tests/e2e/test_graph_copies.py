@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from watched_training import batch, sgd
 
 import fmapboard
-from fmapboard.capture.model_graph import MAX_COPIED_BYTES
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.capture.graph import MAX_COPIED_BYTES
+from fmapboard.writers.folder import MemoryWriter
 
 
 class HoldsLambda(nn.Module):
@@ -183,9 +183,9 @@ def test_a_model_that_is_too_large_is_not_copied(
 ) -> None:
     size = sum(t.nbytes for t in (*OwnDict().parameters(), *OwnDict().buffers()))
     assert MAX_COPIED_BYTES == 4 * 2**30
-    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size)
+    monkeypatch.setattr("fmapboard.capture.graph.MAX_COPIED_BYTES", size)
     assert both(OwnDict)
-    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size - 1)
+    monkeypatch.setattr("fmapboard.capture.graph.MAX_COPIED_BYTES", size - 1)
     with caplog.at_level(logging.WARNING):
         assert not both(OwnDict)
     assert caplog.messages == [

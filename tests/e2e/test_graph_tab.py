@@ -16,7 +16,7 @@ from watched_training import batch, sgd
 
 import fmapboard
 from fmapboard.records import ModelGraph
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 class Residual(nn.Module):

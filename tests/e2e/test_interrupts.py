@@ -21,7 +21,7 @@ from torch._dynamo import eval_frame
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 PROBE = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
 

@@ -13,14 +13,14 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from torch import nn
 
 import fmapboard
-from fmapboard.writers.backlog import MAX_STEPS
+from fmapboard.writers.worker import MAX_STEPS
 
 _CODE = """if 1:
     import os, sys, threading
     import torch
     from torch import nn
     import fmapboard
-    from fmapboard.writers import backlog, worker
+    from fmapboard.writers import worker
     from fmapboard.writers.tensorboard import TensorBoardWriter
 
     class Stalls(TensorBoardWriter):
@@ -29,7 +29,7 @@ _CODE = """if 1:
                 threading.Event().wait()
             super().write(step)
 
-    class Counting(backlog.Backlog):
+    class Counting(worker.Backlog):
         taken = 0
 
         def take(self):

@@ -14,8 +14,8 @@ from marked_passes import Marked, filled, marks
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.capture.training_passes import learned_leaves
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.session.selection import learned_leaves
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 3
 MARKED = {"constant_images": False}  # marks are constant images

@@ -18,7 +18,7 @@ from watched_training import numbers, sgd, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_a_logger_without_optimizer_and_marked_steps_warns_that_nothing_was_logged(

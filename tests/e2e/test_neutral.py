@@ -26,7 +26,7 @@ from torch.utils.checkpoint import (
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 Optimizers = Callable[[Any], torch.optim.Optimizer]
 STEPS = 20

@@ -13,7 +13,7 @@ from watched_training import sgd
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 Step = Callable[[nn.Module, torch.optim.Optimizer], None]
 

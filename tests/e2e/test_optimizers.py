@@ -11,7 +11,7 @@ from watched_training import numbers, sgd, tags, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_optimizer_wrappers_of_accelerate_and_fabric_are_unwrapped() -> None:

@@ -17,16 +17,16 @@ from torch.optim import optimizer as global_optimizer_hooks
 from watched_training import batch, numbers, train_step
 
 import fmapboard
-import fmapboard.capture.before_update
 import fmapboard.capture.collector
-from fmapboard.capture.memory_pressure import MemoryPressure, is_out_of_memory
+import fmapboard.session.session
+from fmapboard.capture.guard import MemoryPressure, is_out_of_memory
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import GradientNorms
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 40
 TRIED = [0, 2, 6, 14, 30]
@@ -39,7 +39,7 @@ PLACES: dict[str, tuple[Any, str, Fails]] = {
     "backward pass": (Reducer, "__call__", lambda _, __, kind, *___, **____: "gradients" in kind),
     "optimizer step": (GradientNorms, "read", lambda *_: True),
     "packing": (Transfer, "__call__", lambda *_: True),
-    "kernels": (fmapboard.capture.before_update, "read_kernels", lambda *_: True),
+    "kernels": (fmapboard.session.session, "read_kernels", lambda *_: True),
     "probe": (Reducer, "__call__", lambda *_, numbers=True, **__: not numbers),
     "network input": (fmapboard.capture.collector, "input_images", lambda *_, **__: True),
 }

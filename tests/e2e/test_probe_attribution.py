@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 PROBE, CLASSES = batch(seed=7, images=3)
 

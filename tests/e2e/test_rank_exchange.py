@@ -13,7 +13,7 @@ from torch import nn
 import fmapboard
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange, Share
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 @pytest.fixture

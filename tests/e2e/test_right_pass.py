@@ -11,7 +11,7 @@ from marked_passes import Marked, filled, marks
 from torch import nn
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 5
 Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
@@ -272,7 +272,7 @@ def test_a_recorded_pass_that_contributes_no_gradient_is_reported_once(
 def test_from_the_third_step_on_only_the_first_pass_of_an_accumulation_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from fmapboard.session import StepSession
+    from fmapboard.session.session import StepSession
 
     begun: list[None] = []
     begin = StepSession.begin

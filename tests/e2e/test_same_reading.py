@@ -18,7 +18,7 @@ from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import Statistics
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 LENGTH, CHANNELS = 36, 5
 

@@ -18,9 +18,9 @@ from simulated_machine import Machine
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.capture import optimizers
+from fmapboard.gradients import optimizers
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def first_batch() -> Tensor:

@@ -12,7 +12,7 @@ from networks import NetWithUnusedLayer
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 SGD = torch.optim.SGD
 

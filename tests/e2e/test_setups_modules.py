@@ -18,7 +18,7 @@ from torch.nn.parameter import is_lazy
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def log_training_step(model: nn.Module, x: Any, **options: Any) -> LoggedStep:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 SGD = torch.optim.SGD
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import fmapboard
 from fmapboard.capture import gradient_sums
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 Loop = Callable[[nn.Module, Tensor, "torch.optim.Optimizer"], None]
 LAYER, ACTIVATION = "0", "1"

@@ -17,7 +17,7 @@ from run_reader import read, steps_of
 from torch import nn
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 THREADS, STEPS = 4, 40
 LIMIT = 20.0  # s
@@ -210,7 +210,7 @@ _SECOND_THREAD = """if 1:
     import torch
     from torch import nn
     import fmapboard
-    from fmapboard.writers.memory import MemoryWriter
+    from fmapboard.writers.folder import MemoryWriter
 
     def trained(parts, side, watched):
         torch.manual_seed(0)

@@ -16,7 +16,7 @@ from torch import nn
 from watched_training import batch, numbers, sgd, train_step
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 LIMIT = 20.0  # s
 
@@ -26,7 +26,7 @@ class Minutes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self._go = queue.SimpleQueue[float](), queue.SimpleQueue[bool]()
-        monkeypatch.setattr("fmapboard.usage._wait", self._wait)
+        monkeypatch.setattr("fmapboard.session.usage._wait", self._wait)
 
     def _wait(self, end: object, seconds: float) -> bool:
         self.asked.put(seconds)

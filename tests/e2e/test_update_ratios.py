@@ -16,7 +16,7 @@ from torch.optim import optimizer as of_torch
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),

@@ -15,8 +15,8 @@ from torch.nn import functional
 from watched_training import batch, tags, train_step
 
 import fmapboard
-import fmapboard.tab_format
-from fmapboard.writers.memory import MemoryWriter
+import fmapboard.formats.tab_records
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
@@ -97,7 +97,7 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
         train_step(model, optimizer)
     assert model.stem.weight.abs().max().item() != peak
     record = next(r for r in kept.steps[0].records if r.tag == "fmapboard/stem")
-    header, _ = fmapboard.tab_format.unpack(record.blobs)
+    header, _ = fmapboard.formats.tab_records.unpack(record.blobs)
     kernels = next(p for p in header["pictures"] if p["role"] == "kernels")
     assert kernels["peak"] == pytest.approx(peak)
 

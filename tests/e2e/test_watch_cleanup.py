@@ -17,7 +17,7 @@ from torch.nn import functional
 from watched_training import batch, train_step
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_hooks_exist_only_in_the_passes_of_a_logged_step() -> None:

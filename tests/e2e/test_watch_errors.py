@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from watched_training import numbers, train_step
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from torch.nn import functional
 from watched_training import batch, numbers, train_step
 
 import fmapboard
-import fmapboard.tab_format
-from fmapboard.writers.memory import MemoryWriter
+import fmapboard.formats.tab_records
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_an_optimizer_counts_the_steps_and_every_selects_those_that_are_logged() -> None:
@@ -109,5 +109,5 @@ def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
     assert numbers(kept.steps) == [1, 2]
     first = [[r.tag for r in s.records if r.tag == "fmapboard_first/stem"] for s in kept.steps]
     assert first == [["fmapboard_first/stem"], []]
-    header, _ = fmapboard.tab_format.unpack(kept.steps[1].records[0].blobs)
+    header, _ = fmapboard.formats.tab_records.unpack(kept.steps[1].records[0].blobs)
     assert header["steps_written"] == 2

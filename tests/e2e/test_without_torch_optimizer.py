@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 3
 Step = Callable[[nn.Module, Tensor], "dict[str, float] | None"]

@@ -16,7 +16,7 @@ from watched_training import sgd, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 @pytest.mark.parametrize(

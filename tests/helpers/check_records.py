@@ -11,8 +11,8 @@ import numpy as np
 from fmapboard.checks import RunRecord, Series
 from fmapboard.checks.health_of_steps import COLUMNS, health_of
 from fmapboard.checks.health_table import FirstNonfinite
-from fmapboard.findings_format import Findings
-from fmapboard.overview_format import LayerFacts, OverviewStep
+from fmapboard.formats.overview import LayerFacts, OverviewStep
+from fmapboard.formats.training_facts import Findings
 
 STEPS = tuple(range(0, 80, 10))
 HEALTHY = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fmapboard.render import deflate
+from fmapboard.render import png
 
 
 class _Library:
@@ -27,6 +27,6 @@ class _Library:
 
 def record_compressions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the threads that compress pictures from now on, compact pictures left out."""
-    library = _Library(deflate.fastest)
-    monkeypatch.setattr(deflate, "fastest", library)
+    library = _Library(png.fastest)
+    monkeypatch.setattr(png, "fastest", library)
     return library.threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 LIMIT = 30.0  # s; only a broken worker takes that long
 

@@ -17,7 +17,7 @@ from tensorboard.data.provider import RunTagFilter
 from tensorboard.data.server_ingester import ExistingServerDataIngester, get_server_binary
 from tensorboard.util.grpc_util import ChannelCredsType
 
-from fmapboard.tab_format import PLUGIN_NAME
+from fmapboard.formats.tab_records import PLUGIN_NAME
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 3
 Scaled = Literal["", "unfused", "fused"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+from fmapboard.formats.tab_records import pack
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
-from fmapboard.tab_format import pack
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 

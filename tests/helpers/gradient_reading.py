@@ -9,7 +9,7 @@ import torch
 from guards import strict_guard
 from torch import Tensor, nn
 
-from fmapboard.capture.gradients import GradientReader
+from fmapboard.gradients.reader import GradientReader
 from fmapboard.records import Parameter
 
 

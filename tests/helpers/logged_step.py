@@ -8,7 +8,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.records import LayerMeasurement, LoggedStep, Statistics, TaggedPictures
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def log_pass(model: nn.Module, x: Any, **options: Any) -> LoggedStep:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from fmapboard.measure.channel_stats import statistics
+from fmapboard.measure.statistics import statistics
 from fmapboard.records import Statistics
 
 

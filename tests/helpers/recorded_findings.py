@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard import tags
-from fmapboard.findings_format import Findings, unpack_findings
+from fmapboard.formats import tags
+from fmapboard.formats.training_facts import Findings, unpack_findings
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 Around = Callable[[int], AbstractContextManager[Any]]
 """Marks a step, given its number; does nothing if the steps are counted from the optimizer."""

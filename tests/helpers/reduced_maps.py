@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall, LayerMeasurement, Planes
-from fmapboard.render.extremes import finite_extremes
+from fmapboard.render.quantize import finite_extremes
 
 CALL = LayerCall("conv", "Conv2d")
 CONV = nn.Conv2d(1, 1, 1, device="meta")  # drawing weights would use random numbers at import

@@ -10,8 +10,8 @@ from PIL import Image
 from read_grid import read_maps
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from fmapboard.formats.tab_records import unpack
 from fmapboard.render.palettes import palette
-from fmapboard.tab_format import unpack
 
 
 def stored_maps(run: Path, layer: str, sample: int = 0) -> dict[int, np.ndarray]:

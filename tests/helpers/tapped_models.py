@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 class Residual(nn.Module):

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import fmapboard
-from fmapboard.capture import attribution, collector, input_images, isolation, transfer
+from fmapboard.capture import attribution, collector, inputs, isolation, transfer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
-from fmapboard.capture.hints import Hints
-from fmapboard.capture.pass_selection import PassSelection
-from fmapboard.session import StepSession
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.session.hints import Hints
+from fmapboard.session.selection import PassSelection
+from fmapboard.session.session import StepSession
+from fmapboard.writers.folder import MemoryWriter
 
 
 class _Idle(torch.optim.Optimizer):
@@ -124,7 +124,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (PassSelection, "_begins", lambda *_: _ignored),
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
-            (input_images, "is_observable", _is_not_empty),
+            (inputs, "is_observable", _is_not_empty),
             (isolation, "_set_dispatch_modes", _ignored),
             (torch, "empty", perhaps_pinned),
             (torch, "get_device_module", mock.MagicMock()),

@@ -19,8 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render.palettes import palette
 from fmapboard.writers import WandbWriter
-from fmapboard.writers.folder import FolderWriter
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import FolderWriter, MemoryWriter
 from fmapboard.writers.tensorboard import SummaryWriterAdapter, TensorBoardWriter
 
 Pixels = dict[str, list[np.ndarray]]

@@ -15,9 +15,9 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import fmapboard
-from fmapboard.findings_format import unpack_findings
-from fmapboard.tab_format import unpack
-from fmapboard.tags import CHECKS, FINDINGS
+from fmapboard.formats.tab_records import unpack
+from fmapboard.formats.tags import CHECKS, FINDINGS
+from fmapboard.formats.training_facts import unpack_findings
 
 STEPS = 10
 BATCH = 4

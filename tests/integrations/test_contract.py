@@ -13,7 +13,7 @@ from same_training import FRAMEWORKS, plain, series, steps
 
 import fmapboard
 from fmapboard.integrations.training_run import PlacedOptions, RunOptions, TrainingRun, placed
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "as it is": {},

@@ -12,8 +12,8 @@ from same_training import FRAMEWORKS, lightning_trainer, loader, series
 from torch import Tensor
 from torch.nn import functional
 
-from fmapboard import tags
-from fmapboard.findings_format import Findings
+from fmapboard.formats import tags
+from fmapboard.formats.training_facts import Findings
 from fmapboard.integrations.lightning import FeatureMapCallback
 
 # Hints of Lightning about few workers, no validation data, a reused directory and no seed.

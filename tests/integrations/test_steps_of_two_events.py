@@ -11,7 +11,7 @@ from same_training import loader, network
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_a_step_begun_again_with_the_same_number_continues() -> None:

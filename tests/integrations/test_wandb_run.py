@@ -16,7 +16,7 @@ from writer_cases import rgb_of, step_of
 
 import fmapboard
 from fmapboard.errors import ConfigurationError, MissingExtra, WriteError
-from fmapboard.overview_format import OverviewStep, pack_overview
+from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.records import LoggedStep, TabRecord
 from fmapboard.writers import WandbWriter
 

@@ -17,12 +17,11 @@ from read_grid import read_maps
 from reduced_maps import reduced
 from torch import nn
 
-from fmapboard.options import PALETTES
+from fmapboard.formats.tab_records import FORMAT, unpack
 from fmapboard.records import PixelMark, Planes, StepData
 from fmapboard.render.grid import PADDING, columns, draw_maps
-from fmapboard.render.palettes import MARK_COLOURS, PIXEL_OF_LEVEL, VALUES, palette
+from fmapboard.render.palettes import MARK_COLOURS, PALETTES, PIXEL_OF_LEVEL, VALUES, palette
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tab_format import FORMAT, unpack
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"

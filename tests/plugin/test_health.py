@@ -18,7 +18,7 @@ from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.checks.health_table import HealthTable
-from fmapboard.overview_format import LayerFacts, OverviewStep, pack_overview
+from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.plugin import http, recorded_health, routes
 from fmapboard.plugin.cache import BlobCache
 from fmapboard.plugin.calls import InTurn

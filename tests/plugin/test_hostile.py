@@ -18,9 +18,9 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.errors import ConfigurationError
+from fmapboard.formats.tab_records import pack
 from fmapboard.records import Picture, TaggedPictures
 from fmapboard.report.write import write_report
-from fmapboard.tab_format import pack
 
 KEY = "fmapboard/0"
 

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 
+from fmapboard.formats.tab_records import pack
 from fmapboard.plugin.cache import OVERHEAD, BlobCache
 from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.plugin.routes.overview import _health
 from fmapboard.plugin.stored_record import read_record
 from fmapboard.plugin.tag_names import LayerTag, layer_of, natural
-from fmapboard.tab_format import pack
 
 
 @pytest.mark.parametrize(

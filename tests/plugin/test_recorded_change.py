@@ -14,7 +14,7 @@ from tab_answers import unpacked
 from tab_client import open_tab
 from two_layer_runs import log_steps, store_blobs
 
-from fmapboard.tab_format import pack
+from fmapboard.formats.tab_records import pack
 
 KEY = "fmapboard/0"
 GOLDEN = Path(__file__).parents[1] / "golden"

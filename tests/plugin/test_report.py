@@ -31,7 +31,7 @@ from fmapboard.report.result import Report
 from fmapboard.report.routes import Routes
 from fmapboard.report.shrink import shrunk
 from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run_cde8805"

@@ -17,8 +17,8 @@ from tensorboard.context import RequestContext
 from tensorboard.data.provider import RunTagFilter
 
 import fmapboard
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.report.write import write_report
-from fmapboard.tab_format import PLUGIN_NAME
 
 MAPS, RECORD, NORM = "feature_maps_8x3x3x3/0", "fmapboard/0", "gradient_norm/total"
 

@@ -11,7 +11,7 @@ from tab_answers import unpacked
 from tab_client import open_tab
 
 import fmapboard
-from fmapboard.overview_format import LayerFacts, is_activation, states
+from fmapboard.formats.overview import LayerFacts, is_activation, states
 from fmapboard.plugin.cell_states import CODES
 
 STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"

@@ -131,7 +131,7 @@ def test_the_slice_of_a_volume_can_be_chosen() -> None:
 
 def test_extract_shows_sequences_as_watch_draws_them() -> None:
     from fmapboard.render.grid import enlarge
-    from fmapboard.writers.memory import MemoryWriter
+    from fmapboard.writers.folder import MemoryWriter
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.GroupNorm(1, 3), nn.Conv1d(3, 4, 3)).eval()

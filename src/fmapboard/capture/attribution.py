@@ -3,29 +3,214 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.attribution_layers import AttributionLayers, Seen, Size
 from fmapboard.capture.gradient_sums import GradientSums, keeps_graph
 from fmapboard.capture.guard import Guard
-from fmapboard.capture.input_images import PendingInputImage
+from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.loss_scale import Factor
-from fmapboard.capture.pending_attributions import (
-    NO_ATTRIBUTIONS,
-    PendingAttribution,
-    PendingAttributions,
-)
-from fmapboard.measure.layercam import first_samples, heat
 from fmapboard.measure.layout import Axes, axes_of
+from fmapboard.measure.norms import Factor
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.attribution_roles import Role, ends_in_function
+from fmapboard.model.layers import named_layers
+from fmapboard.model.roles import Role, activations, ends_in_function, roles
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import ONE_PASS, LayerCall, PassCount
+from fmapboard.records import ONE_PASS, Attribution, InputImage, LayerCall, PassCount
+
+# LayerCAM of the loss: ``relu(-dL/dA) * A`` summed over channels, on the activation's device.
+#
+# P.-T. Jiang, C.-B. Zhang, Q. Hou, M.-M. Cheng, Y. Wei: LayerCAM: Exploring Hierarchical Class
+# Activation Maps for Localization (2021), equations 4 to 6, with the negative gradient of the loss
+# in place of the gradient of a class score.
+
+_SAMPLE_AXES = (1, 2, 3)
+
+
+def first_samples(tensor: Tensor, axes: Axes, samples: int, reduce: Reducer) -> Tensor | None:
+    """The first samples as maps [S, C, H, W], a view where possible; None if there are no maps.
+
+    Tokens are maps if they fill a square. A layer whose maps have a single pixel has none.
+
+    Args:
+        tensor: an output of a layer, or its gradient.
+        axes: its axes.
+        samples: how many samples at most.
+        reduce: interprets sequences and tokens.
+    """
+    if axes.batch is not None:
+        tensor = tensor.narrow(axes.batch, 0, min(samples, tensor.shape[axes.batch]))
+    view = reduce.read(tensor, axes)
+    maps = view.maps if view.patches is None else view.patches
+    return maps if maps.dim() == 4 and maps.shape[2] * maps.shape[3] > 1 else None
+
+
+def heat(gradient: Tensor, activation: Tensor) -> tuple[Tensor, Tensor]:
+    """Attribution and gradient norm of each sample, without waiting for the device.
+
+    Args:
+        gradient: [S, C, H, W], dL/dA.
+        activation: [S, C, H, W].
+
+    Returns:
+        The negative of the heat map f32 [S, H, W], and the 2-norms of the gradients f32 [S].
+    """
+    wide = gradient.to(torch.float32)
+    norms = torch.linalg.vector_norm(wide, dim=_SAMPLE_AXES)  # [S]
+    product = wide.clamp(max=0).mul_(activation)  # [S, C, H, W]
+    return product.sum(1), norms
+
+
+_MOST_SEEN = 4096
+"""How many outputs are remembered; images of many sizes have many."""
+
+Size = tuple[int, int]
+Key = tuple[str, torch.Size, tuple[torch.Size, Axes] | None]
+"""A layer call, the shape of its output, and shape and axes of the output before it."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of an output.
+
+    Attributes:
+        axes: its axes.
+        is_read: True once its maps were read.
+        size: height and width of its maps; None before, and for outputs that are no maps.
+    """
+
+    axes: Axes
+    is_read: bool = False
+    size: Size | None = None
+
+
+class AttributionLayers:
+    """Which layers of a model are shown as attribution.
+
+    Args:
+        chosen: the option ``attribution`` of ``watch``.
+        samples: how many samples are drawn.
+
+    Attributes:
+        chosen: as passed.
+        samples: as passed.
+        roles: clean name -> role of the layers that may be shown; empty if ``chosen`` is False.
+        selects: True if the last activation of each resolution is selected among them.
+        overtaken: the calls and sizes of maps after which, in the last pass, another one came.
+        seen: what is known of outputs that were seen before.
+    """
+
+    def __init__(self, chosen: bool | str, samples: int) -> None:
+        self.chosen, self.samples = chosen, samples
+        self.selects = not isinstance(chosen, str)
+        self.roles: dict[str, Role] = {}
+        self._measured: frozenset[str] = frozenset()
+        self.overtaken: set[tuple[str, Size]] = set()
+        self.seen: dict[Key, Seen] = {}
+
+    def also(self, model: nn.Module) -> dict[str, nn.Module]:
+        """The layers to hook besides those that are drawn, by name.
+
+        Raises:
+            LayerNotFound: the glob matches no layer.
+        """
+        measured = activations(model)
+        self._measured = frozenset(measured)
+        if self.chosen is False:
+            return measured
+        self.roles = roles(model, self.chosen)
+        named = named_layers(model)
+        return {**measured, **{name: named[name] for name in self.roles}}
+
+    def measures(self, layer_call: LayerCall) -> bool:
+        """True for a layer that would be hooked without attribution too."""
+        return layer_call.pictures or layer_call.layer in self._measured
+
+    def remember(self, key: Key, axes: Axes) -> Seen:
+        """Note the axes of an output."""
+        if len(self.seen) >= _MOST_SEEN:
+            self.seen.clear()
+        self.seen[key] = Seen(axes)
+        return self.seen[key]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAttribution:
+    """The attribution of the drawn samples at one layer call, still on the device.
+
+    Attributes:
+        layer_call: the layer call.
+        negative: f32 [S, H, W], the negative of the heat map of the scaled loss.
+        norms: f32 [S], norms of the gradients of the scaled loss.
+        batch: number of samples in the batch.
+        tokens: the layer returns tokens.
+        passes: the backward passes that the gradient is the sum of.
+    """
+
+    layer_call: LayerCall
+    negative: Tensor
+    norms: Tensor
+    batch: int
+    tokens: bool
+    passes: PassCount
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAttributions:
+    """The attributions of a logged step.
+
+    Attributes:
+        parts: one per layer call.
+        scale: factor by which a GradScaler scaled the loss.
+        images: the input images, unless they are those that the step draws.
+        of_probe: the loss is ``attribution_loss`` on the probe.
+    """
+
+    parts: tuple[PendingAttribution, ...] = ()
+    scale: Factor | None = None
+    images: tuple[PendingInputImage, ...] = ()
+    of_probe: bool = False
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        for part in self.parts:
+            yield from (part.negative, part.norms)
+        if isinstance(self.scale, Tensor):
+            yield self.scale
+        yield from (image.values for image in self.images)
+
+    def to_host(self, drawn: tuple[InputImage, ...]) -> tuple[Attribution, ...]:
+        """Wait for the device and divide out the loss scale.
+
+        Args:
+            drawn: the input images that the step draws, used unless ``images`` has others.
+        """
+        images = tuple(image.to_host() for image in self.images) or drawn
+        of_sample = {image.sample: image for image in images}
+        scale = 1.0 if self.scale is None else float(self.scale)
+        return tuple(
+            Attribution(
+                part.layer_call,
+                sample,
+                part.negative[sample].cpu().numpy() / -scale,
+                float(part.norms[sample]) / scale,
+                part.batch,
+                of_sample.get(sample),
+                part.tokens,
+                of_probe=self.of_probe,
+                passes=part.passes,
+            )
+            for part in self.parts
+            for sample in range(len(part.norms))
+        )
+
+
+NO_ATTRIBUTIONS = PendingAttributions()
+
 
 _LAST_TOKENS = 5
 """How many of the last outputs that hold tokens are kept at the newest resolution.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import torch
+
+from fmapboard.errors import raise_interrupt
 
 
 def is_unobservable() -> bool:
@@ -87,3 +91,155 @@ def force_eager() -> Iterator[None]:
     except BaseException:  # an interrupt may have come right before that call
         release_eager(holder)
         raise
+
+
+# Keeps the worker thread from waiting for a device while a CUDA graph is being captured.
+#
+# In a capture of mode ``"global"``, the default, no thread of the process may wait for an event or
+# query one: the capture would fail in the user's code (pytorch#104487, pytorch#148594).
+
+LIMIT = 60.0
+"""Seconds after which a wait of this module ends: longer than any capture, shorter than forever."""
+
+
+class Captures:
+    """The captures that are open in this process, and the waits of worker threads beside them.
+
+    A capture begins once the waits under way are over, and no wait begins before the last capture
+    ends. Captures are known from ``follow`` on. All methods may be called from any thread.
+
+    Args:
+        limit: maximum time in seconds that a capture waits for a wait, or a wait for captures.
+    """
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self._limit = limit
+        # Reentrant: garbage collection may end a capture in a thread that holds the lock.
+        self._changed = threading.Condition(threading.RLock())
+        self._open: dict[int, tuple[int, weakref.ref[Any] | None]] = {}  # by id of the graph
+        self._waits = 0
+        self._afterwards: list[tuple[int, Callable[[], object]]] = []
+
+    def follow(self, kind: type) -> None:
+        """Note the captures of a class of graphs, by wrapping the methods that begin and end one.
+
+        A class that does not have these methods, or whose methods cannot be replaced, is left as it
+        is, and its captures are not known.
+        """
+        if not (hasattr(kind, "capture_begin") and hasattr(kind, "capture_end")):
+            return
+        with contextlib.suppress(TypeError, AttributeError):  # a class of C cannot be changed
+            for name in ("capture_end", "capture_end_pre"):
+                if hasattr(kind, name):
+                    setattr(kind, name, self._ending(getattr(kind, name)))
+            kind.capture_begin = self._beginning(kind.capture_begin)
+
+    def is_open_here(self) -> bool:
+        """True if this thread captures a graph."""
+        return any(thread == threading.get_ident() for thread, _ in list(self._open.values()))
+
+    @contextlib.contextmanager
+    def none_open(self) -> Iterator[None]:
+        """Wait for the end of all captures; none begins inside the block, which should be short.
+
+        Raises:
+            TimeoutError: a capture did not end within the limit. It is not waited for again.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._open, self._limit):
+                self._open.clear()
+                raise TimeoutError(f"a CUDA graph was still being captured after {self._limit} s")
+            self._waits += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waits -= 1
+                self._changed.notify_all()
+
+    def after(self, act: Callable[[], object]) -> None:
+        """Call ``act`` now or, if this thread captures a graph, once it no longer does.
+
+        Errors of a call that is put off are discarded. Without a capture no lock is taken: an
+        interrupt could leave it locked.
+        """
+        if self.is_open_here():
+            with self._changed:
+                if self.is_open_here():
+                    self._afterwards.append((threading.get_ident(), act))
+                    return
+        act()
+
+    def _begins(self, graph: Any) -> None:
+        key = id(graph)
+        with self._changed:
+            try:
+                # A graph that is deleted instead of ended is no longer captured either.
+                gone = weakref.ref(graph, lambda _: self._ends(key))
+            except TypeError:
+                gone = None
+            self._open[key] = threading.get_ident(), gone
+            self._changed.wait_for(lambda: not self._waits, self._limit)
+
+    def _ends(self, key: int) -> None:
+        with self._changed:
+            self._open.pop(key, None)
+            self._changed.notify_all()
+            still = {thread for thread, _ in self._open.values()}
+            due = [act for thread, act in self._afterwards if thread not in still]
+            self._afterwards = [(t, act) for t, act in self._afterwards if t in still]
+        for act in due:
+            with _errors_ignored():
+                act()
+
+    def _beginning(self, begin: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(begin)
+        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            with _errors_ignored():
+                self._begins(graph)
+            try:
+                return begin(graph, *args, **kwargs)
+            except BaseException:
+                self._ends(id(graph))
+                raise
+
+        return capture_begin
+
+    def _ending(self, end: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(end)
+        def capture_end(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return end(graph, *args, **kwargs)
+            finally:
+                with _errors_ignored():
+                    self._ends(id(graph))
+
+        return capture_end
+
+
+@contextlib.contextmanager
+def _errors_ignored() -> Iterator[None]:
+    """Discard exceptions in the block, but not interrupts."""
+    handled = sys.exc_info()[1]
+    try:
+        yield
+    except Exception as error:
+        raise_interrupt(error, handled)
+
+
+CAPTURES = Captures()
+"""The captures of this process."""
+
+
+@functools.cache
+def _follow_all() -> None:
+    """Follow every class of graphs that this version of torch has, once per process."""
+    for module, name in ((torch.cuda, "CUDAGraph"), (torch.xpu, "XPUGraph")):
+        CAPTURES.follow(getattr(module, name, type(None)))
+    CAPTURES.follow(getattr(getattr(torch, "accelerator", None), "Graph", type(None)))
+
+
+def follow_captures() -> None:
+    """From the first call in a process that uses an accelerator, note every capture."""
+    if torch.cuda.is_initialized() or torch.xpu.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
+        _follow_all()

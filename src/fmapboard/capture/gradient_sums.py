@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fmapboard.capture.guard import Guard
+from fmapboard.capture.guard import Guard, is_out_of_memory
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.memory_pressure import is_out_of_memory
 from fmapboard.records import ONE_PASS, PassCount
 
 _MAX_NODES = 256

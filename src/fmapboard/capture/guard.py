@@ -9,8 +9,78 @@ from collections.abc import Callable
 import torch
 
 from fmapboard.capture.isolation import blocks_open, close_blocks
-from fmapboard.capture.memory_pressure import is_out_of_memory
-from fmapboard.errors import WarnOnce, interrupt_in
+from fmapboard.errors import WarnOnce, first_line, interrupt_in
+
+MOST_FAILURES = 5
+"""After this many failures in a row, no further step is tried."""
+
+
+class MemoryPressure:
+    """Decides which due steps are tried after a step failed for want of memory.
+
+    After the k-th failure in a row, 2**k - 1 due steps are left out, and after the fifth, all. A
+    step that succeeds resets the count.
+
+    Args:
+        warn: where the first failure is reported, and that no further step is tried.
+    """
+
+    def __init__(self, warn: WarnOnce) -> None:
+        self._warn = warn
+        self._failures = self._left_out = 0
+        self._asked: int | None = None
+        self._answer = True
+
+    def allows_step(self, step: int) -> bool:
+        """True if a due step is to be tried.
+
+        Args:
+            step: its number; asked again for the same step, the answer is the same.
+        """
+        if step != self._asked:
+            self._asked, self._answer = step, self._decide()
+        return self._answer
+
+    def _decide(self) -> bool:
+        if self._failures >= MOST_FAILURES:
+            return False
+        if self._left_out:
+            self._left_out -= 1
+            return False
+        return True
+
+    def failed(self, step: int, error: Exception) -> None:
+        """Called when memory ran out in a step."""
+        self._failures += 1
+        self._asked = None
+        self._left_out = 2**self._failures - 1
+        self._warn.error(
+            "memory",
+            error,
+            f"step {step} is not logged; training continues, and later steps are tried less and "
+            "less often. To need less memory, watch fewer layers (layers=), log less of each "
+            "(samples=, max_channels=, inputs=False, activation_gradients=False), or use smaller "
+            "batches",
+        )
+        if self._failures == MOST_FAILURES:
+            self._warn.warn(
+                "memory for good",
+                f"step {step}: fmapboard ran out of memory {MOST_FAILURES} times in a row "
+                f"({first_line(error)}); no further step is logged",
+            )
+
+    def succeeded(self) -> None:
+        """Called when a step was collected completely."""
+        self._failures = self._left_out = 0
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if memory of a device could not be allocated."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    # MPS, and libraries that allocate by themselves, raise a RuntimeError.
+    return isinstance(error, RuntimeError) and "out of memory" in str(error)
+
 
 ERRORS_UNTIL_DISABLED = 3
 CONSEQUENCE = "it is not logged; training continues"

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,32 +14,80 @@ from typing import Any
 import torch
 from torch import nn
 
-from fmapboard.capture.call_records import CallRecords
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
-from fmapboard.capture.compiled_parts import (
+from fmapboard.capture.isolation import block_begins, block_ended
+from fmapboard.capture.layer_hook import LayerHook, install, is_recorded_last
+from fmapboard.capture.module_calls import (
+    CallWatch,
     compiled_wrappers,
     has_compiled_parts,
     is_compile_used,
+    is_replica,
 )
-from fmapboard.capture.hook_order import install
-from fmapboard.capture.isolation import block_begins, block_ended
-from fmapboard.capture.layer_hook import LayerHook
-from fmapboard.capture.listener import CaptureListener
-from fmapboard.capture.module_calls import CallWatch, is_replica
-from fmapboard.capture.passes import PassTracker, Side
-from fmapboard.capture.taps import TapChoice, has_taps, receiving_taps, tap_module
+from fmapboard.capture.passes import CaptureListener, PassTracker, Side
+from fmapboard.capture.taps import Tap, TapChoice, has_taps, receiving_taps, tap_module
 from fmapboard.errors import ConfigurationError, LayerNotFound, log, raise_interrupt
 from fmapboard.model.kernel_shapes import (
+    TRANSPOSED,
     by_kernel_shape,
     fits,
+    kernel_shape,
     may_differ,
     output_channels,
     refuse,
 )
-from fmapboard.model.layers import Layers, clean_name, named_layers, select, unwrap
-from fmapboard.model.membership import Membership
+from fmapboard.model.layers import Layers, Membership, clean_name, named_layers, select, unwrap
+from fmapboard.model.roles import floor_of
 from fmapboard.model.tensors import first_tensor, tensors
-from fmapboard.records import KernelShape
+from fmapboard.records import KernelShape, LayerCall
+
+
+class CallRecords:
+    """Builds the ``LayerCall`` of each call of a registry's layers.
+
+    Args:
+        layers: the watched layers by name.
+        numbers_only: further layers by name, of which no pictures are drawn.
+        effective: as in ``HookRegistry``.
+    """
+
+    def __init__(
+        self,
+        layers: Mapping[str, nn.Module],
+        numbers_only: Mapping[str, nn.Module],
+        *,
+        effective: bool,
+    ) -> None:
+        self._layers, self._numbers_only = layers, numbers_only
+        self._effective = effective
+        self._known: dict[tuple[str, int, Side], LayerCall] = {}
+
+    def of(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> LayerCall:
+        """The record of a call.
+
+        Args:
+            name: of the layer.
+            call: 1 for the layer's first call in the pass.
+            position: in the order of calls.
+            side: which of the layer's tensors is recorded.
+            module: the layer, or a replica of it.
+        """
+        known = self._known.get((name, call, side))
+        own = self._layers.get(name, self._numbers_only.get(name, module))  # not a replica
+        received = side == "output" and (self._effective or is_recorded_last(own))
+        if known is None or (known.position, known.received) != (position, received):
+            known = self._known[name, call, side] = LayerCall(
+                layer=name,
+                type=type(module).__name__.removeprefix("FSDP"),
+                kernel_shape=kernel_shape(own),
+                call=call,
+                position=position,
+                pictures=name in self._layers or isinstance(module, Tap),
+                floor=floor_of(module) if side == "output" else None,
+                transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
+                received=received,
+            )
+        return known
 
 
 class HookRegistry:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from fmapboard.capture.compiled import is_unobservable
@@ -15,6 +17,7 @@ from fmapboard.errors import raise_interrupt
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
+
 
 Hook = Callable[..., None]
 
@@ -89,3 +92,79 @@ class LayerHook(InertInCopies):
 
 def _inert() -> Hook:
     return contextlib.nullcontext().__exit__
+
+
+# Whether a layer is recorded before the user's forward hooks or after all hooks on it.
+#
+# A recording hook normally runs first and receives what ``forward`` returned. In a model under
+# ``intervene`` it runs last and receives what the next layer receives, whichever of the two was
+# installed first.
+
+_recorded_last: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
+"""Module -> in how many open `recorded_last` blocks it is."""
+
+
+def is_recorded_last(module: nn.Module) -> bool:
+    """True for a module of a model in a `recorded_last` block."""
+    return bool(_recorded_last) and module in _recorded_last
+
+
+def install(hook: LayerHook, module: nn.Module) -> None:
+    """Register a hook on a module's output where it belongs."""
+    first = hook.runs_first and not is_recorded_last(module)
+    module.register_forward_hook(hook, prepend=first, with_kwargs=True)
+    if not first:
+        _settle(module)
+
+
+@contextlib.contextmanager
+def recorded_last(model: nn.Module) -> Iterator[None]:
+    """Record the modules of a model after all hooks on them, inside the block.
+
+    Recording hooks that are already installed are moved behind the others. Blocks may be nested.
+
+    Args:
+        model: any module, unwrapped.
+    """
+    modules = [m for m in model.modules() if not isinstance(m, torch.jit.ScriptModule)]
+    for module in modules:
+        _recorded_last[module] = _recorded_last.get(module, 0) + 1
+        _settle(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            _recorded_last[module] -= 1
+            if not _recorded_last[module]:
+                del _recorded_last[module]
+                _move_first(module)
+
+
+def _settle(module: nn.Module) -> None:
+    """Move recording hooks behind the others, but for those that change gradients.
+
+    The tensor that is recorded then has the gradient that reaches the layer.
+    """
+    hooks, before = _ordered(module._forward_hooks), _ordered(module._forward_pre_hooks)
+    for key, hook in list(hooks.items()):
+        if isinstance(hook, LayerHook):
+            hooks.move_to_end(key)
+    for key, hook in list(hooks.items()):
+        if isinstance(hook, InertInCopies) and hook.follows_recording:
+            hooks.move_to_end(key)
+    for key, hook in list(before.items()):
+        if isinstance(hook, LayerHook) and not hook.runs_first:
+            before.move_to_end(key)
+
+
+def _move_first(module: nn.Module) -> None:
+    hooks = _ordered(module._forward_hooks)
+    for key, hook in reversed(list(hooks.items())):
+        if isinstance(hook, LayerHook) and hook.runs_first:
+            hooks.move_to_end(key, last=False)
+
+
+def _ordered(hooks: Any) -> OrderedDict[int, object]:
+    """What torch holds hooks in, and annotates as a dict."""
+    assert isinstance(hooks, OrderedDict)
+    return hooks

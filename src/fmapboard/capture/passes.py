@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+from torch import nn
+
+from fmapboard.records import LayerCall
 
 Side = Literal["output", "input"]
 Phase = Literal["waiting", "recording", "done"]
@@ -93,3 +97,32 @@ class PassTracker:
             return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))
+
+
+class CaptureListener(Protocol):
+    """Receives what a registry's hooks observe.
+
+    Every method is called inside the user's forward pass, on the thread that runs it. ``args``,
+    ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
+    what is needed before returning. An implementation must not raise, modify these objects or draw
+    random numbers.
+    """
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Called when the recorded forward pass of the root module begins.
+
+        Discard what an earlier pass delivered.
+        """
+
+    def again(self) -> bool:
+        """Called when a later pass of the root begins; return True to record it instead."""
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        """Called when a watched layer of the recorded pass is about to run, or has returned.
+
+        Args:
+            layer_call: which layer, and which of its calls.
+            side: ``"input"`` before the layer runs, ``"output"`` after it returned.
+            value: ``(args, kwargs)`` for ``"input"``, the layer's output for ``"output"``.
+            module: the layer.
+        """

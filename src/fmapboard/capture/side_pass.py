@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,14 +16,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.compiled import force_eager, hold_eager, release_eager
+from fmapboard.capture.guard import Guard
+from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import block_begins, block_ended
+from fmapboard.capture.passes import Side
 from fmapboard.capture.transfer import pinned_memory
-from fmapboard.errors import ConfigurationError, first_line, interrupt_in
-from fmapboard.model.distributed import reshard
+from fmapboard.errors import ConfigurationError, WarnOnce, first_line, interrupt_in
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.distributed import Agreement, are_flattened, is_sharded, reshard
 from fmapboard.model.given import without_batch_axis
-from fmapboard.model.layers import unwrap
+from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.options import Options
 
 
 class untouched:  # lower case: a context manager that is used like a function
@@ -229,3 +238,253 @@ def _check_images(probe: Any) -> None:
         raise ConfigurationError(
             f"probe of shape {list(images[0].shape)}: expected at least one sample"
         )
+
+
+class ProbePass:
+    """Runs a model on the probe images and records what its layers return.
+
+    Under FSDP2 the pass gathers parameters from all ranks. So the ranks agree right before it, once
+    everything that can fail on one of them alone is done: either all of them run it, or none.
+
+    Args:
+        model: the unwrapped model.
+        options: the probe, and how the network's input was normalized.
+        reducer: measures the tensors.
+        guard: handles errors, under ``"probe"``.
+
+    Attributes:
+        probe: the images, or None.
+    """
+
+    def __init__(self, model: nn.Module, options: Options, reducer: Reducer, guard: Guard) -> None:
+        self._model, self._options = model, options
+        self._reducer, self._guard = replace(reducer, samples=None), guard
+        self.probe = None if options.probe is None else Probe(options.probe)
+        self._agreement = Agreement() if options.probe is None else Agreement.among(model)
+
+    def record(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector | None:
+        """The feature maps of the probe; None without a probe, and after an error.
+
+        Args:
+            registry: the layers to record; its own hooks ignore the pass.
+            sides: ``"output"``, ``"input"`` or both.
+        """
+        probe = self.probe
+        if probe is None:
+            return None
+        if are_flattened(self._model):  # after ``watch``, which had left out the probe
+            self._guard.hint("flattened", "the probe is not drawn: parameters are sharded by FSDP1")
+            return None
+        found, is_asked = None, False
+
+        def may_run() -> bool:
+            nonlocal is_asked
+            is_asked = True
+            all_can = self._agreement.all_say(True)
+            if not all_can:
+                self._guard.hint("others", f"the probe is not drawn: {self._agreement.why_not}")
+            return all_can
+
+        with self._guard("probe"), registry.paused():
+            seen = ActivationCollector(
+                self._reducer,
+                self._guard,
+                numbers=False,
+                inputs_drawn=None,
+                normalization=self._options.normalization,
+            )
+            layers = registry.layers
+            same = registry.effective
+            own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
+            own.tap_choice = registry.tap_choice
+            with own.listening(seen, sides=sides):
+                run_side_pass(self._model, probe, may_run)
+            found = seen
+        if not is_asked:
+            with self._guard("probe"):
+                self._agreement.all_say(False)
+        return found
+
+
+# ``EagerPass``: an uncompiled forward pass beside a compiled one, which leaves nothing behind.
+#
+# It runs right before the compiled pass, on copies of what the model is called with: each module
+# in its own mode, under the caller's autocast, without gradients. Random states, buffers and the
+# attributes of all modules are then as before, so training is bitwise the same.
+
+NOT_NEUTRAL = "logged steps then run uncompiled, and training is not bitwise the same"
+"""What to say of the option ``compiled="eager"``."""
+
+_TORCHS = frozenset({"_parameters", "_buffers", "_modules", "_compiled_call_impl", "forward"})
+"""Attributes of a module that are restored in another way, or not at all."""
+
+_CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque)
+
+
+class EagerPass:
+    """Runs an uncompiled pass of a compiled model, if that does not change the training.
+
+    Around the first pass, a copy of the parameters is kept and put back.
+
+    Args:
+        model: the unwrapped model.
+        warn: where the reason is reported, once, if there are no such passes.
+
+    Attributes:
+        was_left_out: True if the last pass was not possible.
+    """
+
+    def __init__(self, model: nn.Module, warn: WarnOnce) -> None:
+        self._model, self._warn = model, warn
+        self._obstacle, self._is_checked, self.was_left_out = "", False, False
+
+    def can_run(self) -> bool:
+        """True if a pass is possible now."""
+        if not self._obstacle:
+            self._obstacle = _obstacle(self._model)
+        if self._obstacle:
+            self._refuse()
+        # The user's own pass gives lazy parameters their values.
+        is_lazy_now = any(map(is_lazy, self._model.parameters()))
+        self.was_left_out = bool(self._obstacle) or is_lazy_now
+        return not self.was_left_out
+
+    def run(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Run the pass.
+
+        Args:
+            module: what is called: the model, a part of it, or what torch.compile made of it.
+            args: what it is called with.
+            kwargs: likewise.
+        """
+        inner = unwrap(module)
+        parameters = [(name, p) for name, p in inner.named_parameters() if not p.is_inference()]
+        versions = [p._version for _, p in parameters]
+        kept = [] if self._is_checked else [(p, p.detach().clone()) for _, p in parameters]
+        self._is_checked = True
+        try:
+            with _Kept(inner, kept), torch.no_grad():
+                call: Any = inner._call_impl  # not what `inner.compile()` has made
+                call(*_copied(args), **_copied(kwargs))
+        finally:
+            both = zip(parameters, versions, strict=True)
+            moved = [clean_name(name) for (name, p), before in both if p._version != before]
+            if moved:
+                self._obstacle = f"forward() changes parameters ({', '.join(moved[:3])})"
+                self._refuse()
+
+    def _refuse(self) -> None:
+        self._warn.warn(
+            "no eager pass",
+            f"the model is compiled, and {self._obstacle}, so it is not run a second time: feature "
+            f'maps are not logged; with compiled="eager" they are, but {NOT_NEUTRAL}',
+        )
+
+
+def _obstacle(model: nn.Module) -> str:
+    """Why a pass of this process alone is impossible; "" if it is possible."""
+    if is_sharded(model) or any(_is_fsdp1(module) for module in model.modules()):
+        return "its parameters are sharded over ranks, which would wait for each other"
+    if any(isinstance(module, nn.SyncBatchNorm) for module in model.modules()):
+        return "it has SyncBatchNorm layers, in which ranks would wait for each other"
+    return ""
+
+
+def _is_fsdp1(module: nn.Module) -> bool:
+    return type(module).__name__ == "FullyShardedDataParallel"
+
+
+def _copied(values: Any) -> Any:
+    """A deep copy of arguments, which the model may change; tensors without their graph."""
+    try:
+        return copy.deepcopy(values, {id(t): t.detach().clone() for t in tensors(values)})
+    except Exception:  # something that cannot be copied
+        return map_tensors(values, lambda tensor: tensor.detach().clone())
+
+
+class _Kept:
+    """Run compiled code uncompiled in a ``with`` block; restore all that modules hold after it.
+
+    Random states are restored too. Buffers and other tensors are exchanged for copies inside the
+    block: a change of their versions would make the user's backward pass raise.
+
+    Args:
+        model: the module that runs in the block.
+        parameters: parameters and what to put back into them, also what was changed through
+            ``.data``.
+    """
+
+    def __init__(self, model: nn.Module, parameters: list[tuple[nn.Parameter, Tensor]]) -> None:
+        self._model, self._parameters = model, parameters
+        self._restore: list[Callable[[], object]] = []
+
+    def __enter__(self) -> None:
+        states = [_State(module) for module in self._model.modules()]
+        self._restore = [
+            *(state.restore for state in states),
+            *(partial(p.data.copy_, before) for p, before in self._parameters),
+            *random_states(self._model),
+            partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
+            partial(release_eager, self),
+        ]
+        block_begins(self)
+        hold_eager(self)
+        torch.set_autocast_cache_enabled(False)
+        copies: dict[int, Tensor] = {}
+        for state in states:
+            state.exchange(copies)
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Restore everything; a second call does nothing."""
+        for restore in self._restore:
+            restore()
+        self._restore = []
+        block_ended(self)
+
+
+class _State:
+    """What a module holds but its parameters and hooks."""
+
+    __slots__ = ("_buffers", "_contents", "_values", "module")
+
+    def __init__(self, module: nn.Module) -> None:
+        own = vars(module)
+        self.module, self._buffers = module, dict(module._buffers)
+        self._values = {k: v for k, v in own.items() if k not in _TORCHS and "_hooks" not in k}
+        self._contents = [
+            (value, copy.copy(value))
+            for value in self._values.values()
+            if type(value) in _CONTAINERS
+        ]
+
+    def exchange(self, copies: dict[int, Tensor]) -> None:
+        """Put copies in place of tensors; one that occurs twice has one copy."""
+
+        def copied(tensor: Tensor) -> Tensor:
+            if id(tensor) not in copies:
+                copies[id(tensor)] = tensor.detach().clone()
+            return copies[id(tensor)]
+
+        for name, buffer in self._buffers.items():
+            if buffer is not None and not is_lazy(buffer):
+                self.module._buffers[name] = copied(buffer)
+        for name, value in self._values.items():
+            if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+                vars(self.module)[name] = copied(value)
+
+    def restore(self) -> None:
+        """Put everything back."""
+        own, buffers = vars(self.module), self.module._buffers
+        buffers.clear()
+        buffers.update(self._buffers)
+        for name in [k for k in own if k not in _TORCHS and "_hooks" not in k]:
+            if name not in self._values:
+                del own[name]
+        own.update(self._values)
+        for container, before in self._contents:
+            container.clear()
+            put = container.extend if hasattr(container, "extend") else container.update
+            put(before)

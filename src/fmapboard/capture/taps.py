@@ -18,8 +18,8 @@ from torch import nn
 from fmapboard.capture.layer_hook import LayerHook
 from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.errors import raise_interrupt
+from fmapboard.model.kernel_shapes import functions, names_in
 from fmapboard.model.layers import Layers, clean_name, matches
-from fmapboard.model.own_code import functions, names_in
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.run_record import RunRecord, Steps
-from fmapboard.tab_format import Floats
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import Floats
 
 _LEAST_WEIGHTS = 40
 """Weights of a layer below which it is left out."""

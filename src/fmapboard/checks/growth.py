@@ -13,7 +13,7 @@ from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.gradient_depth import gradient_ratios
 from fmapboard.checks.run_record import NotRecorded, RunRecord
-from fmapboard.tab_format import Floats
+from fmapboard.formats.tab_records import Floats
 
 MAGNITUDES = "magnitudes in"
 """Start of the message about a layer whose magnitudes grow over the steps."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from fmapboard.checks.health_table import FirstNonfinite, HealthTable, rows_of
-from fmapboard.overview_format import KINDS, LayerFacts, OverviewStep
-from fmapboard.overview_format.step_source import is_of_images
+from fmapboard.formats.overview import KINDS, LayerFacts, OverviewStep
+from fmapboard.formats.step_source import is_of_images
 
 COLUMNS = (
     "minimum", "maximum", "std", "nonfinite", "constant", "dead", "dead_lasting", "weights_change",

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
-from fmapboard import tags
-from fmapboard.overview_format import LayerFacts, StepSource
-from fmapboard.overview_format.step_source import is_of_images, source_text
-from fmapboard.tab_format import Floats
+from fmapboard.formats import tags
+from fmapboard.formats.overview import LayerFacts, StepSource
+from fmapboard.formats.step_source import is_of_images, source_text
+from fmapboard.formats.tab_records import Floats
 
 
 class FirstNonfinite(TypedDict):

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.formats import tags
 
 _RESCALED = 3.0
 """Factor between the magnitudes of a layer and of its activation from which a normalization must be

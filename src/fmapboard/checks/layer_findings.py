@@ -13,8 +13,8 @@ from fmapboard.checks.call_names import after_activation, call_text
 from fmapboard.checks.health_table import FirstNonfinite, HealthTable
 from fmapboard.checks.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.checks.spells import spells as spells_of
-from fmapboard.overview_format import LASTING, MAJOR, MINOR, is_activation, states
-from fmapboard.tab_format import Floats
+from fmapboard.formats.overview import LASTING, MAJOR, MINOR, is_activation, states
+from fmapboard.formats.tab_records import Floats
 
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""

@@ -16,7 +16,7 @@ from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.checks.training_facts import ConstantImagesCheck
-from fmapboard.tab_format import Floats
+from fmapboard.formats.tab_records import Floats
 
 DEAD_MEANING = (
     "These channels pass no gradient and do not recover: a step was too large, or the biases are "

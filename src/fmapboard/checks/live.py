@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fmapboard import tags
 from fmapboard.checks.built_in import Report, run_checks
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read
 from fmapboard.checks.run_record import Check
 from fmapboard.checks.stored_findings import pack_stored
 from fmapboard.errors import log
+from fmapboard.formats import tags
 from fmapboard.records import LoggedStep, TabRecord
 
 _FIRST, _LAST = 4, 12

@@ -13,13 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import named
 from fmapboard.checks.health_table import HealthTable
 from fmapboard.checks.run_record import RunRecord
-from fmapboard.overview_format import LARGE
-from fmapboard.tab_format import Floats
+from fmapboard.formats import tags
+from fmapboard.formats.overview import LARGE
+from fmapboard.formats.tab_records import Floats
 
 Place = Literal["output", "input", "activation gradient", "parameter gradient"]
 Cause = tuple[str, str]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.health_of_steps import health_of
 from fmapboard.checks.nonfinite_text import parsed
 from fmapboard.checks.run_record import RunRecord, Series
-from fmapboard.findings_format import Findings, unpack_findings
-from fmapboard.overview_format import LayerFacts, OverviewStep, overview_step, unpack_layers
-from fmapboard.tab_format import Floats, FormatError, unpack
+from fmapboard.formats import tags
+from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
+from fmapboard.formats.tab_records import Floats, FormatError, unpack
+from fmapboard.formats.training_facts import Findings, unpack_findings
 
 UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
 GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})

@@ -9,11 +9,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.health_table import HealthRow, HealthTable
-from fmapboard.findings_format import Findings
-from fmapboard.tab_format import Floats
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.training_facts import Findings
 
 Steps = npt.NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from fmapboard.checks.finding import Class, Finding
-from fmapboard.findings_format import MAX_NAMES
-from fmapboard.tab_format import FormatError
+from fmapboard.formats.tab_records import FormatError
+from fmapboard.formats.training_facts import MAX_NAMES
 
 _MAX_BYTES = 2**20
 """Maximum size in bytes of a record that is read."""

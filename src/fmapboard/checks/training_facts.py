@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.run_record import NotRecorded, RunRecord
-from fmapboard.findings_format import Findings
+from fmapboard.formats.training_facts import Findings
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""

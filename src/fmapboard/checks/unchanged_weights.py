@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.run_record import RunRecord, has_zero_gradient
 from fmapboard.checks.training_facts import newest
+from fmapboard.formats import tags
 
 
 @dataclass(frozen=True, slots=True)

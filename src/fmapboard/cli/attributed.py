@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from fmapboard.capture.class_attribution import class_attributions
-from fmapboard.capture.step_parts import PendingStep
+from fmapboard.capture.own_attribution import class_attributions
 from fmapboard.errors import escaped
 from fmapboard.records import Attribution, StepData
+from fmapboard.session.step import PendingStep
 
 SIDE = 256
 """Length in px of the longer side of a picture; smaller inputs are not enlarged."""

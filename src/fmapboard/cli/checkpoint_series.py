@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fmapboard.capture.weights import read_kernels
+from fmapboard.capture.kernels import read_kernels
 from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.attributed import SIDE, scored, with_attributions
 from fmapboard.cli.drawing import Drawing, folders_of
@@ -23,10 +23,10 @@ from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.table import console
 from fmapboard.errors import CheckpointError
+from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import select
-from fmapboard.overview_format import StepSource
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.render.labels import labelled
 from fmapboard.summary.build import SummaryBuilder

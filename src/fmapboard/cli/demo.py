@@ -22,10 +22,10 @@ from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
 from fmapboard.image_passes import ImagePasses
+from fmapboard.logger import watch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.watching import watch
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 PHOTOGRAPH = "chelsea.jpg"

@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.attributed import SIDE, with_attributions
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.write_images import ImageWriter, WrittenImage
@@ -18,6 +17,7 @@ from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers
 from fmapboard.records import Normalization, Scale
+from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import free_name

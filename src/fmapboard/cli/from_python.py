@@ -24,11 +24,11 @@ from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
-from fmapboard.options import Normalizing, check_depth, checked_colormap
+from fmapboard.options import Normalizing, check_depth
 from fmapboard.records import Normalization, Scale
+from fmapboard.render.palettes import checked_colormap
 from fmapboard.report.result import Report
-from fmapboard.writers.log_dirs import local_directory, log_directory
-from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 _TABLE_WIDTH = 160

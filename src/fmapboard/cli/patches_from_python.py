@@ -18,7 +18,7 @@ from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing
 from fmapboard.records import Normalization
-from fmapboard.writers.log_dirs import local_directory, log_directory
+from fmapboard.writers.remote import local_directory, log_directory
 
 
 def patches(

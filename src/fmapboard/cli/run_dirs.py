@@ -35,7 +35,7 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path | RemoteDirectory:
         """The directory for the typed text; a usage error if it is invalid."""
-        from fmapboard.writers.log_dirs import local_directory, log_directory
+        from fmapboard.writers.remote import local_directory, log_directory
 
         if not isinstance(value, str):
             return value  # type: ignore[return-value]  # a default

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import event_pb2
 
-from fmapboard import tags
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
+from fmapboard.formats import tags
 from fmapboard.writers.event_records import array_of, run_directories, stored_events
 
 

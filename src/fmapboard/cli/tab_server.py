@@ -20,7 +20,7 @@ from tensorboard import default, main_lib, program
 from tensorboard.plugins.base_plugin import FlagsError
 
 from fmapboard.cli.serve import OPEN_BROWSER
-from fmapboard.tab_format import PLUGIN_NAME
+from fmapboard.formats.tab_records import PLUGIN_NAME
 
 
 class TabServer(program.WerkzeugServer):  # type: ignore[misc]  # tensorboard has no types

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from fmapboard.capture.step_parts import PendingStep
-from fmapboard.overview_format import StepSource
+from fmapboard.formats.overview import StepSource
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
 from fmapboard.render.labels import labelled
+from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter

@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import LayerNotFound, closest, escaped
+from fmapboard.extraction.failed_pass import explained
 from fmapboard.extraction.forward_pass import positional
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape

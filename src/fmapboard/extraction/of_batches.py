@@ -20,7 +20,7 @@ from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.notebook import LayerMaps
 from fmapboard.writers.folder import file_stem, free_name
-from fmapboard.writers.log_dirs import local_directory
+from fmapboard.writers.remote import local_directory
 
 Arguments = Callable[[Any], Any]
 

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
+from fmapboard.extraction.failed_pass import explained
 from fmapboard.extraction.forward_pass import hooked_layers, positional
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import map_tensors, tensors

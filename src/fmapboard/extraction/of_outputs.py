@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
+from fmapboard.extraction.failed_pass import explained
 from fmapboard.extraction.forward_pass import hooked_layers, positional
 from fmapboard.measure.layout import axes_of
 from fmapboard.measure.reducer import Reducer

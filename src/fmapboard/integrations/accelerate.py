@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 from typing_extensions import Unpack
 
-import fmapboard.watching
+import fmapboard.logger
 from fmapboard.errors import optional
 from fmapboard.integrations.training_run import PlacedOptions, checked, placed
 from fmapboard.logger import FeatureMapLogger
@@ -46,7 +46,7 @@ def watch(
     checked(every, **options)
     names = {tracker.name for tracker in accelerator.trackers} & {"tensorboard", "wandb"}
     tracked = {name: accelerator.get_tracker(name, unwrap=True) for name in names}
-    return fmapboard.watching.watch(
+    return fmapboard.logger.watch(
         model,
         optimizer=optimizer,
         scaler=accelerator.scaler,

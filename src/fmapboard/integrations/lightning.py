@@ -11,7 +11,7 @@ from fmapboard.errors import optional
 from fmapboard.integrations.training_run import RunOptions, TrainingRun
 from fmapboard.schedule import Schedule
 from fmapboard.writers import WandbWriter
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 pl = optional("lightning.pytorch", extra="lightning", why="fmapboard.integrations.lightning")
 

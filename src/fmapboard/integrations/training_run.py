@@ -10,15 +10,14 @@ from torch import nn
 from typing_extensions import Unpack
 
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.logger import FeatureMapLogger
+from fmapboard.logger import FeatureMapLogger, watch
 from fmapboard.model.distributed import rank
 from fmapboard.model.layers import Layers
 from fmapboard.options import CommonOptions, Options, check_names
 from fmapboard.schedule import Schedule
-from fmapboard.watching import watch
 from fmapboard.writers import WandbWriter
-from fmapboard.writers.log_dirs import log_directory
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
+from fmapboard.writers.remote import log_directory
 from fmapboard.writers.tensorboard import default_log_dir
 from fmapboard.writers.trackers import wandb_follows
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from fmapboard.capture.compiled import force_eager
-from fmapboard.capture.hook_order import recorded_last
+from fmapboard.capture.layer_hook import recorded_last
 from fmapboard.capture.taps import Tap, TapChange, changing_taps, has_taps, tap_label, tap_module
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange

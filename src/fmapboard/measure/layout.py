@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from fmapboard.measure.device_stats import HALVES
+from fmapboard.measure.device import HALVES
 from fmapboard.model.kernel_shapes import (
     has_axes,
     is_convolution,

@@ -19,6 +19,9 @@ from fmapboard.records import Nonfinite
 LARGE, SMALL = 1e15, 1e-15
 """Outside this range, squares and sums of squares of float32 values may overflow or underflow."""
 
+Factor = float | Tensor
+"""A loss scale: a number, or f32 [] on an accelerator."""
+
 _RUN = 4096
 
 

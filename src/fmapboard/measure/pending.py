@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from fmapboard.measure.device_stats import HALVES
-from fmapboard.measure.pending_stats import PendingStatistics, finalize
-from fmapboard.measure.subsample import PendingSample
+from fmapboard.measure.device import HALVES
+from fmapboard.measure.sample import PendingSample
+from fmapboard.measure.statistics import PendingStatistics, finalize
 from fmapboard.records import (
     ONE_PASS,
     Floats,

@@ -14,10 +14,9 @@ from functools import lru_cache, partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from fmapboard.measure.average_on_device import average
-from fmapboard.measure.channel_stats import statistics, statistics_on_device
-from fmapboard.measure.device_stats import plane_extremes
+from fmapboard.measure.device import HALVES, plane_extremes
 from fmapboard.measure.layout import (
     Axes,
     MapsView,
@@ -28,13 +27,33 @@ from fmapboard.measure.layout import (
     may_hold_patches,
 )
 from fmapboard.measure.pending import PendingMaps, PendingMeasurement
-from fmapboard.measure.pending_stats import PendingStatistics
-from fmapboard.measure.subsample import PendingSample, sample
+from fmapboard.measure.sample import PendingSample, sample
+from fmapboard.measure.statistics import PendingStatistics, statistics, statistics_on_device
 from fmapboard.measure.thread_count import without_settling
-from fmapboard.model.activations import is_bounded
 from fmapboard.model.kernel_shapes import has_axes
+from fmapboard.model.roles import is_bounded
 from fmapboard.records import LayerCall, Scale, TensorKind
 from fmapboard.render.quantize import Quantizer, longest
+
+
+def average(maps: Tensor, max_side: int) -> tuple[Tensor, int]:
+    """Average maps over square blocks until no side exceeds ``max_side`` px.
+
+    As ``render.average.shrink`` on the host, but a float32 sum that overflows stays infinite (see
+    ``render.quantize.Averaged``).
+
+    Args:
+        maps: [N, C, H, W] on an accelerator, with a side longer than ``max_side``.
+        max_side: In px.
+
+    Returns:
+        Contiguous means [N, C, h, w], f32 or f64, and the block's side in px.
+    """
+    block = -(-max(maps.shape[2:]) // max_side)
+    wide = maps.to(torch.float32) if maps.dtype in HALVES else maps
+    means: Tensor = functional.avg_pool2d(wide, block, ceil_mode=True)
+    return means.contiguous(), block
+
 
 Key = tuple[str, TensorKind]
 """Label of a layer call, and which of its tensors."""

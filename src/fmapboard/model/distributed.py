@@ -20,6 +20,27 @@ from torch import Tensor, nn
 
 from fmapboard.errors import interrupt_in
 
+# Parameters that ``FullyShardedDataParallel`` (FSDP1) has flattened.
+#
+# Each rank holds a piece of one long vector. The layers' weights are views of it: whole during a
+# pass, afterwards cut to this rank's piece, or without memory, and then reading one ends the
+# process.
+
+
+def are_flattened(model: nn.Module) -> bool:
+    """True if any parameter of the model is flattened."""
+    return any(map(_is_flattened, model.parameters()))
+
+
+def not_flattened(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the parameters, by name, that this rank holds completely."""
+    return {name: p for name, p in parameters.items() if not _is_flattened(p)}
+
+
+def _is_flattened(parameter: Tensor) -> bool:
+    return bool(getattr(parameter, "_fsdp_flattened", False))
+
+
 _CAN_DISTRIBUTE = dist.is_available()
 
 TIMEOUT = timedelta(seconds=120)

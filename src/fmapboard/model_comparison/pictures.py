@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor, nn
 
-from fmapboard.capture.input_images import input_images
+from fmapboard.capture.inputs import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import NoConvolution
 from fmapboard.measure.reducer import Reducer

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.overview_format import LARGE, MAJOR, MINOR, ROUNDING, Flags, constant_alone
-from fmapboard.tab_format import Floats
+from fmapboard.formats.overview import LARGE, MAJOR, MINOR, ROUNDING, Flags, constant_alone
+from fmapboard.formats.tab_records import Floats
 
 Bytes = npt.NDArray[np.uint8]
 CODES = (

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.growth import MAGNITUDES
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.checks.stored_findings import unpack_stored
 from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.plugin.data_source import Reader
-from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from tensorboard import errors, plugin_util
 from tensorboard.data import provider
 
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.cache import BlobCache, BuiltCache
 from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.plugin.unread import Logdirs, LogEnds
-from fmapboard.tab_format import PLUGIN_NAME
 
 T = TypeVar("T")
 _ALL = 1_000_000

@@ -8,16 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.health_table import HealthTable, rows_of
-from fmapboard.overview_format import COLUMNS, KINDS
-from fmapboard.overview_format.step_source import is_of_images
+from fmapboard.formats import tags
+from fmapboard.formats.overview import COLUMNS, KINDS
+from fmapboard.formats.step_source import is_of_images
+from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.nonfinite_text import first_nonfinite
 from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.recorded_health import recorded_health
-from fmapboard.tab_format import Floats
 
 Built = tuple[tuple[ModelOverview, ...], HealthTable]
 """A table, and what it was built from."""

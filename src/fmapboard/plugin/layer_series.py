@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.http import Query, missing
 from fmapboard.plugin.tag_names import LayerTag, layer_of
-from fmapboard.tab_format import PLUGIN_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.health_table import FirstNonfinite
 from fmapboard.checks.nonfinite_text import parsed
+from fmapboard.formats import tags
 from fmapboard.plugin.data_source import Reader
 
 

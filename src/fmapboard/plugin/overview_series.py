@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.overview_table import ModelOverview, read_model
 from fmapboard.plugin.tag_names import layer_of, natural, overview_of
-from fmapboard.tab_format import PLUGIN_NAME
 
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW)
 _RECENT = 1.0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.checks.health_of_steps import MAX_LAYERS, merged, with_values
-from fmapboard.overview_format import (
+from fmapboard.formats.overview import (
     COLUMNS,
     LayerFacts,
     OverviewStep,
@@ -19,9 +19,9 @@ from fmapboard.overview_format import (
     overview_step,
     unpack_layers,
 )
+from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Kept
-from fmapboard.tab_format import Floats, FormatError, unpack
 
 T = TypeVar("T")
 _LISTS = 8

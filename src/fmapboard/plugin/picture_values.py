@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.tab_format import Floats
+from fmapboard.formats.tab_records import Floats
 
 _NOT_FINITE = (251, 252, 253)
 """Palette indices of NaN, +Inf and -Inf."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
@@ -24,7 +25,6 @@ from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.routes.timeline import timeline
 from fmapboard.plugin.static_files import ENTRY, static_routes
-from fmapboard.tab_format import PLUGIN_NAME
 
 Route = Callable[[Reader, Query], Answer]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmapboard.tab_format import Floats
+from fmapboard.formats.tab_records import Floats
 
 
 def layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.health_table import HealthRow, HealthTable, rows_of
-from fmapboard.overview_format import COLUMNS, LayerFacts
+from fmapboard.formats import tags
+from fmapboard.formats.overview import COLUMNS, LayerFacts
+from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.nonfinite_text import first_nonfinite
@@ -25,7 +26,6 @@ from fmapboard.plugin.stored_record import (
     statistics,
 )
 from fmapboard.plugin.tag_names import natural
-from fmapboard.tab_format import Floats, FormatError
 
 SCALARS = {
     "nonfinite": tags.NONFINITE, "dead": tags.DEAD_CHANNELS, "constant": tags.CONSTANT_CHANNELS,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.checks.health_table import rows_of
-from fmapboard.overview_format import COLUMNS, Flags
+from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.plugin.layer_series import nearest
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.stored_record import NONFINITE

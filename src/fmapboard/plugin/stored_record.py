@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.tab_format import FORMAT, Floats, FormatError, unpack
+from fmapboard.formats.tab_records import FORMAT, Floats, FormatError, unpack
 
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
 FLOORED = {

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fmapboard import tags
+from fmapboard.formats import tags
 
 _TAGS = 2**15
 """Tags that are kept parsed; a large network has several thousand, the same in each run."""

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
-from fmapboard.render.extremes import finite_extremes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
+from fmapboard.render.quantize import finite_extremes
 
 PADDING = 2
 KERNEL_PADDING = 1

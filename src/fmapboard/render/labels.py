@@ -5,12 +5,56 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from fmapboard import tags
+from fmapboard.formats import tags
 from fmapboard.records import Attribution, Bytes8, LoggedStep, Picture, TaggedPictures
-from fmapboard.render import small_text
 from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns, enlarge
+
+HEIGHT = 7
+"""Height of a line of text in px."""
+
+_ADVANCE = 6
+_ROWS = {
+    "0": "0e1113151911 0e", "1": "040c04040404 0e", "2": "0e1101020408 1f",
+    "3": "1f0204020111 0e", "4": "02060a121f02 02", "5": "1f101e010111 0e",
+    "6": "0608101e1111 0e", "7": "1f0102040808 08", "8": "0e11110e1111 0e",
+    "9": "0e11110f0102 0c", ".": "00000000000c 0c", "-": "0000001f0000 00",
+    "+": "0004041f0404 00", "e": "00000e111f10 0e", "i": "04000c040404 0e",
+    "n": "000016191111 11", "f": "0609081c0808 08", "a": "00000e010f11 0f",
+}  # fmt: skip
+"""Character -> seven rows of five pixels, each row two hexadecimal digits, highest bit left."""
+
+
+def text_width(text: str) -> int:
+    """Width of a line of text in px."""
+    return max(0, len(text) * _ADVANCE - 1)
+
+
+def text_mask(text: str) -> npt.NDArray[np.bool_]:
+    """The pixels of a line of text, bool [7, W]; unknown characters are blank."""
+    drawn = np.zeros((HEIGHT, len(text) * _ADVANCE), bool)
+    for number, character in enumerate(text):
+        rows = np.frombuffer(bytes.fromhex(_ROWS.get(character, "00" * HEIGHT)), np.uint8)
+        bits = np.unpackbits(rows[:, None], axis=1)[:, 3:]  # [7, 5]
+        drawn[:, number * _ADVANCE : number * _ADVANCE + 5] = bits
+    return drawn[:, : text_width(text)]
+
+
+def number_that_fits(value: float, most: int) -> str:
+    """A number with up to four significant digits, as far as it fits into ``most`` px.
+
+    Example:
+        >>> number_that_fits(-0.123456, 60), number_that_fits(-0.123456, 30)
+        ('-0.1235', '-0.12')
+    """
+    for digits in (4, 3, 2, 1):
+        text = f"{value:.{digits}g}"
+        if text_width(text) <= most:
+            break
+    return text
+
 
 _BACKGROUND, _FRAME, _INK = 255, 190, 40
 _GAP = 4
@@ -75,8 +119,8 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
     height, width = picture.tile[0] * factor, picture.tile[1] * factor
     per_row = min(columns(count), count)
     pad = padding * factor if count > 1 else 0
-    across = max(width, small_text.width(str(count - 1))) + _GAP
-    down = small_text.HEIGHT + _GAP + height + 2 * _GAP
+    across = max(width, text_width(str(count - 1))) + _GAP
+    down = HEIGHT + _GAP + height + 2 * _GAP
     rows = -(-count // per_row)
     page = _page(rows * down, per_row * across + 2)
     for number in range(count):
@@ -84,7 +128,7 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
         top, left = row * down, column * across
         _write(page, str(number), top, left)
         y, x = pad + row * (height + pad), pad + column * (width + pad)
-        place = page[top + small_text.HEIGHT + _GAP - 1 :, left:]
+        place = page[top + HEIGHT + _GAP - 1 :, left:]
         place[: height + 2, : width + 2] = _FRAME  # without it, a white tile would not be seen
         place[1 : height + 1, 1 : width + 1] = pixels[y : y + height, x : x + width]
     return page
@@ -96,10 +140,10 @@ def _with_row_numbers(picture: Picture, count: int) -> Bytes8:
     if not count:
         return pixels
     height = pixels.shape[0] // count
-    left = small_text.width(str(count - 1)) + _GAP
-    page = _page(max(len(pixels), small_text.HEIGHT), left + pixels.shape[1])
+    left = text_width(str(count - 1)) + _GAP
+    page = _page(max(len(pixels), HEIGHT), left + pixels.shape[1])
     page[: len(pixels), left:] = pixels
-    every = -(-(small_text.HEIGHT + 2) // max(1, height))
+    every = -(-(HEIGHT + 2) // max(1, height))
     for number in range(0, count, every):
         _write(page, str(number), number * height, 0)
     return page
@@ -133,6 +177,6 @@ def _page(height: int, width: int) -> Bytes8:
 
 
 def _write(page: Bytes8, text: str, top: int, left: int) -> None:
-    mask = small_text.mask(text)
+    mask = text_mask(text)
     area = page[top:, left:][: mask.shape[0], : mask.shape[1]]
     area[mask[: area.shape[0], : area.shape[1]]] = _INK

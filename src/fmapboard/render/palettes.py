@@ -12,8 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from fmapboard.options import checked_colormap
+from fmapboard.errors import ConfigurationError, closest
 from fmapboard.records import Bytes8, PixelMark
+
+PALETTES = ("grey", "viridis", "magma", "signed")
+"""Names of the color palettes; ``signed`` has zero in the middle."""
 
 VALUES = 250
 
@@ -63,6 +66,21 @@ class Palette:
     name: str
     table: Bytes8
     zero_centered: bool = False
+
+
+def checked_colormap(name: str) -> str:
+    """The palette's name, with ``gray`` spelled as ``grey``.
+
+    Raises:
+        ConfigurationError: there is no such palette; the message lists the closest names.
+    """
+    name = "grey" if name == "gray" else name
+    if name not in PALETTES:
+        raise ConfigurationError(
+            f"no palette {name!r}{closest(str(name), PALETTES, listed=0)}; "
+            f"available: {', '.join(PALETTES)}"
+        )
+    return name
 
 
 @lru_cache

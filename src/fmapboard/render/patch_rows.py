@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmapboard.records import Bytes8, Crop, LayerPatches, Picture
-from fmapboard.render import small_text
+from fmapboard.render import labels
 
 CHANNELS = 64
 """Channels per picture; a layer with more has several pictures."""
@@ -54,9 +54,9 @@ class RowLayout:
         height, width = (max(shape[axis] for shape in shapes) for axis in (0, 1))
         factor = max(1, _SMALL // max(height, width))
         cell = (height * factor, width * factor)
-        label = small_text.width(str(max(len(patches.crops) - 1, 0)))
+        label = labels.text_width(str(max(len(patches.crops) - 1, 0)))
         left = label + 2 * _GAP
-        below = small_text.HEIGHT + 2 * _GAP
+        below = labels.HEIGHT + 2 * _GAP
         return cls(cell, factor, left, _GAP, cell[1] + _GAP, cell[0] + below)
 
 
@@ -85,7 +85,7 @@ def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
             page[top:, left:][: layout.cell[0], : layout.cell[1]] = _cell(crop, layout)
-            text = small_text.number_that_fits(crop.value, layout.cell[1])
+            text = labels.number_that_fits(crop.value, layout.cell[1])
             _write(page, text, top + layout.cell[0] + _GAP // 2, left)
     return page
 
@@ -146,6 +146,6 @@ def _outline(distance: int) -> Iterator[tuple[int, int]]:
 
 
 def _write(page: Bytes8, text: str, top: int, left: int, ink: tuple[int, int, int] = INK) -> None:
-    drawn = small_text.mask(text)
+    drawn = labels.text_mask(text)
     area = page[top:, left:][: drawn.shape[0], : drawn.shape[1]]
     area[drawn[: area.shape[0], : area.shape[1]]] = ink

@@ -11,9 +11,9 @@ import numpy as np
 from fmapboard.plugin.picture_values import decoded, tiles_of
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png as encoder
-from fmapboard.render.average import shrink_pixels
 from fmapboard.render.grid import grid
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, VALUES, palette
+from fmapboard.render.quantize import shrink_pixels
 
 
 def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | None:

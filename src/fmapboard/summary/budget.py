@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fmapboard.records import LayerMeasurement, Planes, StepData
-from fmapboard.render.average import shrink_pixels
-from fmapboard.render.quantize import longest
+from fmapboard.render.quantize import longest, shrink_pixels
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
 _CHANNELS = (32, 16, 8, 4, 2, 1)

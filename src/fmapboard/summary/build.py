@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from fmapboard import tags
+from fmapboard.formats import tags
 from fmapboard.records import (
     Histogram,
     InputImage,
@@ -22,13 +22,35 @@ from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, d
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
 from fmapboard.summary.attributions import SIDE, AttributionSummary
-from fmapboard.summary.channel_change import ChannelChanges
-from fmapboard.summary.findings import FindingsBuilder
-from fmapboard.summary.first_nonfinite import first_nonfinite, plain
-from fmapboard.summary.followers import followers
+from fmapboard.summary.change import ChannelChanges
+from fmapboard.summary.facts import FindingsBuilder, first_nonfinite, plain
 from fmapboard.summary.histogram import histogram
-from fmapboard.summary.run_overview import RunOverview
+from fmapboard.summary.overview import RunOverview
 from fmapboard.summary.tab_records import TabRecords, kernel_facts
+
+
+def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasurement]:
+    """Label of a layer -> the activation with an off value that directly follows it in call order.
+
+    The activation must have as many channels as the layer, so that they can be matched by index. An
+    activation that is drawn itself is not a follower.
+    """
+    found: dict[str, LayerMeasurement] = {}
+    before: LayerMeasurement | None = None
+    for part in measured:
+        if part.kind != "feature_maps" or part.statistics is None:
+            continue
+        is_activation, is_drawn = part.statistics.dead is not None, part.layer_call.pictures
+        if is_activation and not is_drawn and _channels(before) == _channels(part):
+            assert before is not None  # else it has no channels
+            found[before.layer_call.label] = part
+        before = part if is_drawn or not is_activation else None
+    return found
+
+
+def _channels(part: LayerMeasurement | None) -> int | None:
+    return None if part is None or part.statistics is None else part.statistics.minimum.size
+
 
 _SCALE_TEXT: dict[Scale, str] = {
     "channel": "each channel scaled between its own extremes",

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from fmapboard.records import Floats, Histogram, Sample
-from fmapboard.render.extremes import finite_extremes
+from fmapboard.render.quantize import finite_extremes
 
 BUCKETS = 30
 """Number of buckets; TensorBoard re-bins to 30 of equal width, so these are shown unchanged."""

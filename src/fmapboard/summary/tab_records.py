@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import pack
 from fmapboard.records import (
     Floats,
     Kernels,
@@ -23,8 +24,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
-from fmapboard.summary.channel_change import Changes
-from fmapboard.tab_format import pack
+from fmapboard.summary.change import Changes
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",

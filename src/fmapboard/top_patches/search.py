@@ -12,15 +12,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError
+from fmapboard.extraction.failed_pass import explained
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
-from fmapboard.render.average import shrink_pixels
+from fmapboard.render.quantize import shrink_pixels
 from fmapboard.top_patches.fields import (
     CONTROL_FLOW,
     OTHER_GRID,

@@ -29,10 +29,10 @@ from tensorboard.plugins.histogram import metadata as histogram_metadata
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.records import Floats, Histogram, LoggedStep, TabRecord, TaggedPictures
 from fmapboard.render import png
-from fmapboard.tab_format import PLUGIN_NAME
 
 _EMPTY = np.zeros((1, 3))
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from tensorboard.compat.proto import event_pb2
 from tensorboard.util import tensor_util
 
-from fmapboard.writers import checksum
+from fmapboard.formats import checksum
 
 _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
 _MAX_EVENT = 2**31

@@ -1,7 +1,7 @@
 """Build and write logged steps in a worker thread.
 
 If the process is killed, the steps that are not yet written are lost: at most 8 (see
-``writers.backlog``).
+``writers.worker``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from fmapboard.checks import chosen
 from fmapboard.checks.live import LiveChecks
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
+from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.worker import Worker
@@ -29,7 +29,7 @@ _EVENT_OVERHEAD = 64
 """Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
 
 _HINTS = {"not_in_optimizer": "no optimizer", "eval_mode": "eval mode"}
-"""Kind of a finding -> subject of the warning (`capture.hints`) that says the same."""
+"""Kind of a finding -> subject of the warning (`session.hints`) that says the same."""
 MAX_QUEUE_BYTES = 256 * 2**20
 """Maximum size in bytes of the steps that wait to be written."""
 SECONDS_AFTER_INTERRUPT = 10.0

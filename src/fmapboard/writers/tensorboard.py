@@ -12,10 +12,8 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
-from fmapboard.writers.event_file import EventFile, has_foreign_events
-from fmapboard.writers.graph_def import graph_def
-from fmapboard.writers.log_dirs import log_directory
-from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.event_file import EventFile, graph_def, has_foreign_events
+from fmapboard.writers.remote import RemoteDirectory, log_directory
 from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 
 KEEP_EARLIER = 2**62

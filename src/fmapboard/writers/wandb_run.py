@@ -7,8 +7,8 @@ from typing import Any
 from PIL import Image
 
 from fmapboard.errors import ConfigurationError, WriteError, first_line, log, optional
+from fmapboard.formats.tags import OVERVIEW
 from fmapboard.records import LoggedStep, Picture
-from fmapboard.tags import OVERVIEW
 
 
 class WandbWriter:

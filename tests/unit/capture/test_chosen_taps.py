@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import fmapboard
 from fmapboard import extract, extract_gradients, intervene, silence, tap
 from fmapboard.errors import LayerNotFound
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 class Product(nn.Module):

@@ -10,8 +10,7 @@ import torch
 from torch_threads import torch_threads
 
 from fmapboard.capture import isolation
-from fmapboard.capture.cpu_threads import MANY_BYTES, ThreadPolicy
-from fmapboard.capture.isolation import aside
+from fmapboard.capture.isolation import MANY_BYTES, ThreadPolicy, aside
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from fmapboard.capture import cuda_graphs
-from fmapboard.capture.cuda_graphs import Captures
+from fmapboard.capture import compiled
+from fmapboard.capture.compiled import Captures
 
 LIMIT = 20.0  # s; only broken code takes that long
 
@@ -172,8 +172,8 @@ def test_the_graphs_of_torch_are_followed_and_their_methods_can_be_wrapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     followed: list[type] = []
-    monkeypatch.setattr(cuda_graphs.CAPTURES, "follow", followed.append)
-    cuda_graphs._follow_all.__wrapped__()
+    monkeypatch.setattr(compiled.CAPTURES, "follow", followed.append)
+    compiled._follow_all.__wrapped__()
     assert torch.cuda.CUDAGraph in followed
     own = type("OwnGraph", (torch.cuda.CUDAGraph,), {})
     Captures().follow(own)

@@ -132,7 +132,7 @@ def test_the_operations_of_the_user_are_not_counted() -> None:
     quiet = traced_step(convolutions, SHAPE)
     assert traced_step(lambda: Busy(*convolutions()), SHAPE) == quiet
     modules = {op.module for op in quiet.ops}
-    assert {"measure.norms", "measure.subsample", "capture.transfer"} <= modules
+    assert {"measure.norms", "measure.sample", "capture.transfer"} <= modules
 
 
 def test_the_pass_of_a_probe_is_the_users_own_work() -> None:

@@ -12,9 +12,9 @@ from device_trace import Tracer
 from simulated_device import moved, simulated_device
 from torch._subclasses import FakeTensorMode
 
-from fmapboard.capture import input_images as module
+from fmapboard.capture import inputs as module
 from fmapboard.capture import isolation
-from fmapboard.capture.input_images import MAX_SIDE, input_images
+from fmapboard.capture.inputs import MAX_SIDE, input_images
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])

@@ -15,7 +15,7 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.nn.utils.parametrizations import weight_norm
 
-from fmapboard.capture.weights import read_kernels
+from fmapboard.capture.kernels import read_kernels
 
 
 def convolutions() -> nn.ModuleDict:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.capture import taps
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 def test_a_tap_returns_the_very_same_object() -> None:

@@ -11,7 +11,7 @@ from tapped_models import Residual, images, logged, names
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fmapboard.capture.tensor_swap import swapped
+from fmapboard.capture.transfer import swapped
 from fmapboard.records import LayerCall
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fmapboard.checks.health_table import FirstNonfinite, HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LINES, LayerFinding, findings
-from fmapboard.overview_format import LayerFacts
+from fmapboard.formats.overview import LayerFacts
 
 STEPS = tuple(range(0, 100, 10))
 

@@ -13,7 +13,7 @@ from fmapboard.checks.layer_values import (
     DeadCheck,
     UnevenUpsamplingCheck,
 )
-from fmapboard.findings_format import Findings
+from fmapboard.formats.training_facts import Findings
 
 
 def test_dead_channels_from_half_of_a_layer_on() -> None:

@@ -13,9 +13,9 @@ from check_records import layer
 from fmapboard.checks import Finding, RunRecord
 from fmapboard.checks.live import LiveChecks
 from fmapboard.checks.stored_findings import pack_stored, unpack_stored
-from fmapboard.overview_format import OverviewStep, pack_overview
+from fmapboard.formats.overview import OverviewStep, pack_overview
+from fmapboard.formats.tab_records import FormatError
 from fmapboard.records import LoggedStep, TabRecord
-from fmapboard.tab_format import FormatError
 
 FAILED: list[tuple[str, str]] = []
 

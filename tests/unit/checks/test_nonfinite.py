@@ -12,7 +12,7 @@ from fmapboard.checks import Finding, NotRecorded, RunRecord
 from fmapboard.checks.health_table import FirstNonfinite
 from fmapboard.checks.nonfinite import NonfiniteCheck
 from fmapboard.checks.nonfinite_text import parsed
-from fmapboard.findings_format import Findings
+from fmapboard.formats.training_facts import Findings
 
 AT = 3  # index of the step with the first non-finite value: step 30
 OUTPUT = "the activations of layer `{}` (Conv2d, call 1)"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from check_records import layer
 
-from fmapboard import tags
 from fmapboard.checks.record_builder import RecordBuilder, is_read, split_tag
-from fmapboard.findings_format import Findings, pack_findings
-from fmapboard.overview_format import OverviewStep, pack_overview
-from fmapboard.tab_format import pack
+from fmapboard.formats import tags
+from fmapboard.formats.overview import OverviewStep, pack_overview
+from fmapboard.formats.tab_records import pack
+from fmapboard.formats.training_facts import Findings, pack_findings
 
 
 def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:

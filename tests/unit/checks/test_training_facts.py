@@ -16,7 +16,7 @@ from fmapboard.checks.training_facts import (
     NotInOptimizerCheck,
 )
 from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
-from fmapboard.findings_format import Findings, Unchanged
+from fmapboard.formats.training_facts import Findings, Unchanged
 
 FINE = Findings(
     not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),

@@ -9,7 +9,7 @@ from check_records import STEPS, record
 
 from fmapboard.checks import Finding
 from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
-from fmapboard.findings_format import Findings, Idle, Unchanged
+from fmapboard.formats.training_facts import Findings, Idle, Unchanged
 
 LAST = len(STEPS)
 STEPPED = Findings(batch=4, rates=(0.1, 0.1), no_gradient=())

@@ -7,7 +7,7 @@ from check_records import STEPS, layer, record
 
 from fmapboard.checks import Finding, NotRecorded
 from fmapboard.checks.usual_range import BatchnormGapCheck, UpdateRatioCheck
-from fmapboard.findings_format import Findings
+from fmapboard.formats.training_facts import Findings
 
 LAST = len(STEPS)
 

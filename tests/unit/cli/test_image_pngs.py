@@ -10,15 +10,14 @@ import torch
 from compressed_pictures import record_compressions
 from torch import nn
 
-from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli import write_images
 from fmapboard.cli.write_images import ImageWriter
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import InputImage, StepData
+from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.writers.folder import FolderWriter
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import FolderWriter, MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 

@@ -14,12 +14,12 @@ import pytest
 from held_work import LIMIT
 from own_threads import own_priority, own_threads
 
-from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.write_images import ImageWriter
 from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
+from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.own_thread import OwnThread
 
 

@@ -22,10 +22,10 @@ from fmapboard import (
     scale,
     silence,
 )
+from fmapboard.formats.tab_records import unpack
+from fmapboard.formats.tags import RECORD
 from fmapboard.records import LoggedStep
-from fmapboard.tab_format import unpack
-from fmapboard.tags import RECORD
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 
 X = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
 SAID = "what the next layer receives, after all forward hooks"

@@ -8,7 +8,7 @@ from numpy_statistics import measure
 from torch import Tensor, nn
 
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.activations import activations, floor_of, is_bounded
+from fmapboard.model.roles import activations, floor_of, is_bounded
 from fmapboard.records import LayerCall
 
 # --- activations that clamp are read less often

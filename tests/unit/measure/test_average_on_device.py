@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fmapboard.measure.average_on_device import average
+from fmapboard.measure.reducer import average
 from fmapboard.records import PixelMark, Planes
-from fmapboard.render.average import shrink
-from fmapboard.render.quantize import Averaged, Quantizer
+from fmapboard.render.quantize import Averaged, Quantizer, shrink
 
 SIDE = 4
 

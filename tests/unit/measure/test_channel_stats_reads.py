@@ -11,8 +11,8 @@ from numpy_statistics import assert_right
 from torch import Tensor
 from torch_threads import torch_threads
 
-from fmapboard.measure import plane_sums
-from fmapboard.measure.channel_stats import statistics
+from fmapboard.measure import sums
+from fmapboard.measure.statistics import statistics
 from fmapboard.records import Statistics
 
 # --- the amount that is read at once does not change the result
@@ -24,7 +24,7 @@ def test_the_samples_of_a_large_batch_are_read_in_parts(
 ) -> None:
     maps = torch.randn(5, 3, 9, 11)
     whole = statistics(maps).parts
-    monkeypatch.setattr(plane_sums, "_CACHED", nbytes)
+    monkeypatch.setattr(sums, "_CACHED", nbytes)
     read = count_calls(monkeypatch, "_read_part")
     parts = statistics(maps).parts
     assert read == samples
@@ -47,7 +47,7 @@ def test_a_large_batch_of_small_planes_is_not_copied(monkeypatch: pytest.MonkeyP
     across = count_calls(monkeypatch, "read_across")
     maps = torch.randn(16, 4, 5, 5)
     statistics(maps)
-    monkeypatch.setattr(plane_sums, "_CACHED", maps.nbytes // 2 - 1)
+    monkeypatch.setattr(sums, "_CACHED", maps.nbytes // 2 - 1)
     assert_right(maps)
     assert across == [16]
 
@@ -87,13 +87,13 @@ def test_only_planes_that_hardly_vary_are_checked_for_cancellation(
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
     """First dimension of the first argument of each call of a function of `plane_sums`."""
     sizes: list[int] = []
-    real = getattr(plane_sums, name)
+    real = getattr(sums, name)
 
     def counted(first: Any, *others: Any) -> Any:
         sizes.append(first.shape[0])
         return real(first, *others)
 
-    monkeypatch.setattr(plane_sums, name, counted)
+    monkeypatch.setattr(sums, name, counted)
     return sizes
 
 

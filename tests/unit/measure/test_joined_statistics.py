@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-import fmapboard.measure.pending_stats
-from fmapboard.measure.channel_stats import statistics
+import fmapboard.measure.statistics
 from fmapboard.measure.pending import joined
-from fmapboard.measure.pending_stats import PendingStatistics, finalize
 from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.statistics import PendingStatistics, finalize, statistics
 from fmapboard.records import LayerCall, Statistics
 
 
@@ -55,13 +54,13 @@ def test_statistics_computed_together_equal_those_computed_alone(seed: int) -> N
 def joint(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of tensors in each joint computation."""
     counts: list[int] = []
-    real = fmapboard.measure.pending_stats._plane_moments
+    real = fmapboard.measure.statistics._plane_moments
 
     def counting(read: Any, sizes: Any) -> Any:
         counts.append(len(read))
         return real(read, sizes)
 
-    monkeypatch.setattr(fmapboard.measure.pending_stats, "_plane_moments", counting)
+    monkeypatch.setattr(fmapboard.measure.statistics, "_plane_moments", counting)
     return counts
 
 
@@ -86,7 +85,7 @@ def test_tensors_that_were_read_in_the_same_way_are_finalized_together(joint: li
 def test_no_more_planes_than_the_bound_are_finalized_together(
     max_planes: int, expected: list[int], joint: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fmapboard.measure.pending_stats, "MAX_PLANES", max_planes)
+    monkeypatch.setattr(fmapboard.measure.statistics, "MAX_PLANES", max_planes)
     many = [statistics(torch.randn(10, 3, 9, 9)) for _ in range(5)]
     together = finalize(many)
     assert joint == expected

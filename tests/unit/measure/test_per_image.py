@@ -12,12 +12,11 @@ from recorded_passes import reducer
 from reduced_maps import random_maps, record_extremes
 from torch import Tensor, nn
 
-from fmapboard.image_passes import ImagePasses
-from fmapboard.measure import per_image
-from fmapboard.measure.channel_stats import statistics, statistics_per_sample
+from fmapboard import image_passes as per_image
+from fmapboard.image_passes import ImagePasses, reduce_images
 from fmapboard.measure.pending import PendingMeasurement
-from fmapboard.measure.per_image import reduce_images
 from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.statistics import statistics, statistics_per_sample
 from fmapboard.records import KernelShape, LayerCall, LayerMeasurement, Statistics
 from fmapboard.render.quantize import Quantizer
 

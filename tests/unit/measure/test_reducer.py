@@ -14,8 +14,8 @@ from torch import Tensor
 
 from fmapboard import extract
 from fmapboard.measure.pending import joined
-from fmapboard.measure.pending_stats import PendingStatistics
 from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.records import LayerCall, PixelMark
 
 

@@ -8,7 +8,7 @@ import torch
 from reduced_maps import planes_of
 
 from fmapboard.records import PixelMark
-from fmapboard.render.average import shrink
+from fmapboard.render.quantize import shrink
 
 
 def test_a_larger_map_is_averaged_over_whole_square_blocks() -> None:

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from fmapboard.errors import WarnOnce
-from fmapboard.model.flat_parameters import not_flattened, options_for
+from fmapboard.model.distributed import not_flattened
 from fmapboard.options import Options
+from fmapboard.session.session import options_for
 
 
 def flattened() -> nn.Module:

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fmapboard.model.membership import Membership
+from fmapboard.model.layers import Membership
 
 
 def _model() -> nn.Sequential:

@@ -25,7 +25,6 @@ from torchvision.ops import DeformConv2d
 from fmapboard import intervene, silence
 from fmapboard.errors import ConfigurationError
 from fmapboard.measure.layout import Axes, axes_of, has_no_convolution, may_hold_patches
-from fmapboard.model.attribution_roles import role_of
 from fmapboard.model.kernel_shapes import (
     fits,
     is_convolution,
@@ -35,6 +34,7 @@ from fmapboard.model.kernel_shapes import (
     spatial_axes,
     unused_convolutions,
 )
+from fmapboard.model.roles import role_of
 from fmapboard.records import TransposedShape
 
 

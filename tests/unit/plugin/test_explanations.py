@@ -6,7 +6,7 @@ import pytest
 
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.layer_findings import LayerFinding
-from fmapboard.overview_format import KINDS
+from fmapboard.formats.overview import KINDS
 from fmapboard.plugin.explanations import explanation
 
 

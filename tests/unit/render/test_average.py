@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmapboard.records import PixelMark
-from fmapboard.render.average import shrink, shrink_pixels
+from fmapboard.render.quantize import shrink, shrink_pixels
 
 
 def test_a_block_at_the_border_is_the_mean_of_its_existing_pixels() -> None:

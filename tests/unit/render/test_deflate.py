@@ -13,7 +13,8 @@ from decoded_pictures import decode_png
 from isal import isal_zlib
 
 from fmapboard.records import Picture
-from fmapboard.render import deflate, png
+from fmapboard.render import png
+from fmapboard.render import png as deflate
 from fmapboard.render.palettes import palette
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fmapboard.render.extremes import finite_extremes
+from fmapboard.render.quantize import finite_extremes
 
 
 @pytest.mark.parametrize(

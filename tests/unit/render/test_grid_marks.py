@@ -10,10 +10,9 @@ from map_grids import GREY, INF, NAN, planes_of, tile_of
 from reduced_maps import random_maps
 from torch import Tensor
 
-from fmapboard.options import PALETTES
 from fmapboard.records import PixelMark
 from fmapboard.render.grid import draw_maps
-from fmapboard.render.palettes import MARK_COLOURS, palette
+from fmapboard.render.palettes import MARK_COLOURS, PALETTES, palette
 
 
 def shown(maps: Tensor, colours: str = "grey", dead: list[bool] | None = None) -> np.ndarray:

@@ -14,7 +14,7 @@ from fmapboard.records import (
     Statistics,
     TaggedPictures,
 )
-from fmapboard.render import small_text
+from fmapboard.render import labels
 from fmapboard.render.grid import PADDING, columns, grid
 from fmapboard.render.labels import labelled
 
@@ -50,7 +50,7 @@ def test_each_tile_is_there_once_below_its_number(count: int) -> None:
     page = only(labelled(step(tiles)))
     for number, tile in enumerate(tiles):
         ((top, left),) = places(page, tile)
-        digits = small_text.mask(str(number))
+        digits = labels.text_mask(str(number))
         above = page[top - 4 - digits.shape[0] :, left - 1 :][: digits.shape[0], : digits.shape[1]]
         assert ((above[..., 0] == 40) == digits).all()
         assert (page[top - 1, left : left + 33] == 190).all()  # the frame
@@ -81,8 +81,8 @@ def test_rows_of_a_sequence_have_numbers_to_their_left() -> None:
     tagged = TaggedPictures("feature_maps_x/conv", "feature_maps", (drawn,), CALL, layout="rows")
     page = only(labelled(LoggedStep(0, 0.0, (tagged,), statistics=one.statistics)))
     ((top, left),) = places(page, rows.repeat(4, 0).repeat(4, 1))
-    assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == small_text.mask("0")).all()
-    assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == small_text.mask("3")).all()
+    assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("0")).all()
+    assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("3")).all()
 
 
 def test_the_input_is_not_changed() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Crop, LayerCall, LayerPatches
-from fmapboard.render import small_text
+from fmapboard.render import labels
 from fmapboard.render.patch_rows import (
     BACKGROUND,
     INK,
@@ -67,7 +67,7 @@ def test_the_number_of_a_channel_without_a_positive_value_is_pale() -> None:
     left = RowLayout.of(patches((crop(field),))).left
     rows = page.pixels[:, :left].reshape(-1, 3).tolist()
     count = [rows.count(list(colour)) for colour in (INK, PALE)]
-    assert count == [small_text.mask("0").sum(), small_text.mask("12").sum()]
+    assert count == [labels.text_mask("0").sum(), labels.text_mask("12").sum()]
 
 
 def test_a_square_marks_the_position_where_the_field_is_more_than_half_of_the_image() -> None:
@@ -86,15 +86,15 @@ def test_pages_of_64_channels_have_the_number_and_the_value_of_each() -> None:
     assert first.pixels.shape[0] == layout.top + 64 * layout.down
     assert second.pixels.shape[0] == layout.top + layout.down
     label = (second.pixels[:, : layout.left] != BACKGROUND).any(-1)
-    assert label.sum() == small_text.mask("64").sum()
+    assert label.sum() == labels.text_mask("64").sum()
     text = second.pixels[layout.top + layout.cell[0] + 3 :, layout.left :][:7, :17]
-    assert np.array_equal((text != BACKGROUND).any(-1), small_text.mask("0.5"))
+    assert np.array_equal((text != BACKGROUND).any(-1), labels.text_mask("0.5"))
 
 
 def test_a_number_has_as_many_digits_as_fit() -> None:
-    assert [small_text.number_that_fits(-123456.0, most) for most in (60, 40)] == [
+    assert [labels.number_that_fits(-123456.0, most) for most in (60, 40)] == [
         "-1.235e+05",
         "-1e+05",
     ]
-    assert small_text.mask("1.").shape == (7, 11)
-    assert not small_text.mask("?").any()
+    assert labels.text_mask("1.").shape == (7, 11)
+    assert not labels.text_mask("?").any()

@@ -12,11 +12,11 @@ from decoded_pictures import decode_png
 from PIL import Image
 
 from fmapboard.demo.bundled import bundled
-from fmapboard.options import PALETTES
 from fmapboard.records import Picture
-from fmapboard.render import deflate, png
+from fmapboard.render import png
+from fmapboard.render import png as deflate
 from fmapboard.render.grid import grid
-from fmapboard.render.palettes import palette
+from fmapboard.render.palettes import PALETTES, palette
 
 SIZES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (224, 224), (2, 40_000)]
 

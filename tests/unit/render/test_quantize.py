@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Planes
-from fmapboard.render.average import shrink
-from fmapboard.render.extremes import finite_extremes
-from fmapboard.render.quantize import Quantizer, quantize
+from fmapboard.render.quantize import Quantizer, finite_extremes, quantize, shrink
 
 
 def planes_of(maps: np.ndarray, **options: object) -> Planes:

@@ -14,11 +14,10 @@ from read_grid import read_maps
 from reduced_maps import random_maps
 from torch import nn
 
-from fmapboard.options import PALETTES
 from fmapboard.records import LoggedStep, PixelMark, Planes, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
-from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, palette
+from fmapboard.render.palettes import LEVEL_OF_PIXEL, PALETTES, PIXEL_OF_LEVEL, palette
 from fmapboard.writers.folder import FolderWriter
 
 

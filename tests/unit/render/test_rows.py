@@ -9,13 +9,13 @@ from composed_steps import compose, kernels_of
 from reduced_maps import planes_of, reduced
 from torch import nn
 
-from fmapboard.capture.weights import read_kernels
+from fmapboard.capture.kernels import read_kernels
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Bytes8, Picture, PixelMark, Planes, StepData
 from fmapboard.render.grid import draw_kernels, draw_maps, enlarge
 from fmapboard.render.palettes import palette
 from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tab_format import unpack
 
 CONV = nn.Conv1d(1, 1, 1, device="meta")
 GREY = palette("grey")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Attribution, InputImage, LayerCall
 from fmapboard.render import png
 from fmapboard.summary.attributions import AttributionSummary, negligible
-from fmapboard.tab_format import unpack
 
 IMAGE = InputImage(0, np.zeros((1, 8, 8), np.float32))
 

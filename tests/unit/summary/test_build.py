@@ -10,6 +10,7 @@ import pytest
 from composed_steps import CALL, compose, kernels_of, measured
 from reduced_maps import random_maps
 
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import (
     InputImage,
     KernelShape,
@@ -18,7 +19,6 @@ from fmapboard.records import (
     Sample,
 )
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tab_format import unpack
 
 # -- tags ----------------------------------------------------------------------------------------
 

@@ -10,13 +10,13 @@ from composed_steps import CALL, compose, kernels_of, measured
 from reduced_maps import random_maps
 from torch import nn
 
+from fmapboard.formats.tab_records import unpack
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import (
     KernelShape,
     LayerCall,
 )
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tab_format import unpack
 
 LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
 

@@ -15,7 +15,8 @@ from PIL import Image
 from reduced_maps import random_maps
 from torch import nn
 
-from fmapboard.capture.weights import read_kernels
+from fmapboard.capture.kernels import read_kernels
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import (
     LayerCall,
     LayerMeasurement,
@@ -23,7 +24,6 @@ from fmapboard.records import (
 )
 from fmapboard.render import png
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tab_format import unpack
 
 
 def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> None:

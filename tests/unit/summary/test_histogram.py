@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fmapboard.measure.subsample import SAMPLE_SIZE, sample
+from fmapboard.measure.sample import SAMPLE_SIZE, sample
 from fmapboard.records import Histogram, Sample
 from fmapboard.summary.histogram import BUCKETS, histogram
 

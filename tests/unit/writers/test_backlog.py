@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmapboard.writers.backlog import Backlog
+from fmapboard.writers.worker import Backlog
 
 
 def filled(count: int, *, in_steps: bool = True) -> Backlog[int]:

@@ -16,9 +16,9 @@ from tensorboard.backend.event_processing.event_file_loader import (
 )
 from tensorboard.util.tensor_util import make_ndarray
 
+from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Histogram, LoggedStep, TaggedPictures
 from fmapboard.render import png
-from fmapboard.tab_format import unpack
 from fmapboard.writers.tensorboard import TensorBoardWriter, default_log_dir
 
 # -- reading back --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from data_providers import provider_of, read_steps
 from event_files import write
 from tensorboard.context import RequestContext
 
-from fmapboard.tab_format import PLUGIN_NAME, unpack
+from fmapboard.formats.tab_records import PLUGIN_NAME, unpack
 
 both_loaders = pytest.mark.parametrize("loader", ["fast", "python"])
 

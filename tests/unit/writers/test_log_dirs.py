@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.writers.log_dirs import local_directory, log_directory
-from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
 
 
 @pytest.mark.parametrize(

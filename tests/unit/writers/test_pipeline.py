@@ -23,7 +23,7 @@ from fmapboard.options import Options
 from fmapboard.records import Picture, StepData
 from fmapboard.render import png
 from fmapboard.writers import worker
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
 
 

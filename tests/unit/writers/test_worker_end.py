@@ -19,7 +19,7 @@ from torch import nn
 import fmapboard
 from fmapboard.errors import WorkerEnded
 from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.own_thread import OwnThread
 from fmapboard.writers.worker import Worker
 

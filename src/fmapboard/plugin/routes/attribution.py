@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import FORMAT, PLUGIN_NAME
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.tag_names import natural
-from fmapboard.tab_format import FORMAT, PLUGIN_NAME
 
 _PICTURE = 2
 """Index of the picture's blob, in an Images series and in a first-step record."""

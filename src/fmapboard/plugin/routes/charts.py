@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.layer_series import Series, requested_series
 from fmapboard.plugin.stored_record import Header, read_header
 from fmapboard.plugin.tag_names import natural
-from fmapboard.tab_format import FormatError
 
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
 _OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())

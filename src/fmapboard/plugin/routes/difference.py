@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, bad
 from fmapboard.plugin.layer_series import Series, nearest, series_of
@@ -16,7 +17,6 @@ from fmapboard.plugin.picture_values import MapValues, decoded, map_values
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
 from fmapboard.plugin.stored_record import ROLES, Record, read_record, statistics
 from fmapboard.plugin.tag_names import input_tag
-from fmapboard.tab_format import Floats, FormatError
 
 _MOST = 64
 """Layers per request."""

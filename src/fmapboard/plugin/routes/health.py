@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from fmapboard.checks.health_table import HealthRow, HealthTable
-from fmapboard.overview_format import is_activation
+from fmapboard.formats.overview import is_activation
+from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table, table_with_step
 from fmapboard.plugin.http import Answer, Query, container, missing
-from fmapboard.tab_format import Floats
 
 NUMBERS = (
     "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",

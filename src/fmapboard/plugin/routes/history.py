@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, bad, container, missing
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, read_record, statistics
-from fmapboard.tab_format import Floats, FormatError
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks.health_table import rows_of
-from fmapboard.overview_format.step_source import source_text
+from fmapboard.formats.step_source import source_text
+from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Series, series_of
@@ -13,7 +14,6 @@ from fmapboard.plugin.overview_series import run_overview, unread_step
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.stored_record import ROLES, Header, read_header
 from fmapboard.plugin.tag_names import input_tag, layer_of, natural
-from fmapboard.tab_format import FormatError
 
 _MAX_SAMPLES = 64
 """Input images per model that are looked up."""

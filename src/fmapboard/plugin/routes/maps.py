@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
 from fmapboard.plugin.layer_series import Series, nearest, requested_series
 from fmapboard.plugin.stored_record import Header, Record, read_record
 from fmapboard.plugin.tag_names import input_tag
-from fmapboard.tab_format import FormatError
 
 FIRST_PICTURE = 2
 """Index of the first picture: blobs 0 and 1 are width and height in an Images series, and header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing, spelled
 from fmapboard.plugin.layer_series import nearest, series_of
@@ -19,7 +20,6 @@ from fmapboard.plugin.stored_record import (
     statistics,
 )
 from fmapboard.plugin.tag_names import layer_of, natural
-from fmapboard.tab_format import FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmapboard import tags
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, unpack
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, container, long_answer, missing
-from fmapboard.tab_format import PLUGIN_NAME, FormatError, unpack
 
 _FIRST_PICTURE = 2
 """Index of the first picture in an Images series, after its width and height."""

@@ -210,7 +210,7 @@
  */
 
 /**
- * Header of a stored record, as far as the tab reads it (`fmapboard.tab_format`).
+ * Header of a stored record, as far as the tab reads it (`fmapboard.formats.tab_records`).
  * @typedef {object} RecordHeader
  * @property {number} format
  * @property {string} [type] module class

@@ -19,7 +19,7 @@ import { planesOf } from "./decode.js";
  * @property {number} bytes approximate memory
  */
 
-/** Newest record format that this tab reads (`FORMAT` of `fmapboard.tab_format`). */
+/** Newest record format that this tab reads (`FORMAT` of `fmapboard.formats.tab_records`). */
 export const FORMAT = 2;
 
 /**

@@ -26,7 +26,7 @@
  */
 
 /**
- * Header of a record of patches (`fmapboard.tab_format`).
+ * Header of a record of patches (`fmapboard.formats.tab_records`).
  * @typedef {object} PatchesHeader
  * @property {number} searched channels, from the first one
  * @property {number} channels

@@ -1,0 +1,238 @@
+"""What the network sees: the input images of a batch, and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fmapboard.capture.isolation import aside
+from fmapboard.measure.reducer import average
+from fmapboard.measure.thread_count import without_settling
+from fmapboard.model.distributed import is_dtensor
+from fmapboard.model.tensors import is_observable, tensors
+from fmapboard.records import InputImage, Normalization
+from fmapboard.render.quantize import shrink
+
+MAX_SIDE = 256
+"""Larger input images are averaged down to at most this many px per side."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingInputImage:
+    """``records.InputImage`` still on the device.
+
+    Attributes:
+        sample: index in the batch.
+        values: f32 [C, H, W], a copy in the input's own size or, on an accelerator, averaged down.
+        normalization: mean and standard deviation per channel, if known.
+        block: side in px of the blocks that were averaged.
+    """
+
+    sample: int
+    values: Tensor
+    normalization: Normalization | None
+    block: int = 1
+
+    def to_host(self) -> InputImage:
+        """Wait for the device, copy to the host and average down."""
+        drawn, block = shrink(self.values.cpu().numpy(), MAX_SIDE)
+        return InputImage(self.sample, drawn, self.normalization, self.block * block)
+
+
+def input_images(
+    arguments: Any, most: int | None, normalization: Normalization | None, *, sequences: bool
+) -> list[PendingInputImage]:
+    """Copies of the first images in a model's input; empty if no tensor in it holds images.
+
+    Args:
+        arguments: what the model was called with, nested in any way.
+        most: how many samples to copy; None copies all.
+        normalization: mean and standard deviation per channel, if known; ignored if the number of
+            channels differs.
+        sequences: the model takes [N, C, L], so a tensor with three axes is not an image [C, H, W].
+    """
+    batch = image_batch(arguments, sequences=sequences)
+    if batch is None or most == 0:
+        return []
+    known = normalization is not None and len(normalization[0]) == batch.shape[1]
+    with aside(batch.device.type):
+        kept, block = _copied(batch[:most].detach())
+    return [
+        PendingInputImage(number, sample, normalization if known else None, block)
+        for number, sample in enumerate(kept.unbind())
+    ]
+
+
+def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:
+    """The first tensor in a model's input that holds images, [N, C, H, W], or None.
+
+    For the arguments see ``input_images``.
+    """
+    batches = (
+        _batch(tensor, may_be_alone=number == 0 and not sequences)
+        for number, tensor in enumerate(tensors(arguments))
+    )
+    return next((found for found in batches if found is not None), None)
+
+
+def _copied(images: Tensor) -> tuple[Tensor, int]:
+    """A copy f32 [N, C, H, W], large images on an accelerator averaged, and the block's side."""
+    if images.is_cpu or max(images.shape[2:]) <= MAX_SIDE:
+        return images.to(torch.float32, copy=True), 1
+    return average(images.to(torch.float32), MAX_SIDE)
+
+
+def _batch(tensor: Tensor, *, may_be_alone: bool) -> Tensor | None:
+    """The tensor as a batch of images [N, C, H, W] with C 1 or 3; None if it is something else.
+
+    A tensor with three axes counts as one image only if it is the model's first argument.
+    """
+    if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
+        return None
+    batch = tensor[None] if tensor.dim() == 3 and may_be_alone else tensor
+    return batch if batch.dim() == 4 and batch.shape[1] in (1, 3) else None
+
+
+# Finds constant and identical images in a batch, without making training wait for a device.
+#
+# Whole images are compared. On the CPU the comparison is exact. On an accelerator, the values of
+# each image are added up, as integers, over the positions with the same remainder modulo two
+# numbers without a common factor; images for which all these sums agree are called identical.
+# Images that differ in one value, or in the position of something, have different sums.
+
+MAX_IMAGES = 1024
+"""At most this many images of a batch are compared, the first ones."""
+_SAMPLE = 64
+"""On the CPU, values of an image by which those that may be identical are found."""
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBatch:
+    """What was found in a batch of images, in part still on its device.
+
+    Attributes:
+        size: number of images.
+        constant: indices of constant images, if they are known.
+        identical: pairs of identical images, if they are known.
+        extremes: [N, C] each, smallest and largest value of each plane; None if the results are
+            known.
+        sums: [N, S] each, integers; see the module.
+    """
+
+    size: int
+    constant: tuple[int, ...] | None = None
+    identical: tuple[tuple[int, int], ...] | None = None
+    extremes: tuple[Tensor, Tensor] | None = None
+    sums: tuple[Tensor, ...] = ()
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        yield from self.extremes or ()
+        yield from self.sums
+
+    def to_host(self) -> tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]:
+        """Wait for the device: indices of constant images, and pairs of identical ones."""
+        if self.extremes is None:
+            return self.constant, self.identical
+        low, high = self.extremes
+        constant = tuple((low == high).all(1).nonzero().flatten().tolist())
+        rows = np.concatenate([one.cpu().numpy().astype(np.int64) for one in self.sums], 1)
+        return constant, _pairs([row.tobytes() for row in rows])
+
+
+def compared(batch: Tensor) -> PendingBatch:
+    """Compare the images of a batch with each other.
+
+    Args:
+        batch: [N, C, H, W], any dtype but complex.
+    """
+    size = len(batch)
+    if size < 2 or is_dtensor(batch):
+        return PendingBatch(size)
+    images = batch[:MAX_IMAGES].detach()
+    with aside(images.device.type):
+        if images.is_cpu:
+            return PendingBatch(size, *without_settling(partial(_on_cpu, images)))
+        planes = _in_memory_order(images)
+        dim = 1 if planes is not None and planes.shape[-1] == images.shape[1] else 2
+        if planes is None:
+            planes = images.contiguous().flatten(2)  # [N, C, P]
+        low, high = torch.aminmax(planes, dim=dim)  # [N, C]
+        flat = planes.flatten(1)
+        return PendingBatch(size, extremes=(low, high), sums=_sums(flat))
+
+
+def _in_memory_order(images: Tensor) -> Tensor | None:
+    """A view [N, C, P] of contiguous or [N, P, C] of channels-last images; None of others."""
+    if images.is_contiguous():
+        return images.flatten(2)
+    if images.is_contiguous(memory_format=torch.channels_last):
+        return images.permute(0, 2, 3, 1).flatten(1, 2)
+    return None
+
+
+def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums of [N, P] over positions with the same remainder, [N, k] and [N, k + 1].
+
+    The first leaves out the last P % k values, the second the first P % (k + 1).
+    """
+    whole = _INTEGERS.get(flat.element_size())
+    bits = flat if whole is None else flat.view(whole)
+    size = flat.shape[1]
+    k = max(1, math.isqrt(size))
+    wide = torch.int64 if flat.element_size() == 8 else torch.int32
+    first = bits[:, : size // k * k].view(len(bits), -1, k)
+    rest = size // (k + 1) * (k + 1)
+    second = bits[:, size - rest :].view(len(bits), -1, k + 1)
+    return first.sum(1, dtype=wide), second.sum(1, dtype=wide)
+
+
+def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """Constant and identical images on the CPU.
+
+    Images that differ on a grid of at most 8 by 8 pixels are not compared any further.
+    """
+    down, across = (-(-side // 8) for side in images.shape[2:])
+    grid = images[:, :, ::down, ::across].double().numpy()
+    likely = np.flatnonzero((grid == grid[:, :, :1, :1]).all((1, 2, 3))).tolist()
+    constant = tuple(n for n in likely if bool((images[n] == images[n, :, :1, :1]).all()))
+    rows = grid.reshape(len(grid), -1)
+    rows = np.ascontiguousarray(rows[:, :: -(-rows.shape[1] // _SAMPLE)])
+    alike: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, values in enumerate(rows):
+        alike[values.tobytes()].append(number)
+    return constant, tuple(sorted(_identical(images, alike.values())))
+
+
+def _identical(images: Tensor, alike: Iterable[list[int]]) -> Iterator[tuple[int, int]]:
+    """Pairs of identical images: the first of its kind, and each other one.
+
+    Args:
+        images: [N, C, H, W], on the CPU.
+        alike: indices of images that agree where they were sampled.
+    """
+    for members in alike:
+        kinds: list[int] = []
+        for number in members:
+            same = next((k for k in kinds if torch.equal(images[k], images[number])), None)
+            if same is None:
+                kinds.append(number)
+            else:
+                yield same, number
+            if len(kinds) > _SAMPLE:  # all alike where they are sampled: no longer cheap
+                break
+
+
+def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:
+    firsts: dict[bytes, int] = {}
+    pairs = ((firsts.setdefault(key, number), number) for number, key in enumerate(keys))
+    return tuple((first, number) for first, number in pairs if first != number)

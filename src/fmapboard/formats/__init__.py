@@ -1,0 +1,9 @@
+"""What is stored in a run, shared by the code that writes it and the code that reads it.
+
+``tags`` names the series, ``tab_records`` packs a JSON header and arrays into blobs, ``overview``
+has the numbers of all layers per logged step, ``training_facts`` what only the training process
+knows, and ``checksum`` the checksum of event files::
+
+    blobs = pack({"step": 3}, {"values": array})
+    header, arrays = unpack(blobs)
+"""

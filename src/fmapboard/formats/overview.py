@@ -1,0 +1,342 @@
+"""Stored format of a run's overview series, shared by writer and plugin.
+
+One record per logged step in the series ``tags.OVERVIEW``, with numbers of every layer call whose
+feature maps were measured, drawn or not. Blob 0 is a JSON header as in ``tab_format``, with the
+keys ``format``, ``step``, ``steps_written``, ``columns``, ``since``, ``layers`` and ``arrays``;
+blob 1 holds one array, ``numbers`` [layers, columns] of float32; blob 2 is a zlib-compressed JSON
+list of what is known about each layer (``LayerFacts``), in the order of calls. ``layers`` is
+``digest`` of blob 2, so that a reader of many steps need not read the same list again. A reader
+takes columns by name, and ignores columns and keys that it does not know. The first step of each
+start of a run is also in the series ``tags.FIRST_OVERVIEW``, which TensorBoard keeps in any case.
+The optional key ``input`` has the numbers of `OverviewStep.network_input`, and ``source`` has
+`OverviewStep.source`::
+
+    blobs = pack_overview(OverviewStep(step, steps_written, layers, numbers, since))
+    unpack_overview(blobs).numbers["dead"]   # float [layers]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.formats.step_source import StepSource, parsed_source
+from fmapboard.formats.tab_records import Floats, FormatError, pack, unpack
+
+_MAX_LAYERS_TEXT = 16 * 2**20
+"""Maximum size in bytes of blob 2 after decompression: about 60,000 layers."""
+INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What parsing a damaged record may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """What is known about a layer call besides its numbers.
+
+    Attributes:
+        label: name of the layer, and of the call if it is not the first.
+        layer: name of the layer.
+        type: class of the module.
+        kernel_shape: shape of the kernels; None for layers without.
+        call: number of the call within the forward pass, from 1.
+        position: position in the order of calls.
+        channels: number of channels.
+        values: number of values per channel over the whole batch; of a record, at the first step
+            with these layers (see the column of that name).
+        drawn: number of channels drawn; 0 if the layer has no pictures.
+        samples: number of samples drawn.
+        roles: kinds of pictures.
+        activation: label of the activation that directly follows, or None.
+        transposed_stride: stride of a transposed convolution; None for other layers, and in records
+            of earlier versions.
+    """
+
+    label: str
+    layer: str
+    type: str
+    kernel_shape: tuple[int, ...] | None
+    call: int
+    position: int
+    channels: int
+    values: int
+    drawn: int = 0
+    samples: int = 1
+    roles: tuple[str, ...] = ()
+    activation: str | None = None
+    transposed_stride: tuple[int, ...] | None = None
+
+
+def pack_layers(layers: Sequence[LayerFacts]) -> bytes:
+    """Blob 2 of a record."""
+    listed = [asdict(layer) for layer in layers]
+    return zlib.compress(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode(), 6)
+
+
+def digest(blob: bytes) -> str:
+    """Tells blob 2 apart from others, for ``layers`` in the header."""
+    return f"{zlib.crc32(blob):08x}-{len(blob)}"
+
+
+def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
+    """Parse blob 2 of a record.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    try:
+        return tuple(map(_layer, json.loads(_decompressed(blob))))
+    except (*INVALID, zlib.error) as error:
+        raise FormatError(
+            f"the overview's layers are not in fmapboard's format: {error}"
+        ) from error
+
+
+def _decompressed(blob: bytes) -> bytes:
+    """Decompress at most `_MAX_LAYERS_TEXT` bytes, so that a hostile record cannot fill memory."""
+    engine = zlib.decompressobj()
+    text = engine.decompress(blob, _MAX_LAYERS_TEXT)
+    if engine.unconsumed_tail or not engine.eof:
+        raise ValueError("the list of layers is too long, or cut off")
+    return text
+
+
+_TEXTS = {"label", "layer", "type"}
+_WHOLES = {"call", "position", "channels", "values", "drawn", "samples"}
+_FIELDS = tuple(field.name for field in fields(LayerFacts))
+
+
+def _layer(raw: Any) -> LayerFacts:
+    """Validate one entry of blob 2; unknown keys are ignored."""
+    known = {name: raw[name] for name in _FIELDS if name in raw}
+    for name, value in known.items():
+        if name in _TEXTS:
+            known[name] = _text(value)
+        elif name in _WHOLES:
+            known[name] = whole(value)
+    shape, activation = known.get("kernel_shape"), known.get("activation")
+    stride = known.get("transposed_stride")
+    known["kernel_shape"] = None if shape is None else tuple(map(whole, shape))
+    known["transposed_stride"] = None if stride is None else tuple(map(whole, stride))
+    known["roles"] = tuple(map(_text, known.get("roles", ())))
+    known["activation"] = None if activation is None else _text(activation)
+    return LayerFacts(**known)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    value.encode()  # raises for a lone surrogate, which cannot be sent
+    return value
+
+
+def whole(value: Any, below: int = 2**53) -> int:
+    """A whole number from 0 to ``below`` - 1.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if type(value) is not int or not 0 <= value < below:
+        raise TypeError(f"{value!r} is not a whole number from 0 to {below - 1}")
+    return value
+
+
+__all__ = [
+    "COLUMNS", "INPUT_NUMBERS", "KINDS", "LARGE", "LASTING", "MAJOR", "MINOR", "Flags",
+    "LayerFacts", "OverviewStep", "StepSource", "digest", "is_activation", "overview_step",
+    "pack_layers", "pack_overview", "states", "unpack_layers", "unpack_overview",
+]  # fmt: skip
+
+COLUMNS = (
+    "minimum", "maximum", "mean", "std",
+    "nonfinite", "constant", "dead", "dead_lasting", "change", "weights_change",
+    "nan", "positive_infinity", "negative_infinity", "counted", "change_steps", "weights_steps",
+    "values", "missed",
+)  # fmt: skip
+"""Numbers of a layer at one step; NaN where a number is not known.
+
+``minimum`` and ``maximum`` are those of all finite values, ``mean`` and ``std`` of all channels
+with equal weight. ``nonfinite``, ``constant`` and ``dead`` are shares of all channels of the layer,
+0 to 1; ``dead`` is that of the activation that directly follows, if there is one, and is NaN if the
+layer is not followed by an activation and is none. ``dead_lasting`` is the share of channels that
+were dead at each of the last `LASTING` logged steps. ``change`` is the mean change of the drawn
+maps, in standard deviations, and ``weights_change`` that of the weights, relative to their norm
+(see ``summary.change``); ``change_steps`` and ``weights_steps`` are how many steps before
+the logged step that is which they were compared with. ``nan``, ``positive_infinity`` and
+``negative_infinity`` are numbers of values, exact if ``counted`` is 1, otherwise lower bounds.
+``values`` is the number of values per channel at this step, and ``missed`` how many of the logged
+steps so far have no pictures of the layer.
+"""
+KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
+"""States that are faults, the most severe first; also the keys of ``since``."""
+LARGE = 1e4
+"""Magnitude from which a value is called large; the front end has the same."""
+MINOR, MAJOR = 0.1, 0.5
+"""Shares of dead or constant channels from which a layer is in that state, and severely so."""
+LASTING = 4
+"""Number of logged steps after which a dead channel is lastingly dead."""
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite")
+"""Numbers of the drawn images that the network received: four of their finite values, and how many
+values are NaN or infinite."""
+ROUNDING = 1e-6
+"""Maximum error of a share that is stored as float32, and of the difference of two."""
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewStep:
+    """The overview at one logged step.
+
+    Attributes:
+        step: number of the step.
+        steps_written: number of steps logged so far.
+        layers: facts about each layer.
+        numbers: column -> its value for each layer, float [layers].
+        since: kind of `KINDS` -> index of each layer in that state now -> first of the logged steps
+            at which it has been in that state without interruption; for ``"unchanged"``, the step
+            since which the weights are the same. Steps at which the layer was not measured, or the
+            state not known, are no interruption.
+        network_input: `INPUT_NUMBERS` of the drawn input images; empty if they are not known.
+        source: what the step shows; None for a step of a training.
+    """
+
+    step: int
+    steps_written: int
+    layers: tuple[LayerFacts, ...]
+    numbers: Mapping[str, Floats]
+    since: Mapping[str, Mapping[int, int]]
+    network_input: Mapping[str, float] = field(default_factory=dict)
+    source: StepSource | None = None
+
+
+def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
+    """The three blobs of a record; columns that are missing in ``numbers`` are stored as NaN.
+
+    Args:
+        of: the overview.
+        layers: ``pack_layers(of.layers)``, for a caller that packs the same layers again.
+    """
+    packed = pack_layers(of.layers) if layers is None else layers
+    table = np.full((len(of.layers), len(COLUMNS)), np.nan)
+    for column, name in enumerate(COLUMNS):
+        if name in of.numbers:
+            table[:, column] = of.numbers[name]
+    since: dict[str, dict[str, list[int]]] = {}
+    for kind, among in of.since.items():
+        for index, step in sorted(among.items()):
+            since.setdefault(kind, {}).setdefault(str(step), []).append(index)
+    header = {
+        "step": of.step,
+        "steps_written": of.steps_written,
+        "columns": list(COLUMNS),
+        "since": since,
+        "layers": digest(packed),
+        **({"input": dict(of.network_input)} if of.network_input else {}),
+        **({"source": asdict(of.source)} if of.source else {}),
+    }
+    return pack(header, {"numbers": table}, [packed])
+
+
+def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
+    """Parse the blobs of a record.
+
+    Raises:
+        FormatError: a blob is None or damaged, or the record's format is newer.
+    """
+    if len(blobs) < 3 or any(blob is None for blob in blobs):
+        raise FormatError("the overview can no longer be read")
+    header, arrays = unpack([blob for blob in blobs if blob is not None])
+    return overview_step(header, arrays, unpack_layers(blobs[2] or b""))
+
+
+def overview_step(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Floats],
+    layers: tuple[LayerFacts, ...],
+    *,
+    with_since: bool = True,
+) -> OverviewStep:
+    """Validate a record that `tab_format.unpack` has parsed; ``since`` only if it is asked for.
+
+    Raises:
+        FormatError: the header or the arrays are invalid, or of a different number of layers.
+    """
+    try:
+        columns, table = header["columns"], arrays["numbers"]
+        if table.shape != (len(layers), len(columns)):
+            raise ValueError(f"numbers have shape {table.shape}, of {len(layers)} layers")
+        if not all(isinstance(name, str) for name in columns):
+            raise ValueError("a column's name is not a string")
+        since = {
+            kind: {
+                whole(index, len(layers)): whole(int(step))
+                for step, where in of.items()
+                for index in where
+            }
+            for kind, of in (header["since"] if with_since else {}).items()
+            if kind in KINDS
+        }
+        return OverviewStep(
+            whole(header["step"]),
+            whole(header["steps_written"]),
+            layers,
+            dict(zip(columns, table.T, strict=True)),
+            since,
+            _input(header.get("input") or {}),
+            parsed_source(header.get("source")),
+        )
+    except INVALID as error:
+        raise FormatError(f"the overview is not in fmapboard's format: {error}") from error
+
+
+def _input(raw: Mapping[str, Any]) -> dict[str, float]:
+    """The finite numbers of the network's input; an unknown one is left out."""
+    known = {name: float(raw[name]) for name in INPUT_NUMBERS if name in raw}
+    return {name: number for name, number in known.items() if math.isfinite(number)}
+
+
+def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
+    """Which layers are in which of the `KINDS`; a layer may be in several.
+
+    Args:
+        numbers: the columns, each [..., layers]; a missing one is not known.
+        is_activation: bool [layers], True for activations, see `is_activation`.
+
+    Returns:
+        Kind -> bool [..., layers]; a kind whose columns are missing is missing.
+    """
+    found: dict[str, Flags] = {}
+    with np.errstate(invalid="ignore"):
+        if "nonfinite" in numbers:
+            found["nonfinite"] = numbers["nonfinite"] > 0
+        if "minimum" in numbers and "maximum" in numbers:
+            found["large"] = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
+        if "dead" in numbers:
+            found["dead"] = numbers["dead"] >= MINOR - ROUNDING
+        if "constant" in numbers:
+            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - ROUNDING
+        if "weights_change" in numbers:
+            found["unchanged"] = numbers["weights_change"] == 0
+    return found
+
+
+def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
+    """Share of channels that are constant but not dead activations; arguments as of `states`."""
+    return numbers["constant"] - np.where(is_activation, numbers.get("dead", np.zeros(())), 0.0)
+
+
+def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
+    """bool [layers]: the layer's ``dead`` channels are its own, not those of the next layer.
+
+    Args:
+        layers: the layers.
+        dead: the column ``dead``, [..., layers].
+    """
+    known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
+    return known & np.array([layer.activation is None for layer in layers], bool)

@@ -1,0 +1,132 @@
+"""Stored format of the Feature maps tab's records, shared by writer and plugin.
+
+A record is a sequence of blobs. Blob 0 is a JSON header. Blob 1 holds the arrays that the header
+lists, one after another, as little-endian float32. A layer's first-step record also has one PNG
+blob per picture and sample, in the header's order. Readers ignore unknown keys; a change that old
+readers would misread gets a new format number.
+
+Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
+``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
+if an activation with an off value directly follows the layer, ``activation`` ({``label``,
+``type``}). ``change_since`` ({name: step}) says which logged step each array ``<name>.change``
+compares with; it is missing if there is none.
+
+Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
+(of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
+drawn), ``samples`` (drawn samples), ``tile`` ([height, width] px), ``columns`` (tiles per row),
+``padding`` (px), ``block`` (side in px of the square averaged into one pixel), ``view`` (how the
+tensor was converted to maps, and that an output is what the next layer receives), ``palette`` and
+``scale``; and ``counted``, only if it is false: the counts of NaN and infinite values are lower
+bounds (see ``records.Statistics``). A picture of kernels has ``role``, ``tag``, ``padding``,
+``palette``, ``peak`` (the largest magnitude; its scale is -peak … peak), ``tile`` ([height, width]
+of a kernel, the depth slices of a 3-D one side by side), ``outputs`` and ``inputs`` (each [drawn,
+all] of the weight's axes, as drawn: those of a regular convolution are [out, in / groups], of a
+transposed one [out / groups, in]), ``groups``, only if it is not 1, and ``transposed``, only if it
+is true. The last five are missing in early records.
+
+Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
+With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one
+column per position (or per ``block`` positions, averaged); ``tile`` is then [1, number of columns],
+``columns`` is 1 and ``padding`` is 0. A picture of kernels with ``"rows"`` shows 1-D kernels: a
+matrix of tiles, each 1 px high, with one row per output and one column per input. A record without
+``"rows"`` is still written as format 1.
+
+Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [samples, drawn];
+``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
+statistics of ``records.Statistics`` (counts are float32 too, exact up to 2^24).
+``activation.dead`` [drawn] marks channels for which the following activation returned only its off
+value. ``<role>.change`` [drawn] is how much the maps of the same images changed since an earlier
+step, in standard deviations; ``weights.change`` [drawn], or [1] for the whole layer, how much the
+layer's weight did, relative to its norm (see ``summary.change``). Flags and counts that are
+0 throughout are omitted, as is ``dead`` for layers that are not activations.
+
+The first picture of a series of attribution is stored again in a record without arrays, with the
+PNG as blob 2. Header keys: ``layer``, ``type``, ``position``, ``step``, ``size`` ([height, width]
+of the layer's maps), ``gradient`` (norm, null if it is not finite) and ``of`` (whose gradient it
+is): ``"loss"`` of the training step, ``"probe"`` (``attribution_loss``) or ``"score"`` of a class.
+
+A record of patches (``fmapboard patches``) has the keys ``layer``, ``type``, ``call``,
+``position``, ``step``, ``channels``, ``searched`` (channels 0 … searched - 1), ``k`` (crops per
+channel), ``one_per_image``, ``images`` (number of images), ``names`` (of those with a crop),
+``lost_at`` (an operation because of which the field is given as the whole image, or null) and
+``picture``: ``tag`` (in the Images dashboard), ``rows`` (channels per picture) and, in px, ``cell``
+([height, width] of a crop), ``left`` and ``top`` of the first, ``across`` and ``down`` to the next.
+Its arrays are [searched, k] or [searched, k, n], NaN where there is no crop: ``value``, ``image``
+(index in ``names``), ``field`` (top, left, bottom, right in px of the image that the network saw),
+``size`` (height, width of that), ``place`` (index in the layer's output) and, if it is not 0
+throughout, ``nan`` [searched], the number of NaN values, which are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.errors import FmapboardError
+
+Floats = npt.NDArray[np.floating[Any]]
+FORMAT = 2
+"""Newest format that this version reads and writes."""
+_MAX_HEADER = 16 * 2**20
+"""Maximum size in bytes of a header: parsed, a hostile one takes many times the memory."""
+PLUGIN_NAME = "feature_maps"
+
+
+class FormatError(FmapboardError):
+    """A stored record that this version cannot read."""
+
+
+def pack(
+    header: Mapping[str, Any], arrays: Mapping[str, Floats], more: Sequence[bytes] = ()
+) -> tuple[bytes, ...]:
+    """Pack a header and arrays into blobs.
+
+    Args:
+        header: The header without ``format`` and ``arrays``.
+        arrays: Name -> array, of any shape.
+        more: Blobs to append unchanged.
+
+    Raises:
+        ValueError: The header contains NaN or infinity, which JSON cannot represent.
+    """
+    listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
+    has_layout = any("layout" in picture for picture in header.get("pictures", ()))
+    whole = {"format": FORMAT if has_layout else 1, **header, "arrays": listed}
+    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
+        numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
+    return (text.encode(), numbers, *more)
+
+
+def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """The header and arrays of a stored record; the arrays are read-only views of blob 1.
+
+    Raises:
+        FormatError: The record is damaged, or its format is newer than this version supports.
+    """
+    try:
+        if len(blobs[0]) > _MAX_HEADER:
+            raise ValueError(f"the header has {len(blobs[0])} bytes, more than {_MAX_HEADER}")
+        header: dict[str, Any] = json.loads(blobs[0])
+        version = header["format"]
+        if version > FORMAT:
+            raise FormatError(
+                f"the record has format {version}, and this fmapboard reads up to {FORMAT}; "
+                "upgrade fmapboard"
+            )
+        arrays, offset = {}, 0
+        for entry in header["arrays"]:
+            shape = entry["shape"]
+            if not all(isinstance(side, int) and side >= 0 for side in shape):
+                raise ValueError(f"invalid array shape {shape}")
+            flat = np.frombuffer(blobs[1], "<f4", math.prod(shape), offset)
+            arrays[entry["name"]] = flat.reshape(shape)
+            offset += flat.nbytes
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise FormatError(f"the record is not in fmapboard's format: {error}") from error
+    return header, arrays

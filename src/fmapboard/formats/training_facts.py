@@ -1,0 +1,274 @@
+"""Stored format of the findings series, shared by writer, plugin and ``fmapboard check``.
+
+One record per logged step of a training in the series ``tags.FINDINGS``: what only the training
+process can know. A record is one JSON blob with the keys of `Findings` and ``version``. Lists of
+names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each had. Readers ignore
+keys that they do not know; a missing key has the default of `Findings`. A change that old readers
+would misread gets a new version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fmapboard.formats.tab_records import FormatError
+
+VERSION = 1
+"""Newest version that this fmapboard reads and writes."""
+MAX_NAMES = 64
+"""Maximum number of names and of images that are stored per list."""
+MAX_EVAL_MODULES = 20
+"""Maximum number of modules in eval mode that are stored."""
+_MAX_BYTES = 2**20
+"""Maximum size in bytes of a record that is read."""
+_MAX_READ = 4096
+"""Maximum number of entries that are read per list."""
+_INVALID = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """For how long a parameter has not changed.
+
+    Attributes:
+        steps: number of logged windows without a change, in each of which an optimizer updated the
+            parameter at a learning rate above 0; at least 1.
+        since: the logged step whose weight is the same as now.
+    """
+
+    steps: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Backward passes whose gradients no optimizer uses, at a logged step without optimizer step.
+
+    Attributes:
+        steps: number of such steps in a row before this one, over which the weights are the same.
+        since: the first of these steps; this one if ``steps`` is 0.
+        is_held: some optimizer of the process holds a trainable parameter of the model; None if
+            that is not known.
+        is_cleared: no parameter had a gradient when the first backward pass of the step began: the
+            gradients are not being accumulated.
+    """
+
+    steps: int
+    since: int
+    is_held: bool | None
+    is_cleared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What only the training process knows about a logged step.
+
+    Attributes:
+        not_in_optimizer: trainable parameters that no optimizer holds; None if no optimizer of the
+            model is known.
+        not_cleared: parameters whose gradient still held that of an earlier, completed optimizer
+            step when the first backward pass of the step began; None if that is not known.
+        eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
+            nothing was trained.
+        eval_modules: names of the modules that compute something else in eval mode, at most
+            `MAX_EVAL_MODULES`; empty unless ``eval_mode`` is True. The root's name is empty.
+        batch: number of images in the batch; None if the input is no batch of images.
+        constant_images: indices in the batch of the images in which all values are equal; None if
+            the input is no batch of images.
+        identical_images: pairs of indices (i, j), i < j, of equal images, where i is the first of
+            its kind; None if the input is no batch of images.
+        unchanged: parameter -> for how long it has not changed, although it has a gradient and its
+            learning rate is above 0.
+        nonfinite_weights: parameters of which one of the values kept for the histogram (all, up to
+            16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
+        frozen: parameters with ``requires_grad=False``.
+        rates: lowest and highest learning rate of the parameter groups; None if it is not known.
+        accumulated: the gradients of two or more forward passes were applied.
+        no_gradient: trainable parameters that an optimizer holds which stepped, without a gradient;
+            None if no optimizer stepped.
+        idle: what a step without an optimizer step tells; None of others, and if the weights have
+            changed since the last such step.
+        initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
+            `measure.batch_norms.PendingGaps.initial`).
+        left_out: name of a field -> how many entries of it were not stored.
+    """
+
+    not_in_optimizer: tuple[str, ...] | None = None
+    not_cleared: tuple[str, ...] | None = None
+    eval_mode: bool | None = None
+    eval_modules: tuple[str, ...] = ()
+    batch: int | None = None
+    constant_images: tuple[int, ...] | None = None
+    identical_images: tuple[tuple[int, int], ...] | None = None
+    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    nonfinite_weights: tuple[str, ...] | None = None
+    frozen: tuple[str, ...] = ()
+    rates: tuple[float, float] | None = None
+    accumulated: bool = False
+    no_gradient: tuple[str, ...] | None = None
+    idle: Idle | None = None
+    initial_norms: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def pack_findings(found: Findings) -> tuple[bytes, ...]:
+    """The blob of a record, cut to the maximum number of entries per list.
+
+    Raises:
+        ValueError: a learning rate is not finite.
+    """
+    raw: dict[str, Any] = {"version": VERSION}
+    left_out = dict(found.left_out)
+    for name, most in _LISTS.items():
+        entries = getattr(found, name)
+        if entries is None:
+            raw[name] = None
+            continue
+        raw[name] = [_stored(entry) for entry in entries[:most]]
+        _count(left_out, name, len(entries) - most)
+    kept = list(found.unchanged.items())[:MAX_NAMES]
+    raw["unchanged"] = {_stored(name): {"steps": u.steps, "since": u.since} for name, u in kept}
+    _count(left_out, "unchanged", len(found.unchanged) - MAX_NAMES)
+    rates = found.rates
+    raw["rates"] = None if rates is None else {"lo": rates[0], "hi": rates[1]}
+    raw |= {name: getattr(found, name) for name in ("eval_mode", "batch", "accumulated")}
+    if found.idle is not None:
+        raw["idle"] = asdict(found.idle)
+    if left_out:
+        raw["left_out"] = left_out
+    text = json.dumps(raw, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return (text.encode(),)
+
+
+def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
+    """Parse and validate the blobs of a record.
+
+    Raises:
+        FormatError: the blob is missing, too large or damaged, or its version is newer.
+    """
+    if not blobs or blobs[0] is None:
+        raise FormatError("the findings can no longer be read")
+    if len(blobs[0]) > _MAX_BYTES:
+        raise FormatError(f"the findings have {len(blobs[0])} bytes; expected {_MAX_BYTES} at most")
+    try:
+        raw = json.loads(blobs[0])
+        version = _whole(raw["version"])
+        if version > VERSION:
+            raise FormatError(
+                f"the findings have version {version}, and this fmapboard reads up to {VERSION}; "
+                "upgrade fmapboard"
+            )
+        return _parsed(raw)
+    except _INVALID as error:
+        raise FormatError(f"the findings are not in fmapboard's format: {error}") from error
+
+
+_LISTS = {
+    "not_in_optimizer": MAX_NAMES,
+    "not_cleared": MAX_NAMES,
+    "eval_modules": MAX_EVAL_MODULES,
+    "constant_images": MAX_NAMES,
+    "identical_images": MAX_NAMES,
+    "nonfinite_weights": MAX_NAMES,
+    "frozen": MAX_NAMES,
+    "no_gradient": MAX_NAMES,
+    "initial_norms": MAX_NAMES,
+}
+"""Field -> maximum number of entries that are stored."""
+
+
+def _count(left_out: dict[str, int], name: str, more: int) -> None:
+    if more > 0:
+        left_out[name] = left_out.get(name, 0) + more
+
+
+def _stored(entry: Any) -> Any:
+    """A name without lone surrogates, which readers refuse; an index; or a pair as a list."""
+    if isinstance(entry, str):
+        return entry.encode("utf-8", "replace").decode()
+    return list(entry) if isinstance(entry, tuple) else entry
+
+
+def _parsed(raw: Mapping[str, Any]) -> Findings:
+    rates, batch = raw.get("rates"), raw.get("batch")
+    constant, identical = raw.get("constant_images"), raw.get("identical_images")
+    return Findings(
+        not_in_optimizer=_names(raw.get("not_in_optimizer")),
+        not_cleared=_names(raw.get("not_cleared")),
+        eval_mode=_flag(raw.get("eval_mode")),
+        eval_modules=_names(raw.get("eval_modules")) or (),
+        batch=None if batch is None else _whole(batch),
+        constant_images=None if constant is None else tuple(map(_whole, _listed(constant))),
+        identical_images=None if identical is None else tuple(map(_pair, _listed(identical))),
+        unchanged={_text(name): _unchanged(of) for name, of in _items(raw.get("unchanged"))},
+        nonfinite_weights=_names(raw.get("nonfinite_weights")),
+        frozen=_names(raw.get("frozen")) or (),
+        rates=None if rates is None else (_rate(rates["lo"]), _rate(rates["hi"])),
+        accumulated=bool(_flag(raw.get("accumulated"))),
+        no_gradient=_names(raw.get("no_gradient")),
+        idle=_idle(raw.get("idle")),
+        initial_norms=_names(raw.get("initial_norms")) or (),
+        left_out={_text(name): _whole(more) for name, more in _items(raw.get("left_out"))},
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > _MAX_READ:
+        raise TypeError(f"expected a list of at most {_MAX_READ} entries")
+    return value
+
+
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    found = {} if value is None else value
+    if not isinstance(found, dict) or len(found) > _MAX_READ:
+        raise TypeError(f"expected an object of at most {_MAX_READ} entries")
+    return found.items()
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(map(_text, _listed(value)))
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    first, second = _listed(value)
+    return _whole(first), _whole(second)
+
+
+def _unchanged(raw: Mapping[str, Any]) -> Unchanged:
+    return Unchanged(_whole(raw["steps"]), _whole(raw["since"]))
+
+
+def _idle(raw: Mapping[str, Any] | None) -> Idle | None:
+    if raw is None:
+        return None
+    steps, since = _whole(raw["steps"]), _whole(raw["since"])
+    return Idle(steps, since, _flag(raw["is_held"]), bool(_flag(raw["is_cleared"])))
+
+
+def _flag(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{value!r:.80} is neither true, false nor null")
+    return value
+
+
+def _rate(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"{value!r:.80} is not a learning rate")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is not a string")
+    value.encode()  # raises for a lone surrogate, which cannot be sent
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise TypeError(f"{value!r:.80} is not a whole number from 0 to {2**53 - 1}")
+    return value

@@ -1,0 +1,199 @@
+"""Find optimizers: the one inside the object a user passes, and those that hold a parameter."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.model.weak_table import WeakTable
+
+_HOOKS = "_optimizer_step_post_hooks"
+_BY_HAND = "or omit optimizer= and mark each step: with board.step(i):"
+
+
+def unwrapped(given: Any) -> Optimizer:
+    """The torch optimizer inside what the user passed as ``optimizer=``.
+
+    Wrappers such as those of accelerate and Fabric hold it in their attribute ``optimizer``.
+
+    Raises:
+        ConfigurationError: it is not an optimizer, or its steps cannot be observed.
+    """
+    _refuse(given)
+    found = given
+    for _ in range(8):  # wrappers inside wrappers
+        if isinstance(found, Optimizer) and _HOOKS in vars(found):
+            return found
+        inner = getattr(found, "optimizer", None)
+        if inner is None or inner is found:
+            break
+        found = inner
+    name = type(given).__name__
+    if isinstance(given, Optimizer):
+        raise ConfigurationError(
+            f"optimizer={name}: its constructor does not call Optimizer.__init__, so its steps "
+            f"cannot be counted; add the call, {_BY_HAND}"
+        )
+    raise ConfigurationError(
+        f"optimizer={name}: expected a torch.optim.Optimizer, "
+        "as in optimizer=torch.optim.SGD(model.parameters(), lr=0.1), "
+        f"{_BY_HAND}"
+    )
+
+
+def _refuse(given: Any) -> None:
+    """Reject objects that are easily passed by mistake; the errors say what to pass instead."""
+    name = type(given).__name__
+    if isinstance(given, type):
+        raise ConfigurationError(
+            f"optimizer={given.__name__}: expected an instance, not the class; pass "
+            f"{given.__name__}(model.parameters(), ...)"
+        )
+    if isinstance(given, LRScheduler) or hasattr(given, "get_last_lr"):
+        raise ConfigurationError(
+            f"optimizer={name}: expected an optimizer, not a learning-rate scheduler; pass the "
+            "scheduler's optimizer"
+        )
+    if isinstance(given, (list, tuple, dict, set)):
+        raise ConfigurationError(
+            f"optimizer={name} of {len(given)}: expected one optimizer; pass the one that steps "
+            f"last (the gradients of the others are logged too), {_BY_HAND}"
+        )
+
+
+class OptimizersById:
+    """Finds living optimizers by their ``id``, and remembers them without keeping them alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, weakref.ref[Optimizer]] = {}  # no callback: see WeakTable
+        self._others: set[int] = set()
+
+    def __call__(self, ids: Iterable[int]) -> list[Optimizer | None]:
+        """One entry per id, None if it is not that of an optimizer.
+
+        Scans all objects that the garbage collector tracks if it does not know an id yet.
+        """
+        wanted = list(ids)
+        if any(self._get(one) is None and one not in self._others for one in wanted):
+            self._known.update({id(o): weakref.ref(o) for o in _living() if id(o) in wanted})
+            self._others |= {one for one in wanted if self._get(one) is None}
+        return [self._get(one) for one in wanted]
+
+    def _get(self, one: int) -> Optimizer | None:
+        known = self._known.get(one)
+        return None if known is None else known()
+
+
+def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:
+    """Names of the parameters that no optimizer of this process holds.
+
+    Scans all objects that the garbage collector tracks, which takes tens of ms.
+    """
+    held = {id(p) for optimizer in _living() for p in parameters_of(optimizer)}
+    return [name for name, parameter in parameters.items() if id(parameter) not in held]
+
+
+def holding(parameters: Collection[int]) -> list[Optimizer]:
+    """The optimizers of this process that hold a parameter with one of these ``id``.
+
+    Scans all objects that the garbage collector tracks, which takes tens of ms.
+    """
+    return [one for one in _living() if any(id(p) in parameters for p in parameters_of(one))]
+
+
+def _living() -> list[Optimizer]:
+    """All optimizers of this process.
+
+    While a list of all objects exists, no other thread may run: one that is about to return a tuple
+    that it builds step by step would fail with a SystemError, because this list refers to it. So
+    each search is a single call into C, which does not release the interpreter's lock and keeps
+    the objects' types, or the few objects that refer to these.
+    """
+    objects = itertools.chain.from_iterable(map(gc.get_objects, (None,)))  # lists them when used
+    # type() rather than isinstance(), which would resolve lazy proxy objects.
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, Optimizer)}
+    found = gc.get_referrers(*kinds) if kinds else []
+    return [one for one in found if type(one) in kinds]
+
+
+def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    """The parameters that an optimizer updates."""
+    for group in getattr(optimizer, "param_groups", ()):
+        yield from group["params"]
+
+
+class OptimizerMembership:
+    """Knows the optimizers of a model, without keeping them alive.
+
+    Parameters that none of those seen so far holds are searched for in all optimizers of the
+    process. That takes tens of ms, so while it finds nothing new it is done at the 1st, 2nd, 4th,
+    8th, ... logged step with such parameters.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakTable[Optimizer, bool] = WeakTable()
+        self._searches = 0
+        self._missing: frozenset[int] = frozenset()
+        self._versions: dict[int, int] = {}
+
+    def stepping(self, optimizer: Optimizer) -> None:
+        """Called when an optimizer of the model steps."""
+        self._known[optimizer] = True
+
+    def opens(self, trainable: Mapping[str, Tensor]) -> None:
+        """Called when a logged step opens, with the trainable parameters by name."""
+        held = self._held()
+        self._versions = {id(p): p._version for p in trainable.values() if id(p) not in held}
+
+    def closes(self, trainable: Mapping[str, Tensor]) -> tuple[str, ...] | None:
+        """Called when a logged step closes, in which an optimizer stepped.
+
+        Returns:
+            Names of the trainable parameters that no optimizer holds and that nothing else has
+            changed in the step; None if no optimizer of the model is known.
+        """
+        if not any(True for _ in self._known):
+            return None
+        unseen = self._unseen(trainable)
+        if unseen:
+            self._search(frozenset(unseen))
+            unseen = self._unseen(trainable)
+        return tuple(
+            name
+            for one, name in unseen.items()
+            if self._versions.get(one) == trainable[name]._version
+        )
+
+    def knows(self, trainable: Mapping[str, Tensor]) -> bool:
+        """True if an optimizer that was seen so far holds one of these parameters."""
+        held = self._held()
+        return any(id(parameter) in held for parameter in trainable.values())
+
+    def holds_any(self, trainable: Mapping[str, Tensor]) -> bool:
+        """True if an optimizer of this process holds one of these parameters."""
+        if not self.knows(trainable):
+            self._search(frozenset(map(id, trainable.values())))
+        return self.knows(trainable)
+
+    def _search(self, missing: frozenset[int]) -> None:
+        is_new = not missing <= self._missing
+        self._searches = 1 if is_new else self._searches + 1
+        self._missing = missing
+        if self._searches & (self._searches - 1) == 0:
+            for optimizer in holding(missing):
+                self._known[optimizer] = True
+
+    def _unseen(self, trainable: Mapping[str, Tensor]) -> dict[int, str]:
+        held = self._held()
+        return {id(p): name for name, p in trainable.items() if id(p) not in held}
+
+    def _held(self) -> set[int]:
+        return {id(p) for optimizer in self._known for p in parameters_of(optimizer)}

@@ -1,0 +1,434 @@
+"""Gradient norms, histogram samples and the size of updates, read when an optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.guard import Guard
+from fmapboard.capture.isolation import aside
+from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
+from fmapboard.gradients.optimizer_hook import OptimizerHook
+from fmapboard.gradients.optimizers import OptimizerMembership, in_no_optimizer, parameters_of
+from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
+from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
+from fmapboard.measure.sample import PendingSample, sample, samples
+from fmapboard.measure.thread_count import without_settling
+from fmapboard.model.distributed import local, not_flattened, sharded_names
+from fmapboard.model.layers import clean_name, unwrap
+from fmapboard.records import NONE, Nonfinite, Parameter
+
+Samples = dict[str, tuple[PendingSample, PendingSample | None]]
+"""By parameter name: the samples of the weight and of its gradient, None if it has none."""
+
+
+def sample_parameters(
+    parameters: Mapping[str, Tensor], scale: Tensor | None = None, *, gradients: bool = True
+) -> Samples:
+    """Sample parameters and their gradients; of sharded ones, this process's shard.
+
+    Call it inside ``isolation.aside``. Parameters that are empty on this process are left out.
+
+    Args:
+        parameters: by name, all on one type of device.
+        scale: factor by which the gradients are still multiplied (loss scaling); None for 1.
+        gradients: also sample the gradients.
+    """
+    weights, grads = dict[str, Tensor](), dict[str, Tensor]()
+    for name, parameter in parameters.items():
+        part = local(parameter.detach())
+        if not part.numel():
+            continue
+        weights[name] = part
+        if gradients and parameter.grad is not None:
+            own = local(parameter.grad.detach())
+            grads[name] = own.coalesce().values() if own.is_sparse else own
+    if all(weight.is_cpu for weight in weights.values()):
+        found = {name: _unscaled(sample(grad), scale) for name, grad in grads.items()}
+        return {name: (sample(weight), found.get(name)) for name, weight in weights.items()}
+    of_weights, of_grads = _together(list(weights.values()), list(grads.values()), scale)
+    by_name = dict(zip(grads, of_grads, strict=True))
+    pairs = zip(weights, of_weights, strict=True)
+    return {name: (taken, by_name.get(name)) for name, taken in pairs}
+
+
+def _together(
+    weights: list[Tensor], grads: list[Tensor], scale: Tensor | None
+) -> tuple[list[PendingSample], list[PendingSample]]:
+    """Samples of weights and of gradients; in one copy per dtype unless there is a scale."""
+    if scale is not None:
+        return samples(weights), samples(grads, scale)
+    found = samples([*weights, *grads])
+    return found[: len(weights)], found[len(weights) :]
+
+
+def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
+    if scale is None:
+        return sampled
+    return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingParameters:
+    """``records.Parameter`` data still on the device.
+
+    Attributes:
+        names: names of the parameters that were read, in the model's order.
+        norms: gradient norms.
+        samples: histogram samples of weight and gradient, by parameter name.
+        nonfinite: counts of non-finite gradient values, by parameter name; already on the host
+            (only gradients on the CPU are counted immediately).
+        updates: how much the optimizers changed the parameters.
+        listed: names of the parameters whose norms are listed; None for all.
+    """
+
+    names: tuple[str, ...] = ()
+    norms: PendingNorms = NO_NORMS
+    samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
+    nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
+    updates: tuple[PendingUpdates, ...] = ()
+    listed: frozenset[str] | None = None
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        yield from self.norms.tensors()
+        for update in self.updates:
+            yield from update.tensors()
+        for weight, gradient in self.samples.values():
+            yield weight.values
+            if gradient is not None:
+                yield gradient.values
+
+    def to_host(self) -> tuple[Parameter, ...]:
+        """Wait for the device and copy to the host."""
+        norms = self.norms.to_host()
+        parameters = []
+        for name in self.names:
+            weight, gradient = self.samples.get(name, (None, None))
+            parameters.append(
+                Parameter(
+                    name,
+                    None if weight is None else weight.to_host(),
+                    None if gradient is None else gradient.to_host(),
+                    norms.get(name),
+                    self.nonfinite.get(name, NONE),
+                    self.listed is None or name in self.listed,
+                )
+            )
+        return tuple(parameters)
+
+
+NO_PARAMETERS = PendingParameters()
+
+
+class GradientReader:
+    """Reads a model's gradients and weights in a logged step, right before the optimizer step.
+
+    Only the model's own parameters are read, so several models in one process do not interfere. If
+    several optimizers train one model, the parameters of each optimizer are read when that one
+    steps. The gradients are those that the optimizer uses: accumulated, reduced over ranks,
+    unscaled and clipped. With a closure (LBFGS) they are those of its first evaluation. If no torch
+    optimizer holds the parameters, they are read when a backward pass has ended. Runs on the
+    training thread; errors are reported by ``guard`` and do not reach the optimizer.
+
+    Args:
+        model: the model whose parameters are read.
+        histograms: clean names of the parameters whose weights and gradients get histograms.
+        guard: times the work and handles its errors, under ``"gradients"``.
+        updates: also read the size of updates.
+        listed: clean names of the parameters whose norms are listed; None for all.
+
+    Attributes:
+        stepped: True once an optimizer steps on the model's parameters; reset by ``arm`` and by
+            ``pass_begins``.
+        skipped: True if the GradScaler skipped the last step on these parameters.
+        trainable: the parameters that required gradients at the last ``arm``.
+        read_after_backward: what was read is what the last backward pass has left.
+        membership: which optimizers hold the parameters.
+        fused: the steps of fused optimizers on an accelerator, which may have been skipped.
+        names: ``id`` of each of the model's parameters -> its clean name, as of the last ``arm``.
+        observer: called in each step on the model's parameters, once the gradients are final, with
+            the optimizer and the parameters that it updates, by name.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        histograms: Iterable[str],
+        guard: Guard,
+        updates: bool = True,
+        *,
+        listed: Iterable[str] | None = None,
+    ) -> None:
+        self._model = unwrap(model)
+        self._histograms = frozenset(histograms)
+        self._listed = None if listed is None else frozenset(listed)
+        self._guard = guard
+        self._hook, self._is_armed = OptimizerHook(self), False
+        self._samples: Samples = {}
+        self._updates = UpdateReader(self._model, enabled=updates)
+        self.stepped = self.skipped = self.read_after_backward = False
+        self.membership = OptimizerMembership()
+        self._notify_step: Callable[[], None] = _nothing
+        self._notify_complete: Callable[[], None] = _nothing
+        self._trains_input: Callable[[Optimizer], bool] = _of_no_input
+        self.observer: Callable[[Optimizer, Mapping[str, Tensor]], None] = _ignored
+        self.forget()
+        self._list_parameters()
+
+    def arm(
+        self,
+        about_to_step: Callable[[], None] | None = None,
+        complete: Callable[[], None] | None = None,
+        trains_input: Callable[[Optimizer], bool] | None = None,
+    ) -> None:
+        """Start listening to optimizer steps.
+
+        Args:
+            about_to_step: called before the first step on the model's parameters, and before the
+                first one after a step was discarded by ``pass_begins``.
+            complete: called in each step on the model's parameters, once the gradients are final,
+                and in the steps for which ``trains_input`` returns True.
+            trains_input: returns True if an optimizer updates what the model receives.
+        """
+        self._trains_input = trains_input or _of_no_input
+        self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
+        self.forget()
+        self._is_armed = True
+        self._hook.arm()  # first: without it, this rank would miss the collectives of the others
+        self._list_parameters()
+
+    def _list_parameters(self) -> None:
+        """List the parameters, again for each logged step: they may have been replaced."""
+        named = list(self._model.named_parameters())
+        self.names = {id(p): clean_name(name) for name, p in named}
+        self._parameters = {self.names[id(p)]: p for _, p in named}
+        self.trainable = tuple(p for _, p in named if p.requires_grad)
+        self._sharded = sharded_names(self._parameters)
+
+    def read_histograms_of(self, names: Iterable[str]) -> None:
+        """Choose the parameters whose weights and gradients get histograms, by clean name."""
+        self._histograms = frozenset(names)
+
+    def disarm(self) -> None:
+        """Stop listening to optimizer steps."""
+        self._hook.disarm()
+
+    def discard(self) -> None:
+        """Stop listening, also to a step that has begun, and drop what was read."""
+        self.disarm()
+        self._is_armed = False
+        self.forget()
+
+    def pass_begins(self) -> bool:
+        """Called when a forward pass to be recorded begins.
+
+        Discards what was read at an earlier optimizer step.
+
+        Returns:
+            True if there was such a step. Always False inside a closure, whose passes belong to the
+            current step.
+        """
+        if self._hook.in_closure or not self.stepped:
+            return False
+        self.forget()
+        return True
+
+    def backward_ended(self, scale: Factor | None) -> None:
+        """Called when a backward pass of a step that the user marks has ended.
+
+        Reads gradients and weights, in place of what was read after an earlier pass. An optimizer
+        that steps later in the logged step reads them again.
+
+        Args:
+            scale: factor by which the loss was scaled; None for 1.
+        """
+        if not self._is_armed or self.stepped or self.skipped:
+            return
+        with self._guard("gradients"):
+            if self.membership.knows(self._trainable()):
+                return
+            self._forget_backward()
+            own = not_flattened(self._parameters)
+            if all(parameter.grad is None for parameter in own.values()):
+                return
+            self.read_after_backward = True
+            for kind, subset in _by_device_type(own):
+                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                    if isinstance(scale, float):
+                        like = local(next(iter(subset.values())).detach())
+                        scale = like.new_full((), scale, dtype=torch.float32)
+                    self._read(subset, scale)
+
+    def norms_now(self) -> PendingNorms:
+        """The norms of the model's gradients at this moment.
+
+        Collective if parameters are sharded: every rank must call it.
+        """
+        found = GradientNorms()
+        with self._guard("gradients before clipping"):
+            gradients = {
+                clean_name(name): parameter.grad
+                for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
+                if parameter.grad is not None
+            }
+            for kind, own in _by_device_type(gradients):
+                with aside(kind):
+                    found.read(own)
+        return found.pending(self._sharded)
+
+    def pending(self) -> PendingParameters:
+        """Everything read in this logged step, in the model's order.
+
+        Norms are of whole gradients, histogram samples of this process's shard. Collective if
+        parameters are sharded: every rank must call it.
+        """
+        norms = NO_NORMS
+        with self._guard("gradients"):
+            if self.read_after_backward and self.membership.holds_any(self._trainable()):
+                self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
+        if self.stepped:
+            with self._guard("gradients"):
+                self._read_what_no_optimizer_holds()
+        with self._guard("gradients"):
+            norms = self._norms.pending(self._sharded)
+        names = tuple(name for name in self.names.values() if self._was_read(name))
+        samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
+        updates = self._updates.pending()
+        return PendingParameters(names, norms, samples, nonfinite, updates, self._listed)
+
+    def unoptimized(self) -> list[str]:
+        """Names of the trainable parameters that no optimizer of the process holds."""
+        unseen = {
+            clean_name(name): parameter
+            for name, parameter in self._model.named_parameters()
+            if parameter.requires_grad and id(parameter) not in self._held
+        }
+        return in_no_optimizer(unseen) if unseen else []
+
+    def holds(self, optimizer: Optimizer) -> bool:
+        """True if the optimizer updates a parameter of the model."""
+        return any(id(parameter) in self.names for parameter in parameters_of(optimizer))
+
+    def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
+        """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
+        if self.holds(optimizer):
+            with self._guard("gradients"):
+                if self.read_after_backward:
+                    self._forget_backward()
+                self.skipped = is_skipped(optimizer)
+                found = None if self.skipped else found_on_device(optimizer)
+                if found is not None:
+                    self.fused.append((frozenset(self._unread(optimizer)), found))
+            if self.skipped:
+                return False
+            if not self.stepped:
+                self.stepped = True
+                with self._guard("gradients"):
+                    self._notify_step()
+            with self._guard("update ratios"):
+                own = (p for p in parameters_of(optimizer) if id(p) in self.names)
+                self._updates.announce(optimizer, own if has_closure else ())
+        return True
+
+    def gradients_complete(self, optimizer: Optimizer) -> None:
+        """Called when the gradients are final: read the optimizer's parameters, each once."""
+        if not self._is_armed:
+            return
+        with self._guard("gradients"):
+            scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
+            own = {
+                self.names[id(p)]: p
+                for group in optimizer.param_groups
+                for p in group["params"]
+                if id(p) in self.names
+            }
+            if own:
+                self._held |= {id(parameter) for parameter in own.values()}
+                self.membership.stepping(optimizer)
+                self._notify_complete()
+                self.observer(optimizer, own)
+            elif self._trains_input(optimizer):
+                self._notify_complete()
+            fresh = {name: p for name, p in not_flattened(own).items() if not self._was_read(name)}
+            updated: dict[str, Tensor] = {}
+            for kind, subset in _by_device_type(fresh):
+                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                    updated |= self._read(subset, scale)
+            with self._guard("update ratios"):
+                self._updates.before(optimizer, updated)
+
+    def step_ended(self, optimizer: Optimizer | None) -> None:
+        """Called when an optimizer has updated the weights; None if all steps have ended."""
+        with self._guard("update ratios"):
+            self._updates.after(optimizer)
+
+    def forget(self) -> None:
+        """Discard what was read."""
+        self._forget_backward()
+        self._updates.forget()
+        self._held = set[int]()
+        self.fused: list[FusedStep] = []
+        self.stepped = self.skipped = False
+
+    def _forget_backward(self) -> None:
+        self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False
+
+    def _trainable(self) -> dict[str, Tensor]:
+        return {self.names[id(parameter)]: parameter for parameter in self.trainable}
+
+    def _unread(self, optimizer: Optimizer) -> Iterator[str]:
+        """Names of the optimizer's parameters that were not read yet."""
+        for group in optimizer.param_groups:
+            own = (self.names[id(p)] for p in group["params"] if id(p) in self.names)
+            yield from (name for name in own if not self._was_read(name))
+
+    def _was_read(self, name: str) -> bool:
+        return name in self._norms or name in self._samples
+
+    def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> dict[str, Tensor]:
+        """Read parameters on one type of device; all norms are computed together.
+
+        Returns:
+            Those that have a gradient.
+        """
+        gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        without_settling(partial(self._norms.read, gradients, scale))
+        own = {name: p for name, p in parameters.items() if name in self._histograms}
+        self._samples |= without_settling(partial(sample_parameters, own, scale))
+        return {name: parameters[name] for name in gradients}
+
+    def _read_what_no_optimizer_holds(self) -> None:
+        """Sample weights that no optimizer updated in this step; their gradients are not read."""
+        if self._samples.keys() >= self._histograms:
+            return
+        left = {
+            clean: parameter
+            for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
+            if (clean := clean_name(name)) in self._histograms and clean not in self._samples
+        }
+        for kind, own in _by_device_type(left):
+            with aside(kind):
+                self._samples |= sample_parameters(own, gradients=False)
+
+
+def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
+    for kind in {tensor.device.type for tensor in tensors.values()} - {"meta"}:
+        yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
+
+
+def _nothing() -> None:
+    return
+
+
+def _of_no_input(optimizer: Optimizer) -> bool:
+    return False
+
+
+def _ignored(optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
+    return

@@ -1,0 +1,249 @@
+"""``Run``: opens the steps of one run when they are due and hands closed ones to the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.compiled import CAPTURES, follow_captures, is_capturing
+from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
+from fmapboard.measure.merge_ranks import RankExchange
+from fmapboard.schedule import StepCounter
+from fmapboard.session.open_step import Passes
+from fmapboard.session.session import StepSession
+from fmapboard.session.step import PendingStep
+from fmapboard.session.usage import ParameterVersions, Usage, Versions
+from fmapboard.writers.pipeline import Pipeline
+
+
+@dataclass(slots=True)
+class Run:
+    """The steps of one run: opened when they are due, handed to the pipeline when they close.
+
+    Attributes:
+        steps: counts the steps and decides which are logged.
+        session: collects the logged step that is open.
+        pipeline: receives logged steps.
+        warn: where warnings are reported.
+        writes: False on ranks whose steps are not written.
+        usage: how many steps ended, were due and were logged so far.
+    """
+
+    steps: StepCounter
+    session: StepSession
+    pipeline: Pipeline
+    warn: WarnOnce
+    writes: bool
+    usage: Usage = field(init=False)
+    _entered: tuple[int, Versions] = field(init=False, default=(-1, ()))
+
+    def __post_init__(self) -> None:
+        self.usage = Usage(self.steps, ParameterVersions(self.session.model), self.warn)
+
+    def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
+        """Begin to log the next step; for the arguments see ``StepSession.open``.
+
+        Does nothing while a CUDA graph is captured.
+        """
+        self._entered = self.steps.next, self.usage.versions.read()
+        if is_capturing():
+            return
+        follow_captures()
+        self.session.open(
+            self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
+        )
+
+    def mark(self, number: int, *, training: bool) -> bool:
+        """Set the number of the step that begins.
+
+        Returns:
+            False if a training step of this number began before and the parameters have changed
+            since, which is reported: the step must not be logged again.
+        """
+        before, self.steps.next = self.steps.next - 1, number
+        if number > before:
+            return True
+        if number < before:
+            if self.usage.logged:
+                self.warn.warn(
+                    "backwards",
+                    f"step numbers went back from {before} to {number}: TensorBoard discards what "
+                    "was logged from there on; number steps over the whole training, not per epoch",
+                )
+            return True
+        if not training:  # the validation after a step may have its number
+            return True
+        versions = self.usage.versions.read()
+        if self._entered[0] != number:
+            self._entered = number, versions
+        if self._entered[1] == versions:
+            return True
+        if self.writes:
+            self.warn.warn(
+                "entered again",
+                f"step {number} was entered again after an optimizer step and is not logged again; "
+                "number optimizer steps over the whole training, not epochs, or let fmapboard "
+                "count them: with board.step():",
+            )
+        return False
+
+    def abandon_step(self) -> None:
+        """Discard the open step after an exception, and wait until the ones before it are written.
+
+        After an interrupt, such as Ctrl-C, this does not wait.
+        """
+        self._count_end()
+        self.session.abandon()
+        if not is_interrupted():
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until every step handed over so far can be read.
+
+        While this thread captures a CUDA graph it returns at once: the worker thread waits for the
+        end of the capture.
+        """
+        if is_capturing() or CAPTURES.is_open_here():
+            self.warn.warn(
+                "flush in a capture",
+                "steps are not flushed while a CUDA graph is captured; flush after the capture",
+            )
+        else:
+            self.pipeline.flush()
+
+    def close_step(self) -> None:
+        """End the current step, and hand it to the pipeline if it is logged.
+
+        A step that ends while a CUDA graph is captured is not logged.
+        """
+        self._count_end()
+        if is_capturing():
+            self.session.abandon()
+        elif self.session.open_step is not None:
+            number, exchange = self.session.open_step, self.session.exchange
+            pending = self.session.close()
+            if pending is not None and self.writes:
+                self.usage.logged += 1
+                self.pipeline.put(pending.to_host, pending.nbytes)
+            elif exchange is not None:
+                nbytes = 0 if pending is None else pending.nbytes
+                self.pipeline.put(partial(_only_share, exchange, number, pending), nbytes)
+            self.warn.raise_first()
+        self.steps.next += 1
+
+    def _count_end(self) -> None:
+        self.usage.ended += 1
+        self.usage.due += self.session.open_step is not None
+
+
+def _only_share(exchange: RankExchange, number: int, pending: PendingStep | None) -> None:
+    """Take part in a step's exchange of statistics on a rank that does not write the step."""
+    if pending is None:
+        exchange.merged(number, ())
+    else:
+        pending.to_host()
+
+
+class StepBlock:
+    """The ``with`` block of one training step, as returned by ``board.step(i)``.
+
+    Args:
+        begin: called when the block is entered.
+        end: called when the block is left without an exception.
+        broken: called when an exception leaves the block.
+        warn: where a block that is never entered is reported.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], None],
+        end: Callable[[], None],
+        broken: Callable[[], None],
+        warn: WarnOnce,
+    ) -> None:
+        self._begin, self._end, self._broken, self._warn = begin, end, broken, warn
+
+    def __enter__(self) -> None:
+        self._begin()
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        (self._end if error is None else self._broken)()
+
+    def __call__(self, function: object) -> Any:
+        """Refuse to be used as a decorator."""
+        raise ConfigurationError(
+            "board.step is not a decorator; wrap each training step in: with board.step(i):"
+        )
+
+
+class UnusedStepBlock(StepBlock):
+    """A block that has not been entered; a warning if it never is.
+
+    It then becomes a ``StepBlock``, so that Python runs no code of ours when the block is deleted:
+    an exception of a signal handler would be lost there.
+    """
+
+    def __enter__(self) -> None:
+        self.__class__ = StepBlock  # type: ignore[assignment]
+        self._begin()
+
+    def __call__(self, function: object) -> Any:
+        """Refuse to be used as a decorator."""
+        self.__class__ = StepBlock  # type: ignore[assignment]
+        return self(function)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_warn"):
+            self._warn.warn(
+                "step without with",
+                "board.step(...) was called without a with block, so the step is not logged; "
+                "write: with board.step(i):",
+            )
+
+
+class OptimizerSteps:
+    """Opens and closes logged steps automatically, each time an optimizer completes a step.
+
+    Args:
+        run: the run whose steps are opened and closed.
+        optimizer: its steps are counted.
+        owner: the logger; kept alive by the optimizer, which references this object.
+
+    Attributes:
+        is_on: False once the user has marked a step.
+    """
+
+    def __init__(self, run: Run, optimizer: Optimizer, owner: object) -> None:
+        self._run, self._steps, self._owner = run, run.steps, owner
+        self.is_on = True
+        run.usage.count(optimizer)
+        self._open_if_due(any_thread=True)
+
+    def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """Called after each optimizer step; until ``quiet_until``, it only counts the step."""
+        steps = self._steps
+        if steps.next + 1 < steps.quiet_until:
+            steps.next += 1
+        elif is_capturing():  # nothing was trained: the step waits for the next one
+            return
+        elif self.is_on and not self._run.session.was_skipped(optimizer):
+            self._run.close_step()
+            self._run.session.facts.step_completed(optimizer)
+            self._run.usage.counted()
+            self._open_if_due()
+
+    def end(self) -> None:
+        """Stop counting optimizer steps: from now on the user marks the steps."""
+        self.is_on = self._run.usage.counts = False
+        self._steps.quiet_until = 0
+        self._run.session.abandon()
+
+    def _open_if_due(self, *, any_thread: bool = False) -> None:
+        if self._steps.schedule(self._steps.next):
+            self._run.open(passes="training", probe_now=False, any_thread=any_thread)
+        else:
+            self._steps.skip_to_next_due()

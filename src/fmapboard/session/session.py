@@ -1,0 +1,410 @@
+"""``StepSession``: collects one logged step at a time and assembles the result."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.attribution import AttributionLayers
+from fmapboard.capture.collector import collector_for
+from fmapboard.capture.graph import GraphDrawer
+from fmapboard.capture.guard import Guard, MemoryPressure, Stopwatch
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.kernels import read_kernels
+from fmapboard.capture.module_calls import is_compile_used
+from fmapboard.capture.own_attribution import ProbeAttribution
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import EagerPass, ProbePass
+from fmapboard.capture.transfer import Transfer
+from fmapboard.errors import WarnOnce
+from fmapboard.gradients.loss_scale import LossScale
+from fmapboard.gradients.reader import GradientReader, PendingParameters
+from fmapboard.measure.merge_ranks import RankExchange
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.distributed import are_flattened, is_sharded, rank
+from fmapboard.model.layers import Layers, own_parameters, scripted_warning, unwrap
+from fmapboard.options import Options
+from fmapboard.records import LayerCall
+from fmapboard.session.facts import FactRecorder
+from fmapboard.session.hints import Hints
+from fmapboard.session.open_step import OpenStep, Passes
+from fmapboard.session.selection import PassSelection
+from fmapboard.session.step import PendingStep, StepHeader, StepParts, sent
+
+
+class BeforeUpdate:
+    """Draws the probe images and the kernels of a logged step, each once.
+
+    Args:
+        registry: the hooks of the model.
+        options: when kernels are drawn, and how many channels.
+        probe_pass: draws the images of ``probe=``.
+        probe_cam: draws their attribution, or None.
+        guard: where errors are reported.
+        sides: which of the layers' tensors are drawn.
+
+    Attributes:
+        steps: number of logged steps that were closed, on which it depends whether kernels are due;
+            the caller counts them.
+    """
+
+    def __init__(
+        self,
+        registry: HookRegistry,
+        options: Options,
+        probe_pass: ProbePass,
+        probe_cam: ProbeAttribution | None,
+        guard: Guard,
+        sides: tuple[Side, ...],
+    ) -> None:
+        self._registry, self._options, self._guard = registry, options, guard
+        self._probe_pass, self._probe_cam, self._sides = probe_pass, probe_cam, sides
+        self._is_sharded, self.steps = is_sharded(registry.model), 0
+
+    def draw_probe(self, opened: OpenStep) -> None:
+        """Record the feature maps of the probe images in a separate forward pass."""
+        has_maps = opened.probed is not None and opened.probed.pending
+        if opened.is_probed if self._is_sharded else has_maps:
+            return
+        opened.is_probed = True
+        opened.probed = self._probe_pass.record(self._registry, self._sides)
+        if self._probe_cam:
+            opened.attributions = self._probe_cam.record(self._registry)
+
+    def read_kernels(self, opened: OpenStep) -> None:
+        """Read the kernels if they are due at this step."""
+        every = self._options.kernels_every
+        if not every or self.steps % every or opened.kernels is not None:
+            return
+        opened.kernels = ()
+        with self._guard("kernels"):
+            most = self._options.max_channels
+            opened.kernels = read_kernels(self._registry.layers, most, self._guard)
+
+
+def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
+    """The options without what needs whole weights, or a pass that other ranks take part in.
+
+    Only one rank watches a flattened model. A pass of fmapboard's own would wait for the others for
+    ever.
+
+    Args:
+        model: the model.
+        options: as the user gave them; returned unchanged unless the model is flattened.
+        warn: where rank 0 tells the user what is not logged.
+    """
+    if not are_flattened(model):
+        return options
+    if rank() == 0:
+        probe = "" if options.probe is None else "the images of probe=, "
+        warn.warn(
+            "flattened parameters",
+            "parameters are sharded by FullyShardedDataParallel (FSDP1), and each rank holds only "
+            f"a piece of them: {probe}kernels, gradient norms, update ratios, and histograms of "
+            "weights are not logged. Feature maps and their statistics are. With fully_shard "
+            "(FSDP2), everything is logged",
+        )
+    of_probe = options.attribution_loss is not None
+    return replace(
+        options,
+        probe=None,
+        attribution=False if of_probe else options.attribution,
+        attribution_loss=None,
+        kernels=False,
+        update_ratios=False,
+    )
+
+
+class StepSession:
+    """Hooks one model for the duration of a logged step, and assembles what the hooks collect.
+
+    It is the listener of its own hooks: it decides which forward pass counts and hands captured
+    tensors to an ``ActivationCollector``. It is used on the training thread. Once it is created,
+    errors inside fmapboard are reported to ``warn`` instead of being raised.
+
+    Args:
+        model: any module; its wrappers are unwrapped.
+        layers: which layers to watch.
+        options: what to collect.
+        scaler: a GradScaler whose skipped steps are counted, or None.
+        warn: where errors and hints are reported.
+
+    Attributes:
+        model: the unwrapped model.
+        registry: the hooks.
+        probe_pass: draws the images of ``probe=``.
+        facts: records what only the training process knows.
+        open_step: the number of the logged step that is open, or None.
+        exchange: merges statistics over ranks: each step that was open must take part, in the
+            worker thread. None if nothing is merged.
+    """
+
+    def __init__(
+        self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
+    ) -> None:
+        given, model = model, unwrap(model)
+        self._attribution = AttributionLayers(options.step_attribution, options.samples)
+        also, self._guard = self._attribution.also(model), Guard(warn)
+        self.registry = HookRegistry(
+            given, layers, also=also, effective=options.effective, failed=self._guard.failed
+        )
+        self.model, self._options, self._warn = model, options, warn
+        if (scripted := scripted_warning(model)) is not None:
+            warn.warn("scripted", scripted)
+        self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
+        self._reducer = Reducer.for_model(
+            model, samples=options.samples, max_channels=options.max_channels,
+            max_tile=options.max_tile, scale=options.scale, colormap=options.colormap,
+            depth=options.depth, unsettled=set(),
+        )  # fmt: skip
+        self._collector = partial(
+            collector_for, model, options, self._reducer, self._guard, self._attribution
+        )
+        self._graph = GraphDrawer(self.registry, options, self._guard, warn)
+        self._watched = self.registry.layers
+        own = own_parameters(model, self._watched)
+        self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
+        probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
+        listed = None if layers is None else own_parameters(model, self._watched, inner=True)
+        self._gradients = GradientReader(
+            model, own, self._guard, options.update_ratios, listed=listed
+        )
+        self._loss_scale = LossScale(scaler, self._gradients.holds)
+        self._selection = PassSelection(model, self._guard)
+        self._selection.backward_ended = self._backward_ended
+        self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
+        self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
+        self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
+        self._before_update = BeforeUpdate(
+            self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
+        )
+        self._eager_pass = EagerPass(model, warn)
+        self._open: OpenStep | None = None
+        self.open_step: int | None = None
+        self._is_sharded = is_sharded(model)
+        self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
+        if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
+            self._guard.out_of_memory = self._out_of_memory
+
+    def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
+        """Begin a logged step: install the hooks.
+
+        Args:
+            step: its number.
+            passes: which forward passes count.
+            probe_now: run the probe images now instead of right before the optimizer step.
+            any_thread: accept passes from any thread until one is recorded, then only from that
+                thread, unless the calling thread runs one before the other's backward pass; False
+                accepts only passes from the calling thread.
+        """
+        self.abandon()
+        if not self._memory.allows_step(step):
+            return
+        self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
+        self._loss_scale.step_opens()
+        self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
+        self.open_step = step
+        with self._guard("replaced layers"):
+            self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
+        if probe_now:
+            self._before_update.draw_probe(opened)
+        if self._open is None:  # out of memory
+            return
+        follows, runs_eager = passes != "evaluation", self._options.compiled == "eager"
+        self._eager_pass.was_left_out = False
+        if runs_eager and is_compile_used():
+            self._hints.not_neutral()
+        with self._guard("arming"):
+            self._gradients.forget()
+            if follows:
+                self._gradients.arm(
+                    self._read_weights, self._choose_pass, self._selection.is_learned_by
+                )
+            trainable = () if self._is_sharded or not follows else self._gradients.trainable
+            self._selection.open(trainable, follows=follows)
+            self.registry.arm(
+                self,
+                sides=self._sides,
+                accept=self._accepts,
+                ended=self._pass_ended,
+                thread=None if any_thread else threading.get_ident(),
+                take_over=self._selection.restart,
+                aside=None if runs_eager else self._run_aside,
+            )
+
+    def close(self) -> PendingStep | None:
+        """End the logged step: remove the hooks and start copying the results to the host.
+
+        Returns:
+            The collected step; None if no step is open, nothing was collected or an error occurred.
+        """
+        opened, pending = self._open, None
+        if opened is None:
+            self.abandon()  # memory ran out
+            return None
+        with self._guard("logged step"):
+            self.registry.disarm()
+            self._gradients.disarm()
+        # Collective if parameters are sharded, so outside of what can fail on one rank alone.
+        if self._selection.passes.input_learns:  # no optimizer steps on the model
+            self._before_update.draw_probe(opened)
+        self._before_update.read_kernels(opened)
+        parameters = self._gradients.pending()
+        with self._guard("logged step"):
+            self._choose_pass()
+            if self._open is opened:
+                missing = self.registry.tap_choice.missing() if self.registry.root_ran else None
+                has_failed = self._guard.has_failed or self._eager_pass.was_left_out
+                unseen = not self.registry.was_called and is_compile_used()
+                if unseen and self.registry.compiled_since:
+                    unseen, has_failed = False, True
+                    self._hints.compiled_later(opened.step)
+                self._hints.explain(opened, has_failed=has_failed, missing=missing, unseen=unseen)
+                pending = self._assembled(opened, parameters)
+        self.abandon()
+        self._before_update.steps += pending is not None or self._is_sharded
+        if pending is not None:
+            self._memory.succeeded()
+        return pending
+
+    def abandon(self) -> None:
+        """Remove every hook and discard what was collected; does nothing if no step is open."""
+        self.registry.disarm()
+        self._gradients.discard()
+        opened, self._open, self.open_step = self._open, None, None
+        if opened is not None:
+            opened.discard()
+            self._selection.close()
+
+    def _out_of_memory(self, error: Exception) -> None:
+        """Drop what the open step has collected: training may need the memory at once."""
+        opened, self._open = self._open, None
+        self._guard.gave_up = True
+        self.registry.disarm()
+        if opened is not None:
+            opened.discard()
+            self._selection.close()
+            self._gradients.discard()
+            self._memory.failed(opened.step, error)
+
+    def was_skipped(self, optimizer: Optimizer) -> bool:
+        """True if a logged step is open and the GradScaler skipped this optimizer step."""
+        if self._open is not None:
+            self._gradients.step_ended(None)  # the step may close before our own hook is called
+        return self._open is not None and self._loss_scale.skips(optimizer)
+
+    def before_clipping(self) -> None:
+        """Read the current gradient norms; does nothing if no step is open."""
+        if self._open is not None:
+            with self._guard("gradients before clipping"):
+                self._open.before_clipping = self._gradients.norms_now()
+
+    # The next three methods are called by the registry, inside the user's forward pass.
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Called when a forward pass to be recorded begins."""
+        opened = self._open
+        if opened is None:
+            return
+        with self._guard("forward pass"):
+            self._discard_early_step(opened)
+        self._graph.draw(args, kwargs)
+        with self._guard("loss scale"):
+            self._loss_scale.pass_begins()
+        if self._open is None:  # out of memory
+            return
+        opened.live = self._collector()
+        opened.live.loss_scale = self._loss_scale.at_forward
+        with self._guard("forward pass"):
+            self._selection.begin(opened.live, (args, kwargs))
+        opened.live.begin(args, kwargs)
+
+    def again(self) -> bool:
+        """Called when a later pass begins; True if it is to be recorded too."""
+        with self._guard("forward pass"):
+            if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
+                self._selection.forget()
+                return True
+            return self._selection.wants_another()
+        return False  # after an error, which the guard has reported
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        """Called when a layer runs in the recorded pass."""
+        if self._open is not None:
+            self._open.live.captured(layer_call, side, value, module)
+
+    def _accepts(self, received: Any) -> bool:
+        opened = self._open
+        if self._selection.passes.are_transformed():
+            return False
+        if opened is None or opened.passes == "evaluation":
+            return opened is not None and not self.model.training
+        return self._selection.passes.begins(received) or opened.passes == "all"
+
+    def _pass_ended(self, output: Any) -> None:
+        with self._guard("forward pass"):
+            self._selection.ended(output)
+            if self._watched is not self.registry.layers:  # one was no convolution, or replaced
+                self._watched = self.registry.layers
+                own = own_parameters(self.model, self._watched)
+                self._gradients.read_histograms_of(own)
+
+    def _backward_ended(self) -> None:
+        if self._open is not None and self._open.passes == "all":
+            self._gradients.backward_ended(self._loss_scale.at_forward)
+
+    def _run_aside(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Record an uncompiled pass in place of the compiled one that is about to begin."""
+        opened = self._open
+        if opened is None or self._guard.is_disabled("compiled model"):
+            return
+        if opened.live.gradients or opened.live.attribution is not None:
+            self._hints.no_gradients_of_maps()
+            opened.live.gradients, opened.live.attribution = False, None
+        with self._guard("compiled model"):
+            if self._eager_pass.can_run():
+                with self.registry.hooked():
+                    self._eager_pass.run(module, args, kwargs)
+
+    def _choose_pass(self) -> None:
+        """Keep the pass that produced the gradients and drop the others."""
+        chosen = self._selection.choose()
+        if chosen is not None and self._open is not None:
+            self._open.live = chosen.collected
+
+    def _discard_early_step(self, opened: OpenStep) -> None:
+        """Discard what was read if an optimizer stepped before the recorded pass."""
+        if not self._gradients.pass_begins():
+            return
+        opened.probed, opened.is_probed, opened.kernels = None, False, None
+        self._hints.stepped_too_early(opened.step)
+
+    def _read_weights(self) -> None:
+        """Record the probe and the kernels right before the optimizer updates the weights."""
+        for read in (self._before_update.draw_probe, self._before_update.read_kernels):
+            if self._open is not None:
+                read(self._open)
+
+    def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
+        probed, live, has_probe = opened.probed, opened.live, self._options.probe is not None
+        measured = [*live.pending, *(probed.pending if probed else ())]
+        inputs = tuple(probed.inputs if probed else () if has_probe else live.inputs)
+        kernels, before, gaps = opened.kernels or (), opened.before_clipping, live.gaps()
+        attributions = opened.attributions or live.attributions(own_images=has_probe)
+        facts = self.facts.pending(opened)
+        opened.discard()
+        skips = self._loss_scale.step_closes(self._gradients.fused)
+        if not measured and not parameters.names:
+            return None
+        done, graph = tuple(measured), self._graph.taken()
+        parts = StepParts(
+            done, parameters, before, kernels, inputs, skips, facts, gaps, attributions, graph
+        )
+        stopwatch = opened.stopwatch  # what is sent must not keep the model alive
+        header = StepHeader(opened.step, lambda: stopwatch.ms)
+        return sent(parts, header, self._transfer, self._warn, self.exchange)

@@ -1,0 +1,212 @@
+"""Everything collected in a logged step, on its way to the worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from torch import Tensor
+
+from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
+from fmapboard.capture.guard import CONSEQUENCE
+from fmapboard.capture.inputs import PendingInputImage
+from fmapboard.capture.isolation import one_thread
+from fmapboard.capture.kernels import PendingKernels
+from fmapboard.capture.transfer import Transfer
+from fmapboard.errors import WarnOnce
+from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
+from fmapboard.gradients.loss_scale import NO_SKIPS, PendingSkips
+from fmapboard.gradients.reader import NO_PARAMETERS, PendingParameters
+from fmapboard.measure.batch_norms import PendingGaps
+from fmapboard.measure.norms import NO_NORMS, PendingNorms
+from fmapboard.measure.pending import PendingMeasurement, joined
+from fmapboard.measure.thread_count import settle
+from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
+from fmapboard.session.facts import PendingFacts
+
+Failed = Callable[[str, Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """Everything collected in one logged step, still on its devices.
+
+    Attributes:
+        measured: one measurement per layer call and kind of tensor; those of the probe come last.
+        parameters: histogram samples and gradient norms.
+        before_clipping: gradient norms read before the user clipped the gradients.
+        kernels: copies of convolution kernels.
+        inputs: copies of the network's input images.
+        skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
+            have gradients like the others until ``to_host``, which omits them.
+        facts: what only the training process knows; None if it is not recorded.
+        batch_norms: the running statistics of BatchNorm layers around the forward pass.
+        attributions: where larger activations lower the loss, for the drawn samples.
+        graph: the network's graph, if it was recorded in this step.
+    """
+
+    measured: tuple[PendingMeasurement, ...]
+    parameters: PendingParameters = NO_PARAMETERS
+    before_clipping: PendingNorms = NO_NORMS
+    kernels: tuple[PendingKernels, ...] = ()
+    inputs: tuple[PendingInputImage, ...] = ()
+    skips: PendingSkips = NO_SKIPS
+    facts: PendingFacts | None = None
+    batch_norms: tuple[PendingGaps, ...] = ()
+    attributions: PendingAttributions = NO_ATTRIBUTIONS
+    graph: ModelGraph | None = None
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        for measured in self.measured:
+            yield from measured.tensors()
+        yield from self.parameters.tensors()
+        yield from self.before_clipping.tensors()
+        yield from (kernels.weight for kernels in self.kernels)
+        yield from (image.values for image in self.inputs)
+        yield from self.skips.tensors()
+        if self.facts is not None:
+            yield from self.facts.tensors()
+        for norms in self.batch_norms:
+            yield from norms.tensors()
+        yield from self.attributions.tensors()
+
+    def to_host(
+        self,
+        header: StepHeader,
+        failed: Failed,
+        measured: tuple[LayerMeasurement, ...] | None = None,
+    ) -> StepData:
+        """Wait for the devices and finalize all statistics.
+
+        Args:
+            header: the step's number and time.
+            failed: called with the label and the error of each layer that is left out.
+            measured: ``self.measured`` in final form, if it has already been finalized.
+        """
+        skipped = self.skips.parameters()
+        inputs = tuple(image.to_host() for image in self.inputs)
+        return StepData(
+            header.step,
+            header.wall_time,
+            measured=joined(self.measured, failed) if measured is None else measured,
+            parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
+            norms_before_clipping=self.before_clipping.to_host(),
+            kernels=tuple(kernels.to_host() for kernels in self.kernels),
+            inputs=inputs,
+            scalars=self._scalars(skipped),
+            training_thread_ms=header.milliseconds(),
+            facts=self._facts(),
+            attributions=self.attributions.to_host(inputs),
+            graph=self.graph,
+        )
+
+    def _facts(self) -> TrainingFacts | None:
+        if self.facts is None:
+            return None
+        found = self.facts.to_host()
+        norms = tuple(name for norms in self.batch_norms for name in norms.initial())
+        return replace(found, findings=replace(found.findings, initial_norms=norms))
+
+    def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
+        """Scalars that are not gradient norms, by tag."""
+        scalars = self.skips.scalars()
+        for update in self.parameters.updates:
+            ratios = update.ratios().items()
+            scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
+        for batch_norm in self.batch_norms:
+            scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in batch_norm.gaps().items()}
+        return scalars
+
+
+@dataclass(frozen=True, slots=True)
+class StepHeader:
+    """What is known about a step apart from its measurements.
+
+    Attributes:
+        step: its number.
+        milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
+            the worker thread.
+        wall_time: seconds since the epoch.
+    """
+
+    step: int
+    milliseconds: Callable[[], float]
+    wall_time: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStep:
+    """A logged step that is still to be copied to the host and finalized.
+
+    Attributes:
+        step: its number.
+        nbytes: size in bytes of the tensors held until ``to_host`` is called.
+        to_host: copies and finalizes; called once, from any thread.
+    """
+
+    step: int
+    nbytes: int
+    to_host: Callable[[], StepData]
+
+
+class Exchange(Protocol):
+    """Merges the statistics of one step over the ranks (see ``merge_ranks.RankExchange``)."""
+
+    def merged(
+        self, step: int, measured: tuple[LayerMeasurement, ...]
+    ) -> tuple[LayerMeasurement, ...]:
+        """The measurements with the statistics of the whole batch."""
+
+
+def sent(
+    parts: StepParts,
+    header: StepHeader,
+    transfer: Transfer,
+    warn: WarnOnce,
+    exchange: Exchange | None,
+) -> PendingStep:
+    """Start copying a step to the host.
+
+    Args:
+        parts: everything collected.
+        header: the step's number and time.
+        transfer: starts the copy.
+        warn: where it is reported, in the worker thread, that a layer is left out.
+        exchange: merges statistics over ranks; None if nothing is merged.
+    """
+    held = list(parts.tensors())
+    failed = partial(warn.error, consequence=CONSEQUENCE)
+    to_host = partial(finished, transfer(parts, held), header, failed, exchange)
+    return PendingStep(header.step, sum(tensor.nbytes for tensor in held), to_host)
+
+
+def finished(
+    receive: Callable[[], StepParts], header: StepHeader, failed: Failed, exchange: Exchange | None
+) -> StepData:
+    """Wait for the devices, finalize a step, and merge its statistics over the ranks.
+
+    Runs on one OpenMP thread. If the worker thread had a team of several, the process would have
+    more OpenMP threads than cores; GNU's runtime then lets all of them sleep between operations
+    instead of spin, those of training too.
+
+    Args:
+        receive: waits for the copy of the parts and returns them on the host.
+        header: see ``StepParts.to_host``.
+        failed: see ``StepParts.to_host``.
+        exchange: merges statistics over ranks; the other ranks wait for this one, so it is called
+            even after an error. None if nothing is merged.
+    """
+    measured: tuple[LayerMeasurement, ...] = ()
+    settle()
+    with one_thread():
+        try:
+            received = receive()
+            measured = joined(received.measured, failed)
+        finally:
+            if exchange is not None:
+                measured = exchange.merged(header.step, measured)
+        return received.to_host(header, failed, measured)

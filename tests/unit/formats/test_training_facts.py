@@ -1,0 +1,172 @@
+"""The stored findings: what is written is read back, and damaged records are refused in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fmapboard.formats.tab_records import FormatError
+from fmapboard.formats.training_facts import (
+    MAX_EVAL_MODULES,
+    MAX_NAMES,
+    Findings,
+    Idle,
+    Unchanged,
+    pack_findings,
+    unpack_findings,
+)
+
+FULL = Findings(
+    not_in_optimizer=("head.weight",),
+    not_cleared=("conv1.weight", "conv1.bias"),
+    eval_mode=True,
+    eval_modules=("bn1", "drop"),
+    batch=16,
+    constant_images=(3,),
+    identical_images=((0, 4), (0, 5)),
+    unchanged={"conv1.weight": Unchanged(3, 120)},
+    nonfinite_weights=("conv2.weight",),
+    frozen=("stem.weight",),
+    rates=(1e-4, 0.1),
+    accumulated=True,
+    no_gradient=("unused.weight",),
+    idle=Idle(4, 80, is_held=None, is_cleared=True),
+    initial_norms=("bn1",),
+    left_out={"frozen": 7},
+)
+
+
+def record(**changes: Any) -> list[bytes]:
+    """A stored record with some keys replaced."""
+    return [json.dumps({"version": 1, **changes}).encode()]
+
+
+def test_findings_are_read_back_unchanged() -> None:
+    assert unpack_findings(pack_findings(FULL)) == FULL
+    assert unpack_findings(pack_findings(Findings())) == Findings()
+
+
+def test_the_record_is_the_documented_json() -> None:
+    (blob,) = pack_findings(FULL)
+    assert json.loads(blob) == {
+        "version": 1,
+        "not_in_optimizer": ["head.weight"],
+        "not_cleared": ["conv1.weight", "conv1.bias"],
+        "eval_mode": True,
+        "eval_modules": ["bn1", "drop"],
+        "batch": 16,
+        "constant_images": [3],
+        "identical_images": [[0, 4], [0, 5]],
+        "unchanged": {"conv1.weight": {"steps": 3, "since": 120}},
+        "nonfinite_weights": ["conv2.weight"],
+        "frozen": ["stem.weight"],
+        "rates": {"lo": 1e-4, "hi": 0.1},
+        "accumulated": True,
+        "no_gradient": ["unused.weight"],
+        "idle": {"steps": 4, "since": 80, "is_held": None, "is_cleared": True},
+        "initial_norms": ["bn1"],
+        "left_out": {"frozen": 7},
+    }
+
+
+def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None:
+    raw = json.loads(pack_findings(Findings())[0])
+    unknown = {name for name, value in raw.items() if value is None}
+    assert unknown == {
+        *("not_in_optimizer", "not_cleared", "eval_mode", "batch"),
+        *("constant_images", "identical_images", "rates", "nonfinite_weights", "no_gradient"),
+    }
+    assert unpack_findings(record()) == Findings()
+    assert unpack_findings(record(of_a_later_version=[{}])) == Findings()
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    names = tuple(f"layer{n}.weight" for n in range(MAX_NAMES + 5))
+    long = Findings(
+        frozen=names,
+        eval_modules=names[: MAX_EVAL_MODULES + 2],
+        unchanged={name: Unchanged(1, 0) for name in names[: MAX_NAMES + 1]},
+    )
+    back = unpack_findings(pack_findings(long))
+    assert back.frozen == names[:MAX_NAMES]
+    assert len(back.eval_modules) == MAX_EVAL_MODULES
+    assert len(back.unchanged) == MAX_NAMES
+    assert back.left_out == {"frozen": 5, "eval_modules": 2, "unchanged": 1}
+
+
+def test_a_name_that_cannot_be_sent_is_replaced() -> None:
+    back = unpack_findings(pack_findings(Findings(frozen=("a\ud800b",))))
+    assert back.frozen == ("a?b",)
+
+
+def test_a_rate_that_is_not_finite_is_refused_by_the_writer() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        pack_findings(Findings(rates=(0.1, float("inf"))))
+
+
+def test_a_newer_version_says_what_to_do() -> None:
+    with pytest.raises(FormatError, match="have version 2, and this fmapboard reads up to 1"):
+        unpack_findings([b'{"version": 2}'])
+
+
+@pytest.mark.parametrize("blobs", [[], [None]])
+def test_a_dropped_record_is_refused(blobs: list[None]) -> None:
+    with pytest.raises(FormatError, match="can no longer be read"):
+        unpack_findings(blobs)
+
+
+def test_a_huge_record_is_refused_without_being_parsed() -> None:
+    with pytest.raises(FormatError, match="bytes; expected 1048576 at most"):
+        unpack_findings([b" " * (2**20 + 1)])
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"", b"\xff\xfe\x00", b"[]", b"null", b"{}", b"[" * 100_000,
+        b'{"version": true}', b'{"version": "1"}', b'{"version": -1}', b'{"version": 1.0}',
+        b'{"version": 1, "batch": ' + b"9" * 5000 + b"}",
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_refused(blob: bytes) -> None:
+    with pytest.raises(FormatError, match="not in fmapboard's format"):
+        unpack_findings([blob])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"not_in_optimizer": "conv1"},
+        {"not_in_optimizer": [1]},
+        {"not_cleared": ["\ud800"]},
+        {"frozen": ["x"] * 5000},
+        {"eval_mode": 1},
+        {"accumulated": "yes"},
+        {"batch": -1},
+        {"batch": 2.5},
+        {"batch": 2**60},
+        {"batch": True},
+        {"constant_images": [-1]},
+        {"constant_images": {"0": 1}},
+        {"identical_images": [[0]]},
+        {"identical_images": [[0, 1, 2]]},
+        {"identical_images": [3]},
+        {"unchanged": ["conv1"]},
+        {"unchanged": {"conv1": 3}},
+        {"unchanged": {"conv1": {"steps": 3}}},
+        {"unchanged": {"conv1": {"steps": "3", "since": 0}}},
+        {"rates": 0.1},
+        {"rates": {"lo": 0.1}},
+        {"rates": {"lo": float("nan"), "hi": 1.0}},
+        {"rates": {"lo": 0.1, "hi": float("inf")}},
+        {"rates": {"lo": False, "hi": True}},
+        {"rates": {"lo": 10**400, "hi": 1}},
+        {"left_out": {"frozen": -1}},
+    ],
+    ids=str,
+)
+def test_a_hostile_value_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match="not in fmapboard's format"):
+        unpack_findings(record(**changes))

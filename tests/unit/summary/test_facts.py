@@ -1,0 +1,116 @@
+"""The record of a step's findings, and which weights count as unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fmapboard.formats.training_facts import Findings, Unchanged, unpack_findings
+from fmapboard.records import Nonfinite, Parameter, Sample, StepData, TrainingFacts
+from fmapboard.summary.facts import FindingsBuilder
+
+WEIGHT = np.linspace(-0.1, 0.1, 50, dtype=np.float32)
+GRADIENT = np.linspace(0.01, 0.02, 50, dtype=np.float32)
+
+
+def parameter(
+    weight: np.ndarray = WEIGHT, gradient: np.ndarray | None = GRADIENT, **changes: object
+) -> Parameter:
+    of_gradient = None if gradient is None else Sample(gradient, gradient.size)
+    return Parameter("w", Sample(weight, weight.size), of_gradient, 1.0, **changes)
+
+
+def step(number: int, of: Parameter, rate: float | None = 0.1) -> StepData:
+    rates = {} if rate is None else {"w": rate}
+    return StepData(number, 0.0, parameters=(of,), facts=TrainingFacts(Findings(batch=2), rates))
+
+
+def unchanged(build: FindingsBuilder, data: StepData) -> dict[str, Unchanged]:
+    (record,) = build(data)
+    assert record.tag == "net.fmapboard_findings"
+    found = unpack_findings(record.blobs)
+    assert found.batch == 2
+    return dict(found.unchanged)
+
+
+def last_of(steps: list[StepData]) -> dict[str, Unchanged]:
+    build = FindingsBuilder("net.")
+    return [unchanged(build, data) for data in steps][-1]
+
+
+def test_steps_without_a_change_are_counted_from_the_first_logged_one() -> None:
+    build = FindingsBuilder("net.")
+    counted = [unchanged(build, step(number, parameter())) for number in (0, 10, 20, 30)]
+    assert counted[0] == {}
+    assert counted[1:] == [{"w": Unchanged(n, 0)} for n in (1, 2, 3)]
+
+
+def test_a_change_of_one_value_starts_again() -> None:
+    moved = WEIGHT.copy()
+    moved[7] = np.nextafter(moved[7], np.float32(1))
+    build = FindingsBuilder("net.")
+    for number in (0, 10):
+        unchanged(build, step(number, parameter()))
+    assert unchanged(build, step(20, parameter(moved))) == {}
+    assert unchanged(build, step(30, parameter(moved))) == {"w": Unchanged(1, 20)}
+
+
+def test_a_step_that_was_not_stored_is_forgotten() -> None:
+    build = FindingsBuilder("net.")
+    unchanged(build, step(0, parameter()))
+    unchanged(build, step(10, parameter(WEIGHT + 1)))
+    build.undo()
+    assert unchanged(build, step(10, parameter())) == {"w": Unchanged(1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("of", "rate"),
+    [
+        (parameter(), 0.0),
+        (parameter(), None),
+        (parameter(), 1e-12),
+        (parameter(gradient=None), 0.1),
+        (parameter(gradient=np.zeros_like(GRADIENT)), 0.1),
+        (parameter(gradient=GRADIENT * 1e-12), 0.1),
+        (parameter(gradient=GRADIENT[:10]), 0.1),
+        (parameter(gradient=np.full_like(GRADIENT, np.inf)), 0.1),
+        (parameter(nonfinite=Nonfinite(nan=1)), 0.1),
+        (parameter(np.ones_like(WEIGHT)), 1e-7),
+    ],
+    ids=[
+        *("rate 0", "no rate", "tiny rate", "no gradient", "zero gradient", "tiny gradient"),
+        *("sparse gradient", "infinite gradient", "NaN", "tiny rate of Adam"),
+    ],
+)
+def test_a_step_that_need_not_change_the_weight_does_not_count(
+    of: Parameter, rate: float | None
+) -> None:
+    assert last_of([step(n, of, rate) for n in range(5)]) == {}
+
+
+def test_only_steps_that_had_to_change_the_weight_count() -> None:
+    rates = [0.0, 0.1, 0.0, 0.1, 0.0]
+    steps = [step(n, parameter(), rate) for n, rate in enumerate(rates)]
+    assert last_of(steps) == {"w": Unchanged(2, 0)}
+
+
+def test_a_parameter_without_a_sample_and_a_step_without_facts_are_left_out() -> None:
+    assert last_of([step(n, replace(parameter(), weight=None)) for n in range(3)]) == {}
+    assert FindingsBuilder("")(StepData(0, 0.0, parameters=(parameter(),))) == []
+
+
+def test_weights_that_are_not_finite_are_listed() -> None:
+    def listed(*weights: np.ndarray) -> tuple[str, ...] | None:
+        of = [replace(parameter(weight), name=f"w{n}") for n, weight in enumerate(weights)]
+        data = replace(step(0, parameter()), parameters=tuple(of))
+        (record,) = FindingsBuilder("")(data)
+        return unpack_findings(record.blobs).nonfinite_weights
+
+    for value in (np.nan, np.inf, -np.inf):
+        bad = WEIGHT.copy()
+        bad[7] = value
+        assert listed(WEIGHT, bad) == ("w1",)
+    assert listed(WEIGHT) == ()
+    assert listed() is None
