@@ -1,13 +1,15 @@
 """One of two processes that train a network together; started by test_distributed.
 
-Arguments: kind (ddp; fsdp; flat or original, the parameters of FSDP1), rank, port, folder, watched
-(0 or 1). Writes the activations, gradient norms and final parameters of its rank as JSON.
+Arguments: kind (ddp; fsdp; flat or original, the parameters of FSDP1; compiled(KIND) and
+ddp(compiled)), rank, port, folder, watched (0 or 1). Writes the activations, gradient norms, final
+parameters and messages of its rank as JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -35,6 +37,10 @@ class SharedReluNet(nn.Module):
 
 
 def wrapped(model: nn.Module, kind: str) -> nn.Module:
+    if kind.startswith("compiled("):
+        return torch.compile(wrapped(model, kind[9:-1]), backend="aot_eager")
+    if kind == "ddp(compiled)":
+        model, kind = torch.compile(model, backend="aot_eager"), "ddp"
     if kind == "ddp":
         return nn.parallel.DistributedDataParallel(model)
     if kind != "fsdp":
@@ -51,6 +57,17 @@ def wrapped(model: nn.Module, kind: str) -> nn.Module:
     return fully_shard(model, mesh=mesh)
 
 
+class Messages(logging.Handler):
+    """Keeps what fmapboard says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
 def full(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
@@ -62,7 +79,8 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
     torch.manual_seed(0)
     model = wrapped(SharedReluNet(), kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    board = None
+    board, messages, is_compiled = None, Messages(), "compiled" in kind
+    logging.getLogger("fmapboard").addHandler(messages)
     if watched:
         board = fmapboard.watch(
             model,
@@ -70,10 +88,10 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
             optimizer=optimizer,
             every=2,
             kernels=1,
-            activation_gradients=True,
-            attribution=True,
-            probe=torch.zeros(1, 3, 8, 8),
-            reduce_statistics=kind == "ddp",
+            activation_gradients=not is_compiled,
+            attribution=not is_compiled,
+            probe=None if is_compiled else torch.zeros(1, 3, 8, 8),
+            reduce_statistics="ddp" in kind,
         )
     torch.manual_seed(rank)
     norms, stems = [], []
@@ -95,6 +113,7 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
         "stem": [stem.tolist() for stem in stems],
         "norms": norms,
         "state": hashlib.sha256(state).hexdigest(),
+        "messages": messages.texts,
     }
     (folder / f"seen{rank}.json").write_text(json.dumps(seen))
     dist.barrier()

@@ -123,6 +123,34 @@ def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
     assert not [tag for tag in tags if tag.startswith(of_parameters)]
 
 
+@pytest.mark.parametrize("kind", ["ddp(compiled)", "compiled(ddp)"])
+def test_compiled_ranks_train_as_if_unwatched_and_their_maps_are_logged(
+    tmp_path: Path, kind: str
+) -> None:
+    skip_if_not_trainable(kind)
+    bare = train(kind, tmp_path / "bare", watched=False)
+    seen = train(kind, tmp_path / "seen", watched=True)
+    assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
+    assert [rank["messages"] for rank in seen] == [[], []]
+    accumulator = read(tmp_path / "seen" / "run0")
+    for tag in ("gradient_norm/total", "feature_maps_8x3x3x3/stem", "feature_maps_9x8x3x3/deep"):
+        assert [event.step for event in accumulator.Tensors(tag)] == [0, 2, 4]
+
+
+@pytest.mark.parametrize("kind", ["compiled(fsdp)", "compiled(original)"])
+def test_compiled_ranks_with_sharded_parameters_run_no_pass_of_ours_and_say_so_once(
+    tmp_path: Path, kind: str
+) -> None:
+    skip_if_not_trainable("fsdp")
+    bare = train(kind, tmp_path / "bare", watched=False)
+    seen = train(kind, tmp_path / "seen", watched=True)
+    assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
+    (said,) = [text for text in seen[0]["messages"] if "compiled" in text]
+    assert "its parameters are sharded over ranks, which would wait for each other" in said
+    tags = tags_of(read(tmp_path / "seen" / "run0"))
+    assert not [tag for tag in tags if tag.startswith("feature_maps_")]
+
+
 def assert_statistics_are_of_both_batches(
     accumulator: EventAccumulator, seen: list[dict[str, Any]]
 ) -> None:
