@@ -8,6 +8,7 @@ fixed batch size, outputs that are not ordered by image) are run on one image at
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from fmapboard.capture.guard import Stopwatch
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
@@ -148,7 +148,7 @@ class ImageListener:
         self._normalization = normalization
         self._inputs: list[PendingInputImage] = []
         self._layers: list[PendingImages | list[PendingMeasurement]] = []
-        self._stopwatch = Stopwatch()
+        self._seconds = 0.0
 
     @property
     def labels(self) -> list[str]:
@@ -176,13 +176,15 @@ class ImageListener:
             return
         if self._shapes is not None:
             self._check_shape(layer_call, tensor, self._shapes)
-        with self._stopwatch, aside(tensor.device.type, tensor.nbytes):
+        begun = time.perf_counter()
+        with aside(tensor.device.type, tensor.nbytes):
             try:
                 self._layers.append(self._reduced(layer_call, tensor, module))
             except Exception as error:
                 if interrupt_in(error) is not None:
                     raise
                 raise CaptureError(f"{layer_call.layer}: {error}") from error
+        self._seconds += time.perf_counter() - begun
 
     def _reduced(
         self, layer_call: LayerCall, tensor: Tensor, module: nn.Module
@@ -216,7 +218,7 @@ class ImageListener:
         arrived, inputs = Transfer()((self._layers, self._inputs), held)()
         layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
         own = zip(*layers, strict=True) if layers else [()] * self._count
-        milliseconds = self._stopwatch.ms / self._count
+        milliseconds = self._seconds * 1e3 / self._count
         return [
             _pending(
                 StepParts(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
-from fmapboard.capture.isolation import blocks_open, close_blocks
+from fmapboard.capture.isolation import blocks, close_blocks
 from fmapboard.errors import WarnOnce, first_line, interrupt_in
 
 MOST_FAILURES = 5
@@ -86,27 +87,17 @@ ERRORS_UNTIL_DISABLED = 3
 CONSEQUENCE = "it is not logged; training continues"
 
 
+@dataclass(slots=True)
 class Stopwatch:
-    """Sums the milliseconds that fmapboard spends on the training thread.
+    """Sums the time that fmapboard spends on the training thread.
 
-    ``with stopwatch:`` times a block; nested blocks are not counted twice.
+    Attributes:
+        ms: milliseconds in all blocks that have ended.
+        is_running: True inside a block, so that nested blocks are not counted twice.
     """
 
-    __slots__ = ("_begun", "_depth", "ms")
-
-    def __init__(self) -> None:
-        self.ms = self._begun = 0.0
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        if self._depth == 0:
-            self._begun = time.perf_counter()
-        self._depth += 1
-
-    def __exit__(self, *error: object) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.ms += (time.perf_counter() - self._begun) * 1e3
+    ms: float = 0.0
+    is_running: bool = False
 
 
 class _Guarded:
@@ -116,15 +107,16 @@ class _Guarded:
     restored is restored here.
     """
 
-    __slots__ = ("_about", "_blocks", "_guard", "_had_grad", "_handled")
+    __slots__ = ("_about", "_begun", "_blocks", "_guard", "_had_grad", "_handled", "_stopwatch")
 
     def __init__(self, about: str, guard: Guard) -> None:
         self._about, self._guard = about, guard
 
     def __enter__(self) -> None:
-        self._handled, self._blocks = sys.exc_info()[1], blocks_open()
-        self._had_grad = torch.is_grad_enabled()
-        self._guard.stopwatch.__enter__()
+        self._handled, self._blocks = sys.exc_info()[1], len(blocks.open)
+        self._had_grad, self._stopwatch = torch.is_grad_enabled(), self._guard.stopwatch
+        self._begun = None if self._stopwatch.is_running else time.perf_counter()
+        self._stopwatch.is_running = True
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         try:
@@ -141,7 +133,9 @@ class _Guarded:
             self._guard.failed(self._about, error)
             return True
         finally:
-            self._guard.stopwatch.__exit__()
+            if self._begun is not None:
+                self._stopwatch.ms += (time.perf_counter() - self._begun) * 1e3
+                self._stopwatch.is_running = False
 
 
 class Guard:

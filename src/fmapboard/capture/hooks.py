@@ -566,14 +566,10 @@ class _Listening(contextlib.AbstractContextManager[None]):
         try:
             self._arm()
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Disarm the registry; a second call does nothing."""
         self._registry.disarm()
         block_ended(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,32 +23,6 @@ from fmapboard.measure.thread_count import is_settled, openmp_runtimes
 # is timed. After one that stalled, the next ones run on one thread. Their number doubles with each
 # stall and shrinks by one with each multi-threaded reduction that does not stall. One stall costs
 # about as much time as several threads save in ten reductions.
-
-
-class one_thread:  # lower case: a context manager that is used like a function
-    """Operations inside the block run on the calling thread alone, once its count is settled.
-
-    Sets OpenMP's thread count, which is per calling thread (specification 5.2,
-    ``omp_set_num_threads``), so other threads are not affected. ``torch.get_num_threads`` returns
-    the same value afterwards as before.
-    """
-
-    __slots__ = ("_before",)
-
-    def __init__(self) -> None:
-        self._before: list[int] = []
-
-    def __enter__(self) -> None:
-        if not is_settled():
-            return
-        self._before = [runtime.get_num_threads() for runtime in openmp_runtimes()]
-        for runtime in openmp_runtimes():
-            runtime.set_num_threads(1)
-
-    def __exit__(self, *error: object) -> None:
-        # Of different lengths if an interrupt came before the counts were read.
-        for runtime, before in zip(openmp_runtimes(), self._before, strict=False):
-            runtime.set_num_threads(before)
 
 
 MANY_BYTES = 2 * 2**20
@@ -75,7 +50,7 @@ class ThreadPolicy:
 
     def allows_several(self, nbytes: int) -> bool:
         """True if a tensor of this many bytes is to be reduced by several threads."""
-        if nbytes < MANY_BYTES or not is_settled() or torch.get_num_threads() == 1:
+        if nbytes < MANY_BYTES or torch.get_num_threads() == 1:
             return False
         if self.single_threaded:
             self.single_threaded -= 1
@@ -99,47 +74,42 @@ class Block(Protocol):
     An interrupt may come at any point of ``__exit__``, also before its first line, and then
     nothing is restored. A generator that it keeps from ending is worse: it ends when it is deleted,
     and restores what has changed since. So blocks inside a `Guard` are classes; they register with
-    ``block_begins`` before they change anything, and a guard closes those that are left over.
+    ``block_begins`` before they change anything, and a guard leaves those that are left over.
     """
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """Restore what the block has changed, and call ``block_ended``.
 
         It may be called again, also if it was interrupted itself.
         """
 
 
-class _Open(threading.local):
+class _Blocks(threading.local):
     """The blocks that this thread is in, the innermost last."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.open: list[Block] = []
 
 
-_open = _Open()
+blocks = _Blocks()
 
 
 def block_begins(block: Block) -> None:
     """Register a block of this thread."""
-    _open.blocks.append(block)
+    blocks.open.append(block)
 
 
 def block_ended(block: Block) -> None:
     """Called when a block has restored everything."""
-    if _open.blocks and _open.blocks[-1] is block:
-        _open.blocks.pop()
-
-
-def blocks_open() -> int:
-    """The number of blocks that this thread is in."""
-    return len(_open.blocks)
+    if blocks.open[-1:] == [block]:
+        blocks.open.pop()
 
 
 def close_blocks(count: int) -> None:
     """Close all but the outermost ``count`` blocks, which an interrupt has kept from closing."""
-    while len(_open.blocks) > count:
-        block = _open.blocks[-1]
-        block.close()
+    while len(blocks.open) > count:
+        block = blocks.open[-1]
+        block.__exit__()
         block_ended(block)
 
 
@@ -147,58 +117,58 @@ class aside:  # lower case: a context manager that is used like a function
     """Run a block without autograd, autocast or dispatch modes.
 
     Selective checkpointing records every operation it sees, even without gradients; with dispatch
-    modes disabled it sees none of fmapboard's. On the CPU the block runs on one thread, or on
-    several if it reads a large tensor.
+    modes disabled it sees none of fmapboard's. On the CPU the block runs on one thread once the
+    thread's count is settled, or on several if it reads a large tensor (see ``ThreadPolicy``).
+    OpenMP's thread count is per calling thread (specification 5.2, ``omp_set_num_threads``), so
+    other threads are not affected.
 
     Args:
         device_type: the type of device that the block computes on.
-        nbytes: how many bytes it reads (see ``cpu_threads``).
+        nbytes: how many bytes it reads.
     """
 
-    __slots__ = ("_begun", "_device_type", "_had_grad", "_modes", "_nbytes", "_one_thread")
+    __slots__ = ("_begun", "_device_type", "_had_grad", "_modes", "_nbytes", "_threads")
 
     def __init__(self, device_type: str, nbytes: int = 0) -> None:
         self._device_type, self._nbytes = device_type, nbytes
-        self._one_thread: one_thread | None = None
+        self._threads: list[int] = []
         self._begun: float | None = None
         self._modes: _Modes | None = None
 
     def __enter__(self) -> None:
         # ``torch.no_grad`` does the same, but alone takes 1.5 µs.
         self._had_grad = torch.is_grad_enabled()
-        block_begins(self)
+        blocks.open.append(self)
         torch._C._set_grad_enabled(False)
         try:
-            self._choose_threads()
+            if self._device_type == "cpu" and is_settled():
+                if self._nbytes >= MANY_BYTES and thread_policy.allows_several(self._nbytes):
+                    self._begun = time.perf_counter()
+                else:
+                    self._use_one_thread()
             if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
                 self._modes = _Modes(self._device_type)
                 self._modes.disable()
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
-    def _choose_threads(self) -> None:
-        if self._device_type != "cpu":
-            return
-        if thread_policy.allows_several(self._nbytes):
-            self._begun = time.perf_counter()
-        else:
-            self._one_thread = one_thread()
-            self._one_thread.__enter__()
+    def _use_one_thread(self) -> None:
+        for runtime in openmp_runtimes():
+            self._threads.append(runtime.get_num_threads())
+            runtime.set_num_threads(1)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._begun is not None:
             thread_policy.record(time.perf_counter() - self._begun, self._nbytes)
-        self.close()
-
-    def close(self) -> None:
-        """Restore what the block has changed; a second call changes nothing."""
         if self._modes is not None:
             self._modes.restore()
-        if self._one_thread is not None:
-            self._one_thread.__exit__()
+        # Of different lengths if an interrupt came before all counts were read.
+        for runtime, count in zip(openmp_runtimes(), self._threads, strict=False):
+            runtime.set_num_threads(count)
         torch._C._set_grad_enabled(self._had_grad)
-        block_ended(self)
+        if blocks.open[-1:] == [self]:
+            blocks.open.pop()
 
 
 class _Modes:
@@ -218,7 +188,7 @@ class _Modes:
 
     def disable(self) -> None:
         """Disable all of them."""
-        for _ in range(_count_before_dispatch()):
+        while _modes_before_dispatch():
             self._before_dispatch.append(_pop_mode_from_pre_dispatch())  # type: ignore[no-untyped-call]  # torch
         _set_dispatch_modes([])
         torch.set_autocast_enabled(self._device_type, False)
@@ -240,10 +210,8 @@ def _set_dispatch_modes(modes: list[Any]) -> None:
         torch._C._push_on_torch_dispatch_stack(mode)
 
 
-def _count_before_dispatch() -> int:
-    count: int = _len_torch_dispatch_stack_pre_dispatch()  # type: ignore[no-untyped-call]  # torch
-    return count
+_modes_before_dispatch: Callable[[], int] = _len_torch_dispatch_stack_pre_dispatch
 
 
 def _modes_are_active() -> bool:
-    return bool(torch._C._len_torch_dispatch_stack() or _count_before_dispatch())
+    return bool(torch._C._len_torch_dispatch_stack() or _modes_before_dispatch())

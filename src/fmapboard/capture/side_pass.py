@@ -71,10 +71,6 @@ class untouched:  # lower case: a context manager that is used like a function
                 module.training = self._training
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Restore everything; a second call does nothing."""
         for restore in self._restore:
             restore()
         self._restore = []
@@ -435,10 +431,6 @@ class _Kept:
             state.exchange(copies)
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Restore everything; a second call does nothing."""
         for restore in self._restore:
             restore()
         self._restore = []

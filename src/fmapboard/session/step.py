@@ -13,7 +13,7 @@ from torch import Tensor
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
-from fmapboard.capture.isolation import one_thread
+from fmapboard.capture.isolation import aside
 from fmapboard.capture.kernels import PendingKernels
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
@@ -202,7 +202,7 @@ def finished(
     """
     measured: tuple[LayerMeasurement, ...] = ()
     settle()
-    with one_thread():
+    with aside("cpu"):
         try:
             received = receive()
             measured = joined(received.measured, failed)
