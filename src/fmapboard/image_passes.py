@@ -32,7 +32,7 @@ from fmapboard.measure.sample import PendingSample, sample_of_each
 from fmapboard.measure.statistics import PendingStatisticsPerSample, statistics_per_sample
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
-from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.records import LayerCall, Normalization, StepData, TensorKind
 from fmapboard.render.quantize import Quantizer
 from fmapboard.session.step import PendingStep, StepHeader, StepParts
@@ -64,16 +64,6 @@ class PendingImages:
     statistics: PendingStatisticsPerSample
     samples: Tensor | None
     total: int
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield from self.statistics.parts
-        for pending in self.statistics.fallbacks.values():
-            yield from pending.parts
-        if self.drawn is not None:
-            yield self.drawn.maps
-        if self.samples is not None:
-            yield self.samples
 
     def split(self) -> list[PendingMeasurement]:
         """One measurement per image, with its statistics finalized."""
@@ -213,9 +203,7 @@ class ImageListener:
             first: Number of the first step.
             kernels: Convolution kernels for the first image's step.
         """
-        held = [tensor for layer in self._layers for tensor in _tensors(layer)]
-        held += [image.values for image in self._inputs]
-        arrived, inputs = Transfer()((self._layers, self._inputs), held)()
+        arrived, inputs = Transfer()((self._layers, self._inputs))()
         layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
         own = zip(*layers, strict=True) if layers else [()] * self._count
         milliseconds = self._seconds * 1e3 / self._count
@@ -232,13 +220,8 @@ class ImageListener:
         ]
 
 
-def _tensors(layer: PendingImages | list[PendingMeasurement]) -> Iterator[Tensor]:
-    for part in [layer] if isinstance(layer, PendingImages) else layer:
-        yield from part.tensors()
-
-
 def _pending(parts: StepParts, header: StepHeader) -> PendingStep:
-    nbytes = sum(tensor.nbytes for tensor in parts.tensors())
+    nbytes = sum([tensor.nbytes for tensor in tensors(parts)])
     return PendingStep(header.step, nbytes, lambda: parts.to_host(header, _unrecordable))
 
 

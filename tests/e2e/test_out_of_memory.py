@@ -25,6 +25,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import GradientNorms
 from fmapboard.measure.reducer import Reducer
+from fmapboard.model.tensors import tensors
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
@@ -138,7 +139,7 @@ def test_what_was_collected_is_freed_before_the_forward_pass_goes_on(
 
     def followed(*args: Any, **kwargs: Any) -> Any:
         measured = faulty(*args, **kwargs)
-        kept.extend(weakref.ref(tensor) for tensor in measured.tensors())
+        kept.extend(weakref.ref(tensor) for tensor in tensors(measured))
         return measured
 
     monkeypatch.setattr(Reducer, "__call__", followed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -174,14 +173,6 @@ class PendingAttributions:
     scale: Factor | None = None
     images: tuple[PendingInputImage, ...] = ()
     of_probe: bool = False
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        for part in self.parts:
-            yield from (part.negative, part.norms)
-        if isinstance(self.scale, Tensor):
-            yield self.scale
-        yield from (image.values for image in self.images)
 
     def to_host(self, drawn: tuple[InputImage, ...]) -> tuple[Attribution, ...]:
         """Wait for the device and divide out the loss scale.

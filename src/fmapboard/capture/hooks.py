@@ -301,7 +301,7 @@ class HookRegistry:
         """
         if not is_replica(module):
             return False
-        tensor = next(tensors(values), None)
+        tensor = next(iter(tensors(values)), None)
         return tensor is not None and tensor.device != self._device
 
     def is_foreign_thread(self, module: nn.Module) -> bool:

@@ -134,11 +134,6 @@ class PendingBatch:
     extremes: tuple[Tensor, Tensor] | None = None
     sums: tuple[Tensor, ...] = ()
 
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield from self.extremes or ()
-        yield from self.sums
-
     def to_host(self) -> tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]:
         """Wait for the device: indices of constant images, and pairs of identical ones."""
         if self.extremes is None:

@@ -224,7 +224,7 @@ def check_probe(model: nn.Module, probe: Probe | None) -> None:
 
 
 def _check_images(probe: Any) -> None:
-    images = [] if isinstance(probe, list) else list(tensors(probe))
+    images = [] if isinstance(probe, list) else tensors(probe)
     if not images:
         raise ConfigurationError(
             f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W] (use "

@@ -13,11 +13,9 @@ freed when no tensor and no NumPy array refers to it any more.
 
 from __future__ import annotations
 
-import copy
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -25,86 +23,9 @@ from torch import Tensor
 
 from fmapboard.capture.compiled import CAPTURES
 from fmapboard.errors import WarnOnce, first_line, interrupt_in
-
-# ``swapped``: the tensors of a pending step exchanged for others, at little cost in Python.
-#
-# A step of a ResNet-50 holds 600 tensors, and this runs on the training thread: 2 ms, where
-# ``model.tensors.map_tensors``, which takes whatever a user's module returns, needs 11 ms.
+from fmapboard.model.tensors import map_tensors, tensors
 
 T = TypeVar("T")
-
-Swap = Callable[[Tensor], Tensor]
-_Walk = Callable[[Any, Swap], Any]
-
-_CONSTANTS = frozenset({int, float, str, bool, type(None)})
-
-
-def swapped(value: T, swap: Swap) -> T:
-    """A copy of the structure with ``swap`` applied to every tensor, in order.
-
-    Looks inside tuples, lists, mappings (which become dicts) and dataclasses; a dataclass in which
-    nothing changes is not copied. Records are not searched: ``fmapboard.records`` is independent of
-    torch.
-    """
-    result: T = _swapped(value, swap)
-    return result
-
-
-def _swapped(value: Any, swap: Swap) -> Any:
-    kind = type(value)
-    if kind in _CONSTANTS:
-        return value
-    walk = _WALKS.get(kind)
-    if walk is None:
-        walk = _WALKS[kind] = _walk_of(kind)
-    return walk(value, swap)
-
-
-def _walk_of(kind: type) -> _Walk:
-    if issubclass(kind, Tensor):
-        return lambda value, swap: swap(value)
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return lambda value, swap: kind(*_items(value, swap))
-    if issubclass(kind, (tuple, list)):
-        return _sequence
-    if issubclass(kind, Mapping):
-        return lambda value, swap: {key: _swapped(item, swap) for key, item in value.items()}
-    if is_dataclass(kind) and not kind.__module__.startswith("fmapboard.records"):
-        return _dataclass(kind)
-    return lambda value, swap: value
-
-
-def _items(value: Any, swap: Swap) -> list[Any]:
-    return [_swapped(item, swap) for item in value]
-
-
-def _sequence(value: Any, swap: Swap) -> Any:
-    if all(type(item) in _CONSTANTS for item in value):  # shapes and names
-        return value
-    return type(value)(_items(value, swap))
-
-
-def _dataclass(kind: type) -> _Walk:
-    names = tuple(field.name for field in fields(kind))
-    has_slots = "__slots__" in vars(kind) and kind.__base__ is object
-    make, put = object.__new__, object.__setattr__
-
-    def walk(value: Any, swap: Swap) -> Any:
-        before = [getattr(value, name) for name in names]
-        after = _items(before, swap)
-        if all(map(operator.is_, before, after)):
-            return value
-        twin = make(kind) if has_slots else copy.copy(value)
-        for name, item in zip(names, after, strict=True):
-            put(twin, name, item)
-        return twin
-
-    return walk
-
-
-_WALKS: dict[type, _Walk] = {}
-"""How to walk a value, by its exact type; filled as types are met."""
-
 
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
@@ -117,6 +38,8 @@ _LARGE = 2**18
 
 _ALIGNMENT = 16
 """Bytes; no dtype is wider."""
+
+_IS_CPU = operator.attrgetter("is_cpu")
 
 _IN_TRANSIT = torch.empty(0, device="cpu")
 """Stands for a tensor that is being copied."""
@@ -133,18 +56,18 @@ class Transfer:
         self._warn = warn
         self._refusals = 0
 
-    def __call__(self, value: T, held: Iterable[Tensor]) -> Callable[[], T]:
+    def __call__(self, value: T, held: Iterable[Tensor] | None = None) -> Callable[[], T]:
         """Start copying every tensor inside tuples, lists, mappings and dataclasses to the host.
 
         Args:
             value: the structure that holds the tensors; CPU tensors are passed on without a copy.
-            held: the same tensors in any order; searching the structure for them would take longer.
+            held: all its tensors; None searches the structure for them.
 
         Returns:
             A function to be called on another thread. It waits for the copy and returns the
             same structure with CPU tensors. It keeps none of the device tensors alive.
         """
-        if all(tensor.is_cpu for tensor in held):
+        if all(map(_IS_CPU, tensors(value) if held is None else held)):
             return lambda: value
         contents: dict[torch.device, list[Tensor]] = {}
         order: list[torch.device] = []
@@ -156,8 +79,8 @@ class Transfer:
             order.append(tensor.device)
             return _IN_TRANSIT
 
-        without = swapped(value, take)
-        parcels = {device: self._parcel(tensors) for device, tensors in contents.items()}
+        without = map_tensors(value, take)
+        parcels = {device: self._parcel(own) for device, own in contents.items()}
 
         def receive() -> T:
             arrived = {device: iter(parcel.open()) for device, parcel in parcels.items()}
@@ -166,7 +89,8 @@ class Transfer:
             def put_back(tensor: Tensor) -> Tensor:
                 return next(arrived[next(devices)]) if tensor is _IN_TRANSIT else tensor
 
-            return swapped(without, put_back)
+            received: T = map_tensors(without, put_back)
+            return received
 
         return receive
 

@@ -82,7 +82,7 @@ def _read(path: Path, text: str) -> Any:
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "
             f"save them with torch.save(tensor, 'FILE.pt') ({one_line(error, most=80)})"
         ) from error
-    if next(tensors(value), None) is None:
+    if not tensors(value):
         raise CheckpointError(
             f"--input {text!r}: {str(path)!r} holds a {type(value).__name__} without tensors; for "
             "a number or text use --forward-arg NAME=VALUE"

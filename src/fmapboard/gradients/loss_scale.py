@@ -7,7 +7,7 @@ worker thread with the logged step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,6 @@ class PendingSkips:
     count: int | None = None
     on_device: Tensor | None = None
     fused: tuple[FusedStep, ...] = ()
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        if self.on_device is not None:
-            yield self.on_device
-        yield from (found for _, found in self.fused)
 
     def scalars(self) -> dict[str, float]:
         """The number of skipped steps so far, by tag; waits for the device."""

@@ -94,16 +94,6 @@ class PendingParameters:
     updates: tuple[PendingUpdates, ...] = ()
     listed: frozenset[str] | None = None
 
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield from self.norms.tensors()
-        for update in self.updates:
-            yield from update.tensors()
-        for weight, gradient in self.samples.values():
-            yield weight.values
-            if gradient is not None:
-                yield gradient.values
-
     def to_host(self) -> tuple[Parameter, ...]:
         """Wait for the device and copy to the host."""
         norms = self.norms.to_host()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -65,11 +65,6 @@ class PendingUpdates:
     before: Tensor
     after: Tensor
     tables: frozenset[str] = frozenset()
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield self.before
-        yield self.after
 
     def ratios(self) -> dict[str, float]:
         """Wait for the device: name -> 2-norm of the update over that of the parameter before it.

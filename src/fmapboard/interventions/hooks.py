@@ -54,7 +54,7 @@ class ChangeHook(InertInCopies):
         """The value with a change to its first floating-point tensor, or its first tensor."""
         chosen = first_tensor(value)
         if chosen is None:
-            chosen = next(tensors(value), None)
+            chosen = next(iter(tensors(value)), None)
         if chosen is None:
             verb = "receives" if self._where == "inputs" else "returned"
             raise ConfigurationError(f"{self._name!r} {verb} no tensor that could be changed")

@@ -7,7 +7,7 @@ feature map is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,11 +68,6 @@ class PendingGaps:
     channels: tuple[int, ...]
     before: RunningState
     after: RunningState
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        for state in (self.before, self.after):
-            yield from (state.variances, state.counts)
 
     def gaps(self) -> dict[str, float]:
         """Wait for the device: layer -> median over channels of |log(batch / running variance)|.

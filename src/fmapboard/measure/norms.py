@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -36,11 +36,6 @@ class PendingNorms:
 
     names: tuple[str, ...] = ()
     values: Tensor | None = None
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        if self.values is not None:
-            yield self.values
 
     def to_host(self) -> dict[str, float]:
         """Wait for the device and copy: name -> norm, for each norm that is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,10 +50,6 @@ class PendingMaps:
     block: int = 1
     extremes: tuple[Tensor, Tensor] | None = None
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All tensors held."""
-        return self.maps, *(self.extremes or ())
-
     def averaged(self) -> Averaged | None:
         """Wait for the device: how the maps were averaged on it, if they were."""
         if self.extremes is None:
@@ -73,15 +69,6 @@ class PendingMeasurement:
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
     passes: PassCount = ONE_PASS
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        if self.drawn is not None:
-            yield from self.drawn.tensors()
-        if isinstance(self.statistics, PendingStatistics):
-            yield from self.statistics.parts
-        if self.sample is not None:
-            yield self.sample.values
 
     def to_host(self) -> LayerMeasurement:
         """Wait for the device, then finalize and quantize.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from fmapboard.model.tensors import packed
 from fmapboard.records import Sample
 
 SAMPLE_SIZE = 16_384
@@ -50,9 +50,9 @@ def sample(tensor: Tensor) -> PendingSample:
     size of any axis, so the sample covers all rows, columns and channels. No random number is
     drawn. Complex numbers are replaced by their absolute values.
     """
-    taken, total = _taken(tensor)
+    taken = _taken(tensor)
     dtype = torch.float64 if taken.dtype == torch.float64 else torch.float32
-    return PendingSample(taken.clone() if taken.dtype == dtype else taken.to(dtype), total)
+    return PendingSample(taken.to(dtype, copy=True), tensor.numel())
 
 
 def samples(tensors: Sequence[Tensor], scale: Tensor | None = None) -> list[PendingSample]:
@@ -62,30 +62,28 @@ def samples(tensors: Sequence[Tensor], scale: Tensor | None = None) -> list[Pend
         tensors: Any shapes, dtypes and devices, not empty.
         scale: Divide the values by this number; None for 1.
     """
-    views = [_taken(tensor) for tensor in tensors]
-    groups: defaultdict[tuple[torch.device, torch.dtype], list[int]] = defaultdict(list)
-    for number, (view, _) in enumerate(views):
-        groups[view.device, view.dtype].append(number)
-    found: dict[int, PendingSample] = {}
-    for (device, dtype), members in groups.items():
-        joined = torch.cat([views[number][0] for number in members])  # [S1 + S2 + ...]
-        joined = joined if dtype == torch.float64 else joined.float()
-        if scale is not None:
-            joined = joined.div_(scale.to(device))
-        sizes = [len(views[number][0]) for number in members]
-        for number, own in zip(members, joined.split_with_sizes(sizes), strict=True):
-            found[number] = PendingSample(own, views[number][1])
-    return [found[number] for number in range(len(views))]
+
+    def final(joined: Tensor) -> Tensor:
+        wide = joined if joined.dtype == torch.float64 else joined.float()
+        return wide if scale is None else wide.div_(scale.to(wide.device))
+
+    copies = packed([_taken(tensor) for tensor in tensors], final).split()
+    totals = [tensor.numel() for tensor in tensors]
+    return list(map(PendingSample, copies, totals))
 
 
-def _taken(tensor: Tensor) -> tuple[Tensor, int]:
-    """The values of ``sample``, a view if possible, and the number of values of the tensor."""
+def _taken(tensor: Tensor) -> Tensor:
+    """The values of ``sample`` [S]; a view if the tensor is dense in memory, in any axis order."""
     tensor = tensor.detach()
     if tensor.is_complex():
         tensor = tensor.abs()
-    flat, total = _in_memory_order(tensor), tensor.numel()
-    stride = step_between(total, tensor.shape)
-    return (flat[::stride] if stride > 1 else flat), total
+    if tensor.is_contiguous():
+        flat = tensor.view(-1)
+    else:
+        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+        flat = tensor.permute(order).reshape(-1)
+    stride = step_between(tensor.numel(), tensor.shape)
+    return flat[::stride] if stride > 1 else flat
 
 
 def sample_of_each(tensor: Tensor) -> Tensor:
@@ -101,11 +99,3 @@ def step_between(total: int, shape: torch.Size) -> int:
     while stride > 1 and any(math.gcd(stride, side) > 1 for side in shape):
         stride += 1
     return stride
-
-
-def _in_memory_order(tensor: Tensor) -> Tensor:
-    """The tensor flattened to [S]; a view if it is dense in memory, in any axis order."""
-    if tensor.is_contiguous():
-        return tensor.view(-1)
-    order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
-    return tensor.permute(order).reshape(-1)

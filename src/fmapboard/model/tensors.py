@@ -1,10 +1,19 @@
-"""Find and replace tensors in the nested values that modules take and return."""
+"""The one walk of nested values: find, copy and replace the tensors in them; pack many tensors.
+
+Values are those that modules take and return, and everything collected in a logged step. The walk
+looks inside tuples, lists, mappings and dataclasses, but not inside ``fmapboard.records``, which
+hold no tensors.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from itertools import repeat
 from typing import Any, Literal
 
 import torch
@@ -38,35 +47,77 @@ def why_unread(tensor: Tensor) -> Unread | None:
 
 def first_tensor(value: Any) -> Tensor | None:
     """The first floating-point, complex or quantized tensor, if any; consumes no generator."""
-    for tensor in tensors(value):
+    for tensor in [value] if isinstance(value, Tensor) else tensors(value):
         if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
             return tensor
     return None
 
 
-def tensors(value: Any) -> Iterator[Tensor]:
-    """All tensors inside tuples, lists, mappings and dataclasses, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors(item)
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from tensors(getattr(value, field.name, None))
+_Inside = Literal["tensor", "items", "values", "nothing"] | tuple[str, ...]
+
+_CONSTANTS = frozenset({int, float, str, bool, type(None)})
+
+
+def _structure(kind: type) -> _Inside:
+    """Where to look inside values of a type; for a dataclass, the names of its fields."""
+    if issubclass(kind, Tensor):
+        return "tensor"
+    if issubclass(kind, Mapping):
+        return "values"
+    if issubclass(kind, (tuple, list)):
+        return "items"
+    if is_dataclass(kind) and not kind.__module__.startswith("fmapboard.records"):
+        return tuple(field.name for field in fields(kind))
+    return "nothing"
+
+
+_inside: Callable[[Any], _Inside] = lru_cache(maxsize=512)(_structure)
+
+
+def _items(value: Any, inside: _Inside) -> Iterable[Any]:
+    if inside == "values":
+        return value.values()  # type: ignore[no-any-return]  # of a mapping
+    return value if inside == "items" else map(getattr, repeat(value), inside, repeat(None))
+
+
+def tensors(value: Any) -> list[Tensor]:
+    """All tensors inside a nested value, in order; a container that occurs again is not searched.
+
+    One loop instead of a recursion: a logged step holds hundreds of tensors, and this runs on the
+    training thread.
+    """
+    found, seen = list[Tensor](), dict[int, Any]()
+    due = [value]
+    while due:
+        item = due.pop()
+        inside = _inside(type(item))
+        if inside == "tensor":
+            found.append(item)
+        elif inside != "nothing" and id(item) not in seen:
+            seen[id(item)] = item
+            if inside == "values":
+                item = item.values()
+            elif inside != "items":
+                item = map(getattr, repeat(item), inside, repeat(None))
+            due += [*item][::-1]
+    return found
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """A copy of the structure with ``change`` applied to every tensor.
+    """A copy of the structure with ``change`` applied to every tensor, in order.
 
-    Looks inside tuples, lists, mappings and dataclasses; any other value is returned unchanged.
+    Any other value is returned unchanged, and so is a frozen dataclass in which nothing changes.
     """
-    if isinstance(value, Tensor):
+    inside = _inside(type(value))
+    if inside == "tensor":
         return change(value)
-    return _map_items(value, lambda item: map_tensors(item, change))
+    if inside == "nothing":
+        return value
+    items = [
+        item if type(item) in _CONSTANTS else map_tensors(item, change)
+        for item in _items(value, inside)
+    ]
+    return _rebuilt(value, inside, items)
 
 
 def replace_tensor(value: Any, old: Tensor, new: Tensor) -> Any:
@@ -78,33 +129,79 @@ def replace_tensor(value: Any, old: Tensor, new: Tensor) -> Any:
         return new
     if all(tensor is not old for tensor in tensors(value)):
         return value
-    return _map_items(value, lambda item: replace_tensor(item, old, new))
+    inside = _inside(type(value))
+    items = [replace_tensor(item, old, new) for item in _items(value, inside)]
+    return _rebuilt(value, inside, items)
 
 
-def _map_items(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(change, value))
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(change, value))
-    if isinstance(value, Mapping):
-        return _rebuilt(value, change)
-    if is_dataclass(value) and not isinstance(value, type):
-        return _replaced(value, change)
-    return value
+def _rebuilt(value: Any, inside: _Inside, items: list[Any]) -> Any:
+    """A value of the same type with other contents."""
+    kind: Any = type(value)
+    if inside == "items":
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    if inside == "values":
+        return _rebuilt_mapping(kind, dict(zip(value, items, strict=True)))
+    if kind.__dataclass_params__.frozen and all(map(operator.is_, items, _items(value, inside))):
+        return value
+    # ``copy`` takes long for slots.
+    has_slots = getattr(kind, "__slots__", None) == inside
+    twin = object.__new__(kind) if has_slots else copy.copy(value)
+    for name, item in zip(inside, items, strict=True):
+        object.__setattr__(twin, name, item)
+    return twin
 
 
-def _rebuilt(value: Mapping[Any, Any], change: Callable[[Any], Any]) -> Any:
+def _rebuilt_mapping(kind: Any, changed: dict[Any, Any]) -> Any:
     """A mapping of the same type, or a dict if that type cannot be built from a mapping."""
-    changed = {key: change(item) for key, item in value.items()}
+    if kind is dict:
+        return changed
     try:
-        kind: Any = type(value)
-        return kind(**changed) if is_dataclass(value) else kind(changed)
+        return kind(**changed) if hasattr(kind, "__dataclass_fields__") else kind(changed)
     except TypeError:
         return changed
 
 
-def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    twin = copy.copy(value)
-    for field in fields(value):
-        object.__setattr__(twin, field.name, change(getattr(value, field.name)))
-    return twin
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Copies of tensors; those of one device and dtype share one piece of memory.
+
+    Attributes:
+        pieces: the copies, concatenated along their first axis.
+        members: for each piece, the positions of its tensors in the order in which they were given.
+        sizes: for each piece, the lengths of the first axes of its tensors.
+    """
+
+    pieces: tuple[Tensor, ...]
+    members: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[int, ...], ...]
+
+    def split(self) -> list[Tensor]:
+        """Views of the copies, in the order in which the tensors were given."""
+        found: dict[int, Tensor] = {}
+        for piece, members, sizes in zip(self.pieces, self.members, self.sizes, strict=True):
+            found.update(zip(members, piece.split_with_sizes(sizes), strict=True))
+        return [found[number] for number in range(len(found))]
+
+
+def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = None) -> Packed:
+    """Copy tensors in few operations: one per device and dtype.
+
+    Args:
+        parts: any views; those of one device and dtype differ in their first axes alone.
+        change: applied to each piece; returns one of the same length. None keeps it.
+    """
+    groups = grouped(parts)
+    pieces = [torch.cat([parts[number] for number in members]) for members in groups]
+    return Packed(
+        tuple(pieces if change is None else map(change, pieces)),
+        tuple(map(tuple, groups)),
+        tuple(tuple([parts[number].shape[0] for number in members]) for members in groups),
+    )
+
+
+def grouped(parts: Iterable[Tensor]) -> list[list[int]]:
+    """Positions of the tensors of each device and dtype."""
+    groups = defaultdict[tuple[torch.device, torch.dtype], list[int]](list)
+    for number, part in enumerate(parts):
+        groups[part.device, part.dtype].append(number)
+    return list(groups.values())

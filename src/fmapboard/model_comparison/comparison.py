@@ -98,7 +98,7 @@ class Comparison:
         other = run(
             registry_of(second, names), comparer, on_device_of(second, arguments), "model_b"
         )
-        errors = error_between(list(tensors(output)), list(tensors(other)))
+        errors = error_between(tensors(output), tensors(other))
         own = Measured(inputs=comparer.inputs, outputs=comparer.outputs, output=errors)
         if self.dtypes[0] != self.dtypes[1]:
             first, second = self._in_coarser_dtype()
@@ -116,7 +116,7 @@ class Comparison:
         return Measured(
             received=lockstep.received,
             added=lockstep.returned,
-            end=error_between(list(tensors(output)), list(tensors(other))),
+            end=error_between(tensors(output), tensors(other)),
             identities={(1, key) for key in lockstep.identities}
             | {
                 (0, key)

@@ -124,7 +124,7 @@ class Tracer:
         while self._open:  # a call that raised, and whose error was caught, has no end
             call = self._open.pop()
             if call.key == key:
-                returned = list(tensors(value))
+                returned = tensors(value)
                 call.shapes = tuple(tuple(tensor.shape) for tensor in returned)
                 call.dtypes = tuple(tensor.dtype for tensor in returned)
                 return

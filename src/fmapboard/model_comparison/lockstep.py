@@ -102,7 +102,7 @@ class Lockstep:
     def _begins(self, name: str, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1
         key = Key(name, self._numbers[name])
-        given = list(tensors((args, kwargs)))
+        given = tensors((args, kwargs))
         expected = self._expected.get(key)
         if expected is None:
             copies = [t.detach().clone() for t in given[:1]] if key in self._alone else []
@@ -122,7 +122,7 @@ class Lockstep:
                 break
         else:
             return None
-        expected, returned = self._expected.get(key), list(tensors(output))
+        expected, returned = self._expected.get(key), tensors(output)
         if expected is None:
             if received and error_between(received, returned[:1]).relative == 0.0:
                 self.identities.add(key)

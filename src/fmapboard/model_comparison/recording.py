@@ -100,9 +100,9 @@ class Comparer:
         if expected is None:
             return
         if side == "input":
-            self.inputs[key] = error_between(expected.inputs, list(tensors(value)))
+            self.inputs[key] = error_between(expected.inputs, tensors(value))
         else:
-            self.outputs[key] = error_between(expected.outputs, list(tensors(value)))
+            self.outputs[key] = error_between(expected.outputs, tensors(value))
 
 
 def random_states(kinds: Iterable[str]) -> RandomStates:

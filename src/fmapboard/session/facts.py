@@ -7,7 +7,7 @@ import inspect
 import math
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -390,16 +390,6 @@ class PendingFacts:
     batch: PendingBatch | None = None
     idle: PendingIdle | None = None
     uncleared: tuple[GradientSamples, ...] = ()
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield from (group.rate for group in self.groups if isinstance(group.rate, Tensor))
-        if self.batch is not None:
-            yield from self.batch.tensors()
-        if self.idle is not None:
-            yield from self.idle.values
-        for sampled in self.uncleared:
-            yield from sampled.values
 
     def to_host(self) -> TrainingFacts:
         """Wait for the device and copy to the host."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
-
-from torch import Tensor
 
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.guard import CONSEQUENCE
@@ -24,6 +22,7 @@ from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.measure.thread_count import settle
+from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
 from fmapboard.session.facts import PendingFacts
 
@@ -58,21 +57,6 @@ class StepParts:
     batch_norms: tuple[PendingGaps, ...] = ()
     attributions: PendingAttributions = NO_ATTRIBUTIONS
     graph: ModelGraph | None = None
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        for measured in self.measured:
-            yield from measured.tensors()
-        yield from self.parameters.tensors()
-        yield from self.before_clipping.tensors()
-        yield from (kernels.weight for kernels in self.kernels)
-        yield from (image.values for image in self.inputs)
-        yield from self.skips.tensors()
-        if self.facts is not None:
-            yield from self.facts.tensors()
-        for norms in self.batch_norms:
-            yield from norms.tensors()
-        yield from self.attributions.tensors()
 
     def to_host(
         self,
@@ -178,10 +162,10 @@ def sent(
         warn: where it is reported, in the worker thread, that a layer is left out.
         exchange: merges statistics over ranks; None if nothing is merged.
     """
-    held = list(parts.tensors())
+    held = tensors(parts)
     failed = partial(warn.error, consequence=CONSEQUENCE)
     to_host = partial(finished, transfer(parts, held), header, failed, exchange)
-    return PendingStep(header.step, sum(tensor.nbytes for tensor in held), to_host)
+    return PendingStep(header.step, sum([tensor.nbytes for tensor in held]), to_host)
 
 
 def finished(

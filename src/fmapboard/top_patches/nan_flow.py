@@ -112,7 +112,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         kwargs = kwargs or {}
         if self.lost_at is not None:
             return func(*args, **kwargs)
-        given = list(tensors((args, kwargs)))
+        given = tensors((args, kwargs))
         read = given[func.overloadpacket.__name__ in _OVERWRITING :]
         has_nan = any(map(_has_nan, read))  # before: the operation may be in place
         is_derived = any(id(tensor) in self._from_nan for tensor in given)
@@ -125,7 +125,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         name = func.overloadpacket.__name__
         if func.namespace not in _NAMESPACES or name in _UNSOUND:
             return True
-        found = list(tensors(returned))
+        found = tensors(returned)
         if not found:
             return returned is not None
         for tensor in found:
