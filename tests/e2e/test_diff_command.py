@@ -99,6 +99,59 @@ def test_the_table_says_what_its_numbers_are_and_what_was_compared(
     assert json.loads(out)["first"] is None
 
 
+def test_files_of_a_folder_that_cannot_be_read_are_left_out_and_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for place in ("photos", "broken"):
+        (Path(place) / "deep").mkdir(parents=True)
+        (Path(place) / "a.png").write_bytes(Path("photo1.png").read_bytes()[:900])
+        (Path(place) / "deep" / "notes.jpg").write_text("not an image")
+    for number in (1, 2):
+        Path(f"photo{number}.png").rename(f"photos/photo{number}.png")
+    changed("3.bias")
+    left_out = "left out: deep/notes.jpg: 'photos/deep/notes.jpg' is not an image that Pillow can"
+    for second, last in (
+        ("b.pt", "first difference: `3` (relative error of bias "),
+        ("a.pt", "no difference above 1e-05 in 4 layers"),
+    ):
+        status, out, err = diff(capsys, "a.pt", second, *MODEL, "photos", "--out", "maps")
+        assert (status, out.splitlines()[-2]) == (2, "compared on 2 of 4 images")
+        assert out.splitlines()[-1].startswith(last)
+        assert left_out in err
+        assert "left out: a.png: cannot read the image 'photos/a.png': " in err
+        assert err.splitlines()[-1] == (
+            "fmapboard: 2 of 4 files could not be read and were left out; everything else is done"
+        )
+    assert {path.parent.name for path in Path("maps/a").rglob("*.png")} == {"step0", "step1"}
+    status, _, err = diff(capsys, "a.pt", "b.pt", *MODEL, "broken")
+    assert (status, err.splitlines()[-1][:40]) == (2, "fmapboard: none of 2 files can be read: ")
+
+
+def test_rows_of_inputs_belong_to_files_also_if_one_of_them_cannot_be_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("scaled_nets.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, power=1):\n"
+        "        super().__init__()\n"
+        "        self.conv, self.end, self.power = nn.Conv2d(3, 4, 3), nn.Identity(), power\n"
+        "    def forward(self, x, by):\n"
+        "        return self.end(self.conv(x) * by[:, None, None, None] ** self.power)\n"
+        "def squared():\n"
+        "    return Net(2)\n"
+    )
+    torch.save({f"conv.{n}": p for n, p in nn.Conv2d(3, 4, 3).named_parameters()}, "c.pt")
+    Path("photos").mkdir()
+    Path("photos/a.png").write_text("not an image")  # row 0; 1 and 2 are equal to their squares
+    for number in (1, 2):
+        Path(f"photo{number}.png").rename(f"photos/photo{number}.png")
+    torch.save(torch.tensor([3.0, 1.0, 1.0]), "by.pt")
+    model = ("--model", "scaled_nets:Net", "--model-b", "scaled_nets:squared")
+    _, out, _ = diff(capsys, "c.pt", "c.pt", *model, "--input", "by=by.pt", "photos")
+    assert out.splitlines()[-1].startswith("no difference")
+
+
 def test_json_has_the_first_difference_and_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
     changed("3.bias")
     status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "--json", "photo1.png")

@@ -208,7 +208,7 @@ def test_patches_searches_subfolders_and_leaves_out_the_same_files(
     assert exit_of.value.code == 1
     printed = capsys.readouterr()
     assert LEFT_OUT in printed.err
-    assert printed.out.splitlines()[-1] == "6 of 8 images; no NaN"
+    assert printed.out.splitlines()[-1] == "6 of 8 images; no NaN; no infinity"
 
 
 NAN = """
@@ -234,9 +234,13 @@ def test_the_last_line_is_about_all_images(
     (folder.parent / "dividing_by_zero.py").write_text(NAN)
     Image.new("RGB", (96, 96)).save(folder / "photo5.png")  # black: divided by zero
     assert visualize("photos", "--model", "dividing_by_zero:Net", "--out", "maps") == 0
+    found = "6 images; no NaN; infinity in 1: photo5.png"
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "6 images; no NaN; infinity in 1: photo5.png; dead channels in all of them: relu 1 of 2"
+        f"{found}; dead channels in all of them: relu 1 of 2"
     )
+    with pytest.raises(SystemExit) as exit_of:
+        run_fmapboard(["patches", "photos", "--model", "dividing_by_zero:Net", "--out", "crops"])
+    assert (exit_of.value.code, capsys.readouterr().out.splitlines()[-1]) == (0, found)
 
 
 def test_the_last_line_says_what_tensorboard_does_not_show(

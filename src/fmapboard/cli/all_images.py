@@ -25,7 +25,7 @@ class AllImages:
     Attributes:
         count: Number of images.
         nan: Names of those with NaN in a layer's output.
-        infinite: Names of those with infinity in a layer's output; None if it is not looked for.
+        infinite: Names of those with infinity in a layer's output.
         dead: Label of a layer call -> bool [C], the channels that are dead in all images so far.
         ran: Names of the layers that returned a tensor for an image.
         replaced: Number of PNG files from before that were overwritten.
@@ -33,7 +33,7 @@ class AllImages:
 
     count: int = 0
     nan: list[str] = field(default_factory=list)
-    infinite: list[str] | None = field(default_factory=list)
+    infinite: list[str] = field(default_factory=list)
     dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     replaced: int = 0
@@ -46,7 +46,7 @@ class AllImages:
         if any(statistics.nan.any() for _, statistics in found):
             self.nan.append(name)
         if any((s.positive_infinity + s.negative_infinity).any() for _, s in found):
-            self.infinite = [*(self.infinite or ()), name]
+            self.infinite.append(name)
         for call, statistics in found:
             self.ran.add(call.layer)
             if statistics.dead is not None:
@@ -69,9 +69,7 @@ class AllImages:
         of = f" of {given:,}" if given != self.count else ""
         parts = [f"{self.count:,}{of} {noun}{'s' * (given != 1)}"]
         for kind, names in (("NaN", self.nan), ("infinity", self.infinite)):
-            if names is not None:
-                said = f"{kind} in {len(names):,}: {few(names)}" if names else f"no {kind}"
-                parts.append(said)
+            parts.append(f"{kind} in {len(names):,}: {few(names)}" if names else f"no {kind}")
         dead = {label: (int(flags.sum()), flags.size) for label, flags in self.dead.items()}
         layers = [f"{label} {count} of {size}" for label, (count, size) in dead.items() if count]
         if layers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import torch
 from rich.table import Table
 
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.images import find_images, read_fitted
+from fmapboard.cli.images import ImageFile, find_images
 from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.judging import judged
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.table import add_row, console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
@@ -57,22 +59,23 @@ def diff_checkpoints(request: Request) -> int:
 
 
 def _compared(request: Request) -> ModelDifference:
-    paths = [one.path for one in find_images(request.images or [_DEFAULT_IMAGE])]
+    files = find_images(request.images or [_DEFAULT_IMAGE])
     device = device_named(request.device)
-    inputs = inputs_from(request.inputs, len(paths))
+    inputs = inputs_from(request.inputs, len(files))
     first = _load(request, request.spec, request.first, request.checkpoint_key)
     key = request.checkpoint_key_b or request.checkpoint_key
     second = _load(request, request.spec_b or request.spec, request.second, key)
     inputs.check(first.model)
     first.model.to(device)
     second.model.to(device)
-    images = _images_text(request, paths)
-    for said in (f"preprocessing: {first.preprocessing}", images):
-        console(stderr=True).print(said, soft_wrap=True)
-    batches = Images(first, paths, inputs)
+    console(stderr=True).print(f"preprocessing: {first.preprocessing}", soft_wrap=True)
+    read = ReadImages(files, first.preprocessing.fit)
+    batches = Images(first, read, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
     found = comparison.result(request.tolerance)
+    images = _images_text(request, read)
+    console(stderr=True).print(images, soft_wrap=True)
     if request.out is not None or request.log_dir is not None:
         draw_maps_of(
             comparison, found, batches,
@@ -83,14 +86,19 @@ def _compared(request: Request) -> ModelDifference:
         print(json.dumps(found.as_json(), indent=1))
     else:
         _print(found, images)
+    read.check_complete()
     return found
 
 
-def _images_text(request: Request, paths: list[Path]) -> str:
+def _images_text(request: Request, images: ReadImages) -> str:
     """What the models were compared on."""
     if not request.images:
-        return f"compared on the bundled photograph {paths[0].name}, as no image was given"
-    return f"compared on {paths[0].name}" if len(paths) == 1 else f"compared on {len(paths)} images"
+        return f"compared on the bundled photograph {_DEFAULT_IMAGE.name}, as no image was given"
+    given, read = len(images.sources), len(images.numbers)
+    if given > 1:
+        return f"compared on {read}{f' of {given}' * (read < given)} images"
+    names = [one.name for one in images.sources if isinstance(one, ImageFile)]
+    return f"compared on {names[0]}"
 
 
 def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
@@ -107,25 +115,26 @@ class Images:
 
     Attributes:
         loaded: The model whose preprocessing is applied.
-        paths: The files, which are read again in each iteration.
+        read: The files, which are read again in each iteration.
         inputs: What the model takes in addition to images.
     """
 
     loaded: LoadedModel
-    paths: list[Path]
+    read: ReadImages
     inputs: ForwardInputs
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.read.sources)
 
-    def __contains__(self, path: object) -> bool:
-        return path in self.paths
+    def __contains__(self, file: object) -> bool:
+        return file in self.read.sources
 
     def __iter__(self) -> Iterator[Arguments]:
-        prepare = self.loaded.preprocessing
-        for number, path in enumerate(self.paths):
-            image = prepare.normalize(torch.stack([read_fitted(path, prepare.fit)]))
-            yield self.inputs.arguments(self.loaded.model, image, number)
+        with closing(self.read.tensors()) as images:
+            for image in images:
+                batch = self.loaded.preprocessing.normalize(torch.stack([image]))
+                number = self.read.numbers[-1]
+                yield self.inputs.arguments(self.loaded.model, batch, number)
 
 
 def _print(found: ModelDifference, images: str) -> None:

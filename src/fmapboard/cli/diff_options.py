@@ -71,7 +71,8 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
     """Find the first layer in which checkpoints A and B differ on IMAGES.
 
     B's layers run in lockstep with A's: each receives what A's layer received, so that the error it
-    adds is its own. Without IMAGES, a bundled photograph is used.
+    adds is its own. Without IMAGES, a bundled photograph is used. Folders are searched with their
+    subfolders; unreadable files in them are left out and listed.
 
     Exits with 0 if no layer differs, 1 if one does, 2 for bad usage or an unreadable file.
     """

@@ -156,7 +156,7 @@ class PatchFinder:
             raise CaptureError("no selected layer ran, or none returned a tensor")
         patches = Patches(found)
         ran = {one.layer_call.layer for one in found.values()}
-        patches.images = AllImages(search.images, search.nan, None, ran=ran)
+        patches.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
         return patches
 
     def write(

@@ -34,7 +34,7 @@ _VECTOR_FORMATS = frozenset({"EPS", "WMF"})
 """Vector formats, which are refused: Pillow would run another program on the file."""
 
 PEAK = "fmapboard_peak"
-"""Key in ``info`` of a 16-bit image that was converted to RGB: its largest value, 0 to 1."""
+"""Key in ``info`` of an image that was converted from 16 bits to RGB: its largest value, 0 to 1."""
 
 _DECODERS = r"PIL\b|fmapboard\.cli\.images\b"
 """Regular expression of the modules whose warnings are about the image file."""
@@ -307,13 +307,32 @@ def _decode(path: Path) -> Image.Image:
             raise ImageError(
                 f"{str(path)!r} is a vector drawing ({image.format}); save it as PNG first"
             )
+        has_16_bits = _has_16_bit_colours(image)
         image.load()
         if 0 in image.size:
             raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
         turn = _UPRIGHT.get(_orientation(image))
         rgb = to_rgb(image)
+        if has_16_bits:
+            rgb.info[PEAK] = _brightest(image) / 255
     del image  # frees the decoded pixels before `transpose` makes another copy
     return rgb if turn is None else rgb.transpose(turn)
+
+
+def _has_16_bit_colours(image: Image.Image) -> bool:
+    """True if an image, not loaded yet, has colours of 16 bits, of which Pillow keeps the upper 8.
+
+    Its mode does not say so, but the arguments of its decoder do.
+    """
+    said = "65535" if image.format == "PPM" else ";16"
+    arguments = [str(tile[3]) for tile in getattr(image, "tile", ())]
+    return image.mode in ("RGB", "RGBA", "LA") and any(said in each for each in arguments)
+
+
+def _brightest(image: Image.Image) -> int:
+    """The largest value in the channels but alpha, which have 8 bits."""
+    colours = [image.getchannel(band) for band in image.getbands() if band != "A"]
+    return max(int(np.asarray(colour).max()) for colour in colours)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -60,11 +60,13 @@ class ReadImages:
         self.dark: dict[str, float] = {}
 
     def tensors(self) -> Generator[Tensor, None, None]:
-        """Yield each image that can be read, [C, H, W].
+        """Yield each image that can be read, [C, H, W]; from the first one on in each call.
 
         Raises:
             ImageError: A file that was given by its name cannot be read, or no file can.
         """
+        self.numbers.clear()
+        self.left_out.clear()
         images = (self._read(source) for source in self.sources)
         if self._ahead:
             images = prefetched(self._read, self.sources, ahead=self._ahead, threads=READERS)

@@ -52,7 +52,8 @@ class PatchSearch:
         side: Longest side of a stored crop in px; a larger one is averaged over squares of pixels.
         say: Called with a message if images run one at a time, or have too many sizes.
         images: Number of images so far.
-        nan: Names of those with NaN in a searched channel.
+        nan: Names of those with NaN in a layer's output.
+        infinite: Names of those with infinity in a layer's output.
     """
 
     model: nn.Module
@@ -65,6 +66,7 @@ class PatchSearch:
     say: Callable[[str], object] = str
     images: int = 0
     nan: list[str] = field(default_factory=list)
+    infinite: list[str] = field(default_factory=list)
     _of_layer: dict[str, _LayerSearch] = field(default_factory=dict)
     _fields: dict[tuple[int, ...], MeasuredFields] = field(default_factory=dict)
     _registry: HookRegistry | None = None
@@ -96,8 +98,9 @@ class PatchSearch:
                         whole = Fields.whole(output.grid, size_px, CONTROL_FLOW)
                         fields.of_layer[label] = whole
                     self._layer(label, output).add(output, number, source, fields.of_layer[label])
-                if any(output.nan[number].any() for output in seen.outputs.values()):
-                    self.nan.append(name)
+                outputs = seen.outputs.values()
+                self.nan += [name] * any(output.has_nan[number] for output in outputs)
+                self.infinite += [name] * any(output.has_infinity[number] for output in outputs)
                 self.images += 1
 
     def result(self) -> dict[str, LayerPatches]:
@@ -148,7 +151,17 @@ class PatchSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The best positions of a layer's output: f64 and int64 [N, C, m], and NaN counts [N, C]."""
+    """What is kept of a layer's output for N images.
+
+    Attributes:
+        channels: Number of channels, of which C are searched.
+        grid: Axes of the positions.
+        values: f64 [N, C, m], the largest values.
+        positions: int64 [N, C, m], where they are.
+        nan: int64 [N, C], numbers of NaN.
+        has_nan: bool [N], of all channels.
+        has_infinity: bool [N], likewise.
+    """
 
     layer_call: LayerCall
     channels: int
@@ -156,6 +169,8 @@ class _Output:
     values: Doubles
     positions: Ints
     nan: Ints
+    has_nan: npt.NDArray[np.bool_]
+    has_infinity: npt.NDArray[np.bool_]
 
 
 class _Outputs:
@@ -182,9 +197,14 @@ class _Outputs:
             searched = maps.values[:, : self._channels]
             values, positions = best_positions(searched, self._most)
             nan = torch.isnan(searched).sum(-1).cpu().numpy()
+            has_nan, has_infinity = (
+                find(maps.values).flatten(1).any(1).cpu().numpy()
+                for find in (torch.isnan, torch.isinf)
+            )
         self.outputs[layer_call.label] = _Output(
-            layer_call, maps.values.shape[1], maps.grid, values, positions, nan
-        )
+            layer_call, maps.values.shape[1], maps.grid, values, positions, nan, has_nan,
+            has_infinity,
+        )  # fmt: skip
 
 
 class _Source:

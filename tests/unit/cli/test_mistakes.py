@@ -214,6 +214,23 @@ def test_a_16_bit_image_of_12_bit_values_is_named(
     assert [record.getMessage() for record in caplog.records] == [f"fmapboard: {said}"]
 
 
+@pytest.mark.parametrize("command", ["patches", "diff"])
+def test_every_command_names_a_16_bit_image_of_12_bit_values(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("scans").mkdir()
+    for number in range(2):
+        dark(f"scans/a{number}.png", 4095)
+    files = ["good.pt", "good.pt"] if command == "diff" else []
+    with pytest.raises(SystemExit) as exit_of:
+        run([command, *files, "scans", *MODEL.split()[1:], "--out", "maps"])
+    assert exit_of.value.code == 0
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "a0.png: its brightest pixel is 6.2 % of 16 bits, so it is drawn dark, and 1 more are "
+        "alike; multiply the values of 12-bit images by 16 first"
+    )
+
+
 def test_an_8_bit_image_is_never_called_dark() -> None:
     Image.new("RGB", (24, 24), (3, 3, 3)).save("night.png")
     images = ReadImages([ImageFile(Path("night.png"), "night.png")], transforms.ToTensor())

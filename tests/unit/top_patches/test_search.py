@@ -199,6 +199,15 @@ def test_nan_is_left_out_and_counted_and_infinity_is_the_largest_value() -> None
     assert layer.nan == (16 + 12,)
 
 
+def test_nan_and_infinity_are_counted_in_all_channels_and_images() -> None:
+    images = torch.rand(5, 3, 6, 6)
+    images[1, 2, 2, 2] = float("nan")
+    images[3, 2, 2, 2] = float("-inf")
+    images[4, 0, 2, 2] = float("inf")
+    found = fmapboard.patches(nn.Identity(), images, "*", channels=1, batch_size=2).images
+    assert found.line(5) == "5 images; NaN in 1: image1; infinity in 2: image3, image4"
+
+
 def test_images_of_several_sizes_are_searched_and_from_the_fifth_on_drawn_whole(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
