@@ -354,5 +354,5 @@ def test_nothing_is_installed_in_a_step_that_is_not_logged() -> None:
                 found.append(type(of_torch._global_optimizer_post_hooks).__name__)
                 backward(model)
                 optimizer.step()
-    assert found == ["_Combined", "OrderedDict", "_Combined"]
+    assert found == ["_Hooks", "OrderedDict", "_Hooks"]
     assert len(of_torch._global_optimizer_post_hooks) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -124,10 +124,10 @@ def _living() -> list[Optimizer]:
     return [one for one in found if type(one) in kinds]
 
 
-def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
+def parameters_of(optimizer: Optimizer) -> list[Tensor]:
     """The parameters that an optimizer updates."""
-    for group in getattr(optimizer, "param_groups", ()):
-        yield from group["params"]
+    groups = getattr(optimizer, "param_groups", ())
+    return [parameter for group in groups for parameter in group["params"]]
 
 
 class OptimizerMembership:

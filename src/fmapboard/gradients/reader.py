@@ -48,8 +48,10 @@ def sample_parameters(
         if gradients and parameter.grad is not None:
             own = local(parameter.grad.detach())
             grads[name] = own.coalesce().values() if own.is_sparse else own
-    if all(weight.is_cpu for weight in weights.values()):
-        found = {name: _unscaled(sample(grad), scale) for name, grad in grads.items()}
+    if not [weight for weight in weights.values() if not weight.is_cpu]:
+        found = {name: sample(grad) for name, grad in grads.items()}
+        if scale is not None:
+            found = {name: _unscaled(sampled, scale) for name, sampled in found.items()}
         return {name: (sample(weight), found.get(name)) for name, weight in weights.items()}
     of_weights, of_grads = _together(list(weights.values()), list(grads.values()), scale)
     by_name = dict(zip(grads, of_grads, strict=True))
@@ -67,9 +69,7 @@ def _together(
     return found[: len(weights)], found[len(weights) :]
 
 
-def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
-    if scale is None:
-        return sampled
+def _unscaled(sampled: PendingSample, scale: Tensor) -> PendingSample:
     return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
@@ -198,7 +198,7 @@ class GradientReader:
         named = list(self._model.named_parameters())
         self.names = {id(p): clean_name(name) for name, p in named}
         self._parameters = {self.names[id(p)]: p for _, p in named}
-        self.trainable = tuple(p for _, p in named if p.requires_grad)
+        self.trainable = tuple([p for _, p in named if p.requires_grad])
         self._sharded = sharded_names(self._parameters)
 
     def read_histograms_of(self, names: Iterable[str]) -> None:
@@ -249,7 +249,7 @@ class GradientReader:
                 return
             self.read_after_backward = True
             for kind, subset in _by_device_type(own):
-                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                with aside(kind, _nbytes(subset)):
                     if isinstance(scale, float):
                         like = local(next(iter(subset.values())).detach())
                         scale = like.new_full((), scale, dtype=torch.float32)
@@ -287,7 +287,7 @@ class GradientReader:
                 self._read_what_no_optimizer_holds()
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
-        names = tuple(name for name in self.names.values() if self._was_read(name))
+        names = tuple([name for name in self.names.values() if name in self._read_names])
         samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
         updates = self._updates.pending()
         return PendingParameters(names, norms, samples, nonfinite, updates, self._listed)
@@ -303,18 +303,24 @@ class GradientReader:
 
     def holds(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates a parameter of the model."""
-        return any(id(parameter) in self.names for parameter in parameters_of(optimizer))
+        return bool(self._own(optimizer))
+
+    def _own(self, optimizer: Optimizer) -> dict[str, Tensor]:
+        """The optimizer's parameters that are the model's, by name."""
+        names, given = self.names, parameters_of(optimizer)
+        return {names[id(parameter)]: parameter for parameter in given if id(parameter) in names}
 
     def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
-        if self.holds(optimizer):
+        own = self._own(optimizer)
+        if own:
             with self._guard("gradients"):
                 if self.read_after_backward:
                     self._forget_backward()
                 self.skipped = is_skipped(optimizer)
                 found = None if self.skipped else found_on_device(optimizer)
                 if found is not None:
-                    self.fused.append((frozenset(self._unread(optimizer)), found))
+                    self.fused.append((frozenset(own.keys() - self._read_names), found))
             if self.skipped:
                 return False
             if not self.stepped:
@@ -322,8 +328,7 @@ class GradientReader:
                 with self._guard("gradients"):
                     self._notify_step()
             with self._guard("update ratios"):
-                own = (p for p in parameters_of(optimizer) if id(p) in self.names)
-                self._updates.announce(optimizer, own if has_closure else ())
+                self._updates.announce(optimizer, own.values() if has_closure else ())
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
@@ -332,12 +337,7 @@ class GradientReader:
             return
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
-            own = {
-                self.names[id(p)]: p
-                for group in optimizer.param_groups
-                for p in group["params"]
-                if id(p) in self.names
-            }
+            own = self._own(optimizer)
             if own:
                 self._held |= {id(parameter) for parameter in own.values()}
                 self.membership.stepping(optimizer)
@@ -345,10 +345,10 @@ class GradientReader:
                 self.observer(optimizer, own)
             elif self._trains_input(optimizer):
                 self._notify_complete()
-            fresh = {name: p for name, p in not_flattened(own).items() if not self._was_read(name)}
+            fresh = {n: p for n, p in not_flattened(own).items() if n not in self._read_names}
             updated: dict[str, Tensor] = {}
             for kind, subset in _by_device_type(fresh):
-                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                with aside(kind, _nbytes(subset)):
                     updated |= self._read(subset, scale)
             with self._guard("update ratios"):
                 self._updates.before(optimizer, updated)
@@ -368,18 +368,10 @@ class GradientReader:
 
     def _forget_backward(self) -> None:
         self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False
+        self._read_names = set[str]()
 
     def _trainable(self) -> dict[str, Tensor]:
         return {self.names[id(parameter)]: parameter for parameter in self.trainable}
-
-    def _unread(self, optimizer: Optimizer) -> Iterator[str]:
-        """Names of the optimizer's parameters that were not read yet."""
-        for group in optimizer.param_groups:
-            own = (self.names[id(p)] for p in group["params"] if id(p) in self.names)
-            yield from (name for name in own if not self._was_read(name))
-
-    def _was_read(self, name: str) -> bool:
-        return name in self._norms or name in self._samples
 
     def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> dict[str, Tensor]:
         """Read parameters on one type of device; all norms are computed together.
@@ -391,6 +383,7 @@ class GradientReader:
         without_settling(partial(self._norms.read, gradients, scale))
         own = {name: p for name, p in parameters.items() if name in self._histograms}
         self._samples |= without_settling(partial(sample_parameters, own, scale))
+        self._read_names |= gradients.keys() | self._samples.keys()
         return {name: parameters[name] for name in gradients}
 
     def _read_what_no_optimizer_holds(self) -> None:
@@ -405,11 +398,17 @@ class GradientReader:
         for kind, own in _by_device_type(left):
             with aside(kind):
                 self._samples |= sample_parameters(own, gradients=False)
+        self._read_names |= self._samples.keys()
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
     for kind in {tensor.device.type for tensor in tensors.values()} - {"meta"}:
         yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
+
+
+def _nbytes(parameters: Mapping[str, Tensor]) -> int:
+    """Size in bytes of what is read; of sharded parameters, of all shards."""
+    return sum([parameter.nbytes for parameter in parameters.values()])
 
 
 def _nothing() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.training_facts import Findings, Idle
+from fmapboard.gradients.marks import Mark, marks, same, untouched
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.distributed import is_sharded
@@ -139,16 +139,13 @@ class IdleWeights:
     def backward_begins(self, trainable: Mapping[str, Tensor]) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
         if self._is_cleared is None:
-            self._is_cleared = all(p.grad is None for p in trainable.values())
+            self._is_cleared = not [p for p in trainable.values() if p.grad is not None]
 
     def backward_ends(self, trainable: Mapping[str, Tensor]) -> None:
         """Called when a backward pass has ended."""
         if self._is_cleared is not None and not self._with_gradient:
-            self._with_gradient = tuple(
-                name
-                for name, parameter in trainable.items()
-                if parameter.grad is not None and type(parameter) in _PLAIN
-            )
+            own = [n for n, p in trainable.items() if p.grad is not None and type(p) in _PLAIN]
+            self._with_gradient = tuple(own)
 
     def closes(self, trainable: Mapping[str, Tensor], *, has_stepped: bool) -> tuple[str, ...]:
         """Called when a logged step closes.
@@ -254,30 +251,11 @@ def sample_gradients(gradients: Mapping[str, Tensor]) -> GradientSamples:
 _MOST_SAMPLES = 8
 
 
-class _Mark(NamedTuple):
-    """A gradient's identity and version; holds no reference to it."""
-
-    gradient: weakref.ref[Tensor]
-    version: int
-
-    def is_of(self, gradient: Tensor | None) -> bool:
-        """True if it is the same tensor, and was not changed."""
-        return self.is_same(gradient) and gradient._version == self.version  # type: ignore[union-attr]  # not None
-
-    def is_same(self, gradient: Tensor | None) -> bool:
-        """True if it is the same tensor."""
-        return gradient is not None and self.gradient() is gradient
-
-
-def _mark(gradient: Tensor) -> _Mark:
-    return _Mark(weakref.ref(gradient), gradient._version)
-
-
 class UnclearedGradients:
     """Follows the gradients of a model's parameters through one logged step after another."""
 
     def __init__(self) -> None:
-        self._last: Mapping[str, _Mark] = {}
+        self._last: Mapping[str, Mark] = {}
         self._last_step: int | None = None
         self.opens({})
 
@@ -289,18 +267,17 @@ class UnclearedGradients:
             just_used: ``id`` of the parameters that an optimizer has updated right before.
         """
         self._parameters = dict(parameters)
-        marks = {n: _mark(p.grad) for n, p in parameters.items() if p.grad is not None}
-        self._at_open = marks
-        self._just_used = {name for name in marks if id(parameters[name]) in just_used}
-        self._kept: dict[str, _Mark] | None = None  # None: no backward pass has begun
+        self._at_open = marks(parameters)
+        self._just_used = {name for name in self._at_open if id(parameters[name]) in just_used}
+        self._kept: dict[str, Mark] | None = None  # None: no backward pass has begun
         self._samples: tuple[GradientSamples, ...] = ()
-        self._stepped: dict[str, _Mark] = {}
+        self._stepped: dict[str, Mark] = {}
         self._used: set[str] = set()
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
         kept = self._at_open if self._kept is None else self._kept
-        self._kept = {n: m for n, m in kept.items() if m.is_of(self._parameters[n].grad)}
+        self._kept = untouched(kept, self._parameters)
         if self._kept and len(self._samples) < _MOST_SAMPLES:
             gradients = {name: self._parameters[name].grad for name in self._kept}
             known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
@@ -308,21 +285,14 @@ class UnclearedGradients:
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
-        for name, mark in (self._kept or {}).items():
-            gradient = self._parameters[name].grad
-            if gradient is not None and mark.is_same(gradient):
-                self._kept[name] = _mark(gradient)  # type: ignore[index]  # not None, as it has items
+        if self._kept is not None:
+            self._kept = same(self._kept, self._parameters)
 
     def stepping(self, names: Iterable[str]) -> None:
         """Called before an optimizer updates these parameters, when gradients are complete."""
-        for name in names:
-            gradient = None if name not in self._parameters else self._parameters[name].grad
-            if gradient is None or name in self._stepped:
-                continue
-            self._stepped[name] = _mark(gradient)
-            kept = (self._kept or {}).get(name)
-            if kept is not None and kept.is_same(gradient):
-                self._used.add(name)
+        fresh = [name for name in names if name in self._parameters and name not in self._stepped]
+        self._stepped |= marks({name: self._parameters[name] for name in fresh})
+        self._used |= same(self._kept or {}, self._parameters).keys() & fresh
 
     def closes(self, step: int) -> tuple[str, ...] | None:
         """Called when the logged step closes.
@@ -336,8 +306,7 @@ class UnclearedGradients:
             because it is not known whether gradients that were there before belong to a completed
             step.
         """
-        now = {name: self._parameters[name].grad for name in self._stepped}
-        unchanged = {name: mark for name, mark in self._stepped.items() if mark.is_of(now[name])}
+        unchanged = untouched(self._stepped, self._parameters)
         candidates = [name for name in unchanged if name in self._used]
         found = tuple(name for name in candidates if self._was_used(name, step))
         is_known = self._kept is not None and bool(self._stepped)
@@ -532,7 +501,7 @@ class FactRecorder(PassObserver):
             self._gradient_is_none[name] = is_none and self._gradient_is_none.get(name, True)
         names = {id(parameter): name for name, parameter in own.items()}
         self._groups[id(optimizer)] = [
-            _Group(rate, tuple(names[id(p)] for p in group["params"] if id(p) in names))
+            _Group(rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
             for group in optimizer.param_groups
             if (rate := _rate(optimizer, group.get("lr"))) is not None
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
+from fmapboard.gradients.marks import marks, untouched
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.model.tensors import tensors
 
@@ -42,38 +43,29 @@ class PassObserver:
 _MAX_CHECKED = 32
 """How many parameters are checked at most, spread over the model."""
 
-State = list[tuple[int, int] | None]
-
 
 class GradientState:
-    """Identity and version of the gradients of leaf tensors, as of the last check.
-
-    Accumulation by a backward pass, ``zero_grad``, an assignment to ``grad`` and an in-place
-    operation each change one of them. No reference to a gradient is held.
+    """Tells whether a gradient of leaf tensors was touched since the last check.
 
     Args:
         parameters: the model's parameters, or the leaf tensors that lead to its input; of a large
             number, evenly spaced ones are checked.
     """
 
-    def __init__(self, parameters: Iterable[Tensor]) -> None:
-        held = list(parameters)
-        stride = -(-len(held) // _MAX_CHECKED) or 1
-        self._parameters: Sequence[Tensor] = tuple(islice(held, 0, None, stride))
-        self._seen = self._now()
+    def __init__(self, parameters: Collection[Tensor] = ()) -> None:
+        stride = -(-len(parameters) // _MAX_CHECKED) or 1
+        self._parameters = dict(enumerate(islice(parameters, 0, None, stride)))
+        self.settle()
 
     def has_changed(self) -> bool:
         """True if a gradient changed since the last call of this method or of ``settle``."""
-        before, self._seen = self._seen, self._now()
-        return before != self._seen
+        kept, before = untouched(self._seen, self._parameters), len(self._seen)
+        self.settle()
+        return len(kept) < max(before, len(self._seen))
 
     def settle(self) -> None:
         """Make the current gradients the reference for the next check."""
-        self._seen = self._now()
-
-    def _now(self) -> State:
-        gradients = [parameter.grad for parameter in self._parameters]
-        return [None if grad is None else (id(grad), grad._version) for grad in gradients]
+        self._seen = marks(self._parameters)
 
 
 _MAX_NODES = 256
@@ -272,7 +264,7 @@ class PassSelection:
         self.backward_ended: Callable[[], None] = _nothing
         self.passes = TrainingPasses(model)
         self._confirmations, self.finds_input = 0, True
-        self._gradients = GradientState(())
+        self._gradients = GradientState()
         self._candidates: list[Candidate] = []
         self.close()
 
@@ -298,7 +290,7 @@ class PassSelection:
         self._abandoned = {True: 0, False: 0}  # by `model.training`
         self._is_followed = self._in_backward = False
         self._learned: dict[int, Tensor] = {}  # leaf tensors in front of a frozen model, by `id`
-        self._gradients = GradientState(())
+        self._gradients = GradientState()
         self.input: dict[int, Tensor] = {}
         self.passes.step_closes()
         self.fed = 0

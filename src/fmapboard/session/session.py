@@ -220,7 +220,6 @@ class StepSession:
         if runs_eager and is_compile_used():
             self._hints.not_neutral()
         with self._guard("arming"):
-            self._gradients.forget()
             if follows:
                 self._gradients.arm(
                     self._read_weights, self._choose_pass, self._selection.is_learned_by

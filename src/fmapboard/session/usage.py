@@ -11,6 +11,7 @@ from functools import partial
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.optim import LBFGS
 from torch.optim.optimizer import Optimizer
 
@@ -22,7 +23,7 @@ from fmapboard.writers.own_thread import OwnThread
 _MAX_PARAMETERS = 16
 
 Versions = tuple[int | None, ...]
-"""Version counters of parameters; None for one that is gone or has no counter."""
+"""Version counters of parameters; None for one that is gone."""
 
 
 class ParameterVersions:
@@ -42,7 +43,7 @@ class ParameterVersions:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        own = list(model.parameters())
+        own = [p for p in model.parameters() if is_lazy(p) or not p.is_inference()]
         own = [p for p in own if p.requires_grad] or own
         count = min(len(own), _MAX_PARAMETERS)
         self._parameters = [weakref.ref(own[i * len(own) // count]) for i in range(count)]
@@ -50,7 +51,8 @@ class ParameterVersions:
     def read(self) -> Versions:
         """The current version counters; takes about 3 µs."""
         with torch._C.DisableTorchFunction():  # a mode of the user's must not see the reading
-            return tuple(map(_version, self._parameters))
+            own = [reference() for reference in self._parameters]
+            return tuple([None if p is None else p._version for p in own])
 
     def ids(self) -> set[int]:
         """The ``id`` of each parameter that still exists."""
@@ -61,14 +63,6 @@ def most_changes(before: Versions, after: Versions) -> int:
     """How often the parameter that was changed most often was changed between two readings."""
     pairs = zip(before, after, strict=True)
     return max((b - a for a, b in pairs if a is not None and b is not None), default=0)
-
-
-def _version(reference: weakref.ref[nn.Parameter]) -> int | None:
-    parameter = reference()
-    try:
-        return None if parameter is None else parameter._version
-    except RuntimeError:  # an inference tensor has no counter
-        return None
 
 
 _SECONDS = 60.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import math
 from typing import Any
 
@@ -203,12 +202,3 @@ def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     backward(model)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     assert (reader.stepped, found_by(reader)) == (False, ())
-
-
-def test_a_reader_that_is_garbage_collected_while_armed_removes_its_hook() -> None:
-    reader = reader_of(small_network())
-    reader.arm()
-    assert len(torch_optimizer._global_optimizer_pre_hooks) == 1
-    del reader
-    gc.collect()
-    assert not torch_optimizer._global_optimizer_pre_hooks

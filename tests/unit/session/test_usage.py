@@ -61,7 +61,7 @@ def test_a_mode_of_the_user_does_not_see_the_reading() -> None:
     assert seen.calls == 0
 
 
-def test_inference_tensors_have_no_version() -> None:
+def test_inference_tensors_have_no_version_and_are_left_out() -> None:
     with torch.inference_mode():
         layer = nn.Linear(2, 2)
-    assert ParameterVersions(layer).read() == (None, None)
+    assert ParameterVersions(layer).read() == ()
