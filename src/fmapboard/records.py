@@ -354,6 +354,11 @@ class LayerMeasurement:
     passes: PassCount = ONE_PASS
 
     @property
+    def is_counted(self) -> bool:
+        """False if the counts of non-finite values are lower bounds (``Statistics.counted``)."""
+        return self.statistics is None or self.statistics.counted
+
+    @property
     def view(self) -> str:
         """How the drawn tensor was converted to maps, and what it may lack or have been given."""
         note = "" if self.planes is None else self.planes.view

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from fmapboard.checks.built_in import Report, run_checks
+from fmapboard.checks.built_in import run_checks
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read
 from fmapboard.checks.run_record import Check
@@ -25,6 +25,25 @@ _MOST = 3
 
 Failed = Callable[[str, str], None]
 """Reports a check that failed, given its kind and the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """What the checks know of the stored steps; nothing in it is changed in place.
+
+    Attributes:
+        record: what was collected of the steps.
+        count: number of steps.
+        reported: kind, layer and parameter of the findings that were reported.
+        stores: the run has a record of findings.
+        new: findings that the last step is the first to have, to be logged when it is stored.
+    """
+
+    record: RecordBuilder
+    count: int = 0
+    reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
+    stores: bool = False
+    new: tuple[Finding, ...] = ()
 
 
 class LiveChecks:
@@ -49,90 +68,74 @@ class LiveChecks:
         is_logged: Callable[[str], bool],
     ) -> None:
         self._checks, self._failed, self._is_logged = checks, failed, is_logged
-        self._name, self._prefix = name or "", tags.prefix(name)
-        self._builder = RecordBuilder(name=self._name)
-        self._count = 0
-        self._reported: dict[str, set[tuple[str | None, str | None]]] = {}
-        self._stores = False
-        self._before: tuple[int, bool] = 0, False
-        self._new: list[Finding] = []
-        self._step: int | None = None
-        self._told_nonfinite = False
+        self._prefix = tags.prefix(name)
+        self._state = LiveState(RecordBuilder(name=name or ""))
 
-    def __call__(self, step: LoggedStep) -> LoggedStep:
-        """The step with what the checks say of the run up to it; as it is if that is nothing."""
-        self._before = self._count, self._stores
-        self._new, self._step = [], step.step
+    def __call__(self, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
+        """What ``stored`` takes, and the step with what the checks say of the run up to it.
+
+        The step is returned as it is if that is nothing.
+        """
+        before = self._state
         if not self._checks:
-            return step
-        self._add(step)
-        self._count += 1
-        self._told_nonfinite = self._prefix + tags.FIRST_NONFINITE in step.texts
-        if self._count > _OFTEN and self._count % _EVERY and not self._told_nonfinite:
-            return step
-        report = run_checks(self._builder.record(), self._checks)
+            return before, step
+        count = before.count + 1
+        state = replace(before, record=self._with_step(step), count=count, new=())
+        is_first = self._prefix + tags.FIRST_NONFINITE in step.texts
+        if count > _OFTEN and count % _EVERY and not is_first:
+            return state, step
+        report = run_checks(state.record.record(), self._checks)
         for kind, error in report.failed.items():
             self._failed(kind, error)
-        return self._with(step, report)
+        if not report.findings and not state.stores:
+            return state, step
+        state = replace(_with_findings(state, report.findings), stores=True)
+        records = (
+            *step.records,
+            TabRecord(self._prefix + tags.CHECKS, pack_stored(report.findings)),
+        )
+        texts = dict(step.texts)
+        if state.new:
+            lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in state.new]
+            texts[self._prefix + tags.CHECKS_TEXT] = "\n".join(lines)
+        if is_first:  # the log has it
+            state = replace(state, new=tuple(one for one in state.new if one.kind != _NONFINITE))
+        return state, replace(step, records=records, texts=texts)
 
-    def stored(self) -> None:
-        """Log what is new in the last step; call it when the step has been written."""
-        for finding in self._new:
-            if self._is_logged(finding.kind) or (
-                finding.kind == _NONFINITE and self._told_nonfinite
-            ):
-                continue
-            say = log.warning if finding.class_ == "warning" else log.info
-            say("step %d: %s: %s", self._step, finding.kind, finding.text)
-        self._new, self._step = [], None
+    def stored(self, state: LiveState, step: int) -> None:
+        """Go on from a step that has been written, and log what it is the first to have."""
+        self._state = state
+        for finding in state.new:
+            if not self._is_logged(finding.kind):
+                say = log.warning if finding.class_ == "warning" else log.info
+                say("step %d: %s: %s", step, finding.kind, finding.text)
 
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored; nothing if no step is pending."""
-        if self._step is None:
-            return
-        self._builder.drop(self._step)
-        self._count, self._stores = self._before
-        for finding in self._new:
-            self._reported[finding.kind].discard(_place(finding))
-        self._new, self._step = [], None
-
-    def _add(self, step: LoggedStep) -> None:
+    def _with_step(self, step: LoggedStep) -> RecordBuilder:
+        """The record with the numbers of one more step."""
+        record = self._state.record.copy()
         size = len(self._prefix)
         starts = tuple(f"{self._prefix}{group}/" for group in GROUPS)
         scalars = {
             tag[size:]: value for tag, value in step.scalars.items() if tag.startswith(starts)
         }
-        self._builder.add_scalars(step.step, scalars)
-        for record in step.records:
-            if is_read(record.tag):
-                self._builder.add_blobs(step.step, record.tag[size:], record.blobs)
+        record.add_scalars(step.step, scalars)
+        for each in step.records:
+            if is_read(each.tag):
+                record.add_blobs(step.step, each.tag[size:], each.blobs)
         for tag, text in step.texts.items():
             if is_read(tag):
-                self._builder.add_text(step.step, text)
-        self._builder.thin(_FIRST, _LAST)
+                record.add_text(step.step, text)
+        record.thin(_FIRST, _LAST)
+        return record
 
-    def _with(self, step: LoggedStep, report: Report) -> LoggedStep:
-        found = report.findings
-        self._new = [one for one in found if self._is_new(one)]
-        if not found and not self._stores:
-            return step
-        self._stores = True
-        record = TabRecord(self._prefix + tags.CHECKS, pack_stored(found))
-        texts = dict(step.texts)
-        if self._new:
-            lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in self._new]
-            texts[self._prefix + tags.CHECKS_TEXT] = "\n".join(lines)
-        return replace(step, records=(*step.records, record), texts=texts)
 
-    def _is_new(self, finding: Finding) -> bool:
-        """True if the finding is to be reported; remembers it."""
-        known = self._reported.setdefault(finding.kind, set())
+def _with_findings(state: LiveState, found: Sequence[Finding]) -> LiveState:
+    """The state with the findings that are to be reported: few of each kind, each once."""
+    reported, new = set(state.reported), []
+    for finding in found:
+        place = finding.kind, finding.layer, finding.parameter
         most = 1 if finding.class_ == "warning" else _MOST
-        if _place(finding) in known or len(known) >= most:
-            return False
-        known.add(_place(finding))
-        return True
-
-
-def _place(finding: Finding) -> tuple[str | None, str | None]:
-    return finding.layer, finding.parameter
+        if place not in reported and sum(kind == finding.kind for kind, *_ in reported) < most:
+            reported.add(place)
+            new.append(finding)
+    return replace(state, reported=frozenset(reported), new=tuple(new))

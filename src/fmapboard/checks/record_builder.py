@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -116,10 +116,13 @@ class RecordBuilder:
         self._first = {label: of for label, of in self._first.items() if of[0] < step}
         self.errors = {at: why for at, why in self.errors.items() if at < step}
 
-    def drop(self, step: int) -> None:
-        """Discard a step that could not be stored."""
-        self._steps.pop(step, None)
-        self._first = {label: of for label, of in self._first.items() if of[0] != step}
+    def copy(self) -> RecordBuilder:
+        """A copy to which steps can be added without changing this one."""
+        found = RecordBuilder(self._run, self._name)
+        found._steps = {at: replace(of) for at, of in self._steps.items()}
+        found._first, found.errors = dict(self._first), dict(self.errors)
+        found._listed = self._listed  # unpacked lists, whoever unpacked them
+        return found
 
     def thin(self, first: int, last: int) -> None:
         """Keep only the first and the last steps, to bound the memory of a long run.

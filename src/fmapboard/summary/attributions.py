@@ -1,4 +1,4 @@
-"""Pictures and gradient norms of attribution, and when it is too small to be shown.
+"""Attribution, a file of its own for few runs: pictures, norms, and when it is too small to show.
 
 The sum of ``relu(-dL/dA) * A`` is the first-order decrease of the loss per relative increase of the
 activations that lower it, so it has the unit of the loss, whatever the scale of the activations.
@@ -12,7 +12,9 @@ or better; below a thousandth of it, many are noise (median 0.2 to 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,78 +54,90 @@ def negligible(found: Sequence[Attribution]) -> list[bool]:
     ]
 
 
-class AttributionSummary:
-    """Builds the pictures and scalars of attribution, and the first picture of each series again.
+@dataclass(frozen=True, slots=True)
+class AttributionState:
+    """What is known from the stored steps; nothing in it is changed in place.
+
+    Attributes:
+        shown: shape of a heat map of tokens -> label of the layer that is drawn.
+        begun: the series that have a picture.
+    """
+
+    shown: Mapping[tuple[int, ...], str] = field(default_factory=dict)
+    begun: frozenset[str] = frozenset()
+
+
+class AttributionStep(NamedTuple):
+    """What is written about the attributions of a step: pictures, norms by tag, and records."""
+
+    pictures: Sequence[TaggedPictures] = ()
+    norms: Mapping[str, float] = {}
+    records: Sequence[TabRecord] = ()
+
+
+def attributions(
+    state: AttributionState, step: int, found: Sequence[Attribution], prefix: str, side: int = SIDE
+) -> tuple[AttributionState, AttributionStep]:
+    """Build the pictures and scalars of attribution, and the first picture of each series again.
 
     TensorBoard keeps some steps of a series only, and the first one is the control of all others.
 
     Args:
+        state: What is known from the steps before.
+        step: Number of the step.
+        found: The attributions.
         prefix: Prefix of every tag.
         side: Length in px of the longer side of a picture.
     """
+    judged = list(zip(found, negligible(found), strict=True))
+    shown = _shown(state.shown, judged)
+    pictures, norms, records = [], {}, []
+    below: dict[int, Floats] = {}  # of each sample, shared by its layers
+    for one, is_negligible in judged:
+        if one.tokens and shown.get(one.heat.shape) != one.layer_call.label:
+            continue
+        name = tags.attribution(one.layer_call.label, one.sample)
+        norms[prefix + tags.of(tags.ATTRIBUTION_GRADIENT, name)] = one.gradient
+        if one.image is None:
+            continue
+        if one.sample not in below:
+            below[one.sample] = dimmed(one.image, side)
+        picture = heat_over(below[one.sample], None if is_negligible else one.heat)
+        tag = prefix + tags.of(tags.ATTRIBUTION, name)
+        text = _describe(one, is_negligible=is_negligible)
+        pictures.append(TaggedPictures(tag, "attribution", (picture,), None, text))
+        if name not in state.begun:
+            state = replace(state, begun=state.begun | {name})
+            records.append(_first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", step, one, picture))
+    return replace(state, shown=shown), AttributionStep(pictures, norms, records)
 
-    def __init__(self, prefix: str, side: int = SIDE) -> None:
-        self._prefix, self._side = prefix, side
-        self._shown: dict[tuple[int, ...], str] = {}
-        self._begun: set[str] = set()
-        self._begun_now: set[str] = set()
 
-    def __call__(
-        self, step: int, found: Sequence[Attribution]
-    ) -> tuple[list[TaggedPictures], dict[str, float], list[TabRecord]]:
-        """The pictures of a step, the norms of its gradients by tag, and records for the tab."""
-        pictures, norms, records = [], {}, []
-        below: dict[int, Floats] = {}  # of each sample, shared by its layers
-        self._begun_now = set()
-        for one, is_negligible in self._chosen(found):
-            name = tags.attribution(one.layer_call.label, one.sample)
-            norms[self._prefix + tags.of(tags.ATTRIBUTION_GRADIENT, name)] = one.gradient
-            if one.image is None:
-                continue
-            if one.sample not in below:
-                below[one.sample] = dimmed(one.image, self._side)
-            picture = heat_over(below[one.sample], None if is_negligible else one.heat)
-            tag = self._prefix + tags.of(tags.ATTRIBUTION, name)
-            text = _describe(one, is_negligible=is_negligible)
-            pictures.append(TaggedPictures(tag, "attribution", (picture,), None, text))
-            if name not in self._begun:
-                self._begun_now.add(name)
-                records.append(self._first(step, name, one, picture))
-        self._begun |= self._begun_now
-        return pictures, norms, records
+def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabRecord:
+    layer_call = found.layer_call
+    header = {
+        "layer": layer_call.layer,
+        "type": layer_call.type,
+        "position": layer_call.position,
+        "size": list(found.heat.shape),
+        "of": "score" if found.score else "probe" if found.of_probe else "loss",
+        "step": step,
+        "gradient": found.gradient if np.isfinite(found.gradient) else None,
+    }
+    return TabRecord(tag, pack(header, {}, [png.encode(picture)]))
 
-    def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
-        self._begun -= self._begun_now
 
-    def _first(self, step: int, name: str, found: Attribution, picture: Picture) -> TabRecord:
-        layer_call = found.layer_call
-        header = {
-            "layer": layer_call.layer,
-            "type": layer_call.type,
-            "position": layer_call.position,
-            "size": list(found.heat.shape),
-            "of": "score" if found.score else "probe" if found.of_probe else "loss",
-            "step": step,
-            "gradient": found.gradient if np.isfinite(found.gradient) else None,
-        }
-        tag = f"{self._prefix}{tags.FIRST_ATTRIBUTION}{name}"
-        return TabRecord(tag, pack(header, {}, [png.encode(picture)]))
+def _shown(
+    before: Mapping[tuple[int, ...], str], judged: Sequence[tuple[Attribution, bool]]
+) -> Mapping[tuple[int, ...], str]:
+    """Of layers with tokens only one is drawn, by the shape of its heat map.
 
-    def _chosen(self, found: Sequence[Attribution]) -> Iterator[tuple[Attribution, bool]]:
-        """What is drawn, and whether it is negligible: of layers with tokens, only one.
-
-        That is the last one with a gradient at the patches, at the first step that has one.
-        """
-        judged = list(zip(found, negligible(found), strict=True))
-        for one, is_negligible in judged:
-            if one.tokens and not is_negligible and one.heat.shape not in self._shown:
-                last = [o for o, no in judged if o.heat.shape == one.heat.shape and not no]
-                self._shown[one.heat.shape] = last[-1].layer_call.label
-        for one, is_negligible in judged:
-            shown = self._shown.get(one.heat.shape)
-            if not one.tokens or shown == one.layer_call.label:
-                yield one, is_negligible
+    That is the last one with a gradient at the patches, at the first step that has one.
+    """
+    last = {
+        one.heat.shape: one.layer_call.label for one, is_negligible in judged if not is_negligible
+    }
+    new = {one.heat.shape for one, is_negligible in judged if one.tokens and not is_negligible}
+    return {shape: last[shape] for shape in new} | dict(before)
 
 
 def _describe(found: Attribution, *, is_negligible: bool) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.records import (
+    Floats,
     Histogram,
     InputImage,
     Kernels,
     LayerMeasurement,
     LoggedStep,
+    Sample,
     Scale,
     StepData,
     TaggedPictures,
@@ -20,13 +25,15 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
-from fmapboard.render.quantize import used_scale
-from fmapboard.summary.attributions import SIDE, AttributionSummary
-from fmapboard.summary.change import ChannelChanges
-from fmapboard.summary.facts import FindingsBuilder, first_nonfinite, plain
-from fmapboard.summary.histogram import histogram
-from fmapboard.summary.overview import RunOverview
-from fmapboard.summary.tab_records import TabRecords, kernel_facts
+from fmapboard.render.quantize import finite_extremes, used_scale
+from fmapboard.summary.attributions import SIDE, AttributionState, AttributionStep, attributions
+from fmapboard.summary.change import Maps, Weights, changes_of_maps, followed_weights
+from fmapboard.summary.facts import IdleStep, first_nonfinite, plain, training_facts
+from fmapboard.summary.overview import OverviewState, overview
+from fmapboard.summary.tab_records import kernel_facts, tab_records
+
+BUCKETS = 30
+"""Number of buckets; TensorBoard re-bins to 30 of equal width, so these are shown unchanged."""
 
 
 def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasurement]:
@@ -59,6 +66,29 @@ _SCALE_TEXT: dict[Scale, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryState:
+    """What a summary needs to know of the stored steps before; nothing in it is changed in place.
+
+    Attributes:
+        written: Label of a layer -> number of its records for the tab.
+        maps: What later maps are compared with.
+        weights: What later weights are compared with.
+        idle: The last step, if no optimizer stepped in it.
+        overview: See ``OverviewState``.
+        attributions: See ``AttributionState``.
+        has_nonfinite: The first non-finite value has been reported.
+    """
+
+    written: Mapping[str, int] = field(default_factory=dict)
+    maps: Maps = field(default_factory=dict)
+    weights: Weights = field(default_factory=dict)
+    idle: IdleStep | None = None
+    overview: OverviewState = field(default_factory=OverviewState)
+    attributions: AttributionState = field(default_factory=AttributionState)
+    has_nonfinite: bool = False
+
+
 class SummaryBuilder:
     """Turns the ``StepData`` of each step into a ``LoggedStep``; used by one thread at a time.
 
@@ -71,6 +101,9 @@ class SummaryBuilder:
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
         attribution_side: Length in px of the longer side of a picture of attribution.
+
+    Attributes:
+        state: What is known of the steps before.
     """
 
     def __init__(
@@ -89,16 +122,21 @@ class SummaryBuilder:
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._records = TabRecords(self._prefix, self._palette.name, scale)
-        self._changes = ChannelChanges(has_probe=has_probe)
-        self._overview = RunOverview(self._prefix)
-        self._findings = FindingsBuilder(self._prefix)
-        self._attributions = AttributionSummary(self._prefix, attribution_side)
-        self._nonfinite_reported = self._reported_now = False
+        self._has_probe, self._attribution_side = has_probe, attribution_side
+        self.state = SummaryState()
 
     def __call__(self, data: StepData) -> LoggedStep:
-        """Build everything that is written about one step."""
-        self._reported_now = False
+        """Build everything that is written about one step, which counts as stored."""
+        self.state, step = self.build(data)
+        return step
+
+    def build(self, data: StepData) -> tuple[SummaryState, LoggedStep]:
+        """Build everything that is written about one step.
+
+        Returns:
+            What is to become ``state`` when the step has been stored, and the step.
+        """
+        before = self.state
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         facts = {
@@ -107,32 +145,49 @@ class SummaryBuilder:
         }
         drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
-        changes, after = self._changes(data), followers(data.measured)
-        records = self._records(data, drawn, facts, changes, after)
-        attributions, norms, firsts = self._attributions(data.step, data.attributions)
-        overview, fractions = self._overview(data, drawn, changes, after)
-        return LoggedStep(
+        after = followers(data.measured)
+        maps, changes = changes_of_maps(
+            before.maps, before.weights, data, has_probe=self._has_probe
+        )
+        weights = followed_weights(before.weights, data)
+        written, records = tab_records(
+            before.written,
+            data,
+            drawn,
+            facts,
+            changes,
+            after,
+            prefix=self._prefix,
+            colormap=self._palette.name,
+            scale=self._scale,
+        )
+        heat, attributed = before.attributions, AttributionStep()
+        if data.attributions:
+            heat, attributed = attributions(
+                heat, data.step, data.attributions, self._prefix, self._attribution_side
+            )
+        idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
+        numbers, overviews, fractions = overview(
+            before.overview, data, drawn, changes, after, self._prefix
+        )
+        text = None if before.has_nonfinite else first_nonfinite(data)
+        step = LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._finished, [*inputs, *attributions])),
+            pictures=(*drawn, *map(self._finished, [*inputs, *attributed.pictures])),
             histograms=tuple(self._histograms(data)),
-            scalars=self._scalars(data, fractions) | norms,
+            scalars={**self._scalars(data, fractions), **attributed.norms},
             # The overview last, so that it is never ahead.
-            records=(*records, *firsts, *self._findings(data), *overview),
+            records=(*records, *attributed.records, *told, *overviews),
             statistics=data.measured,
-            texts=self._texts(data),
+            texts={} if text is None else {self._prefix + tags.FIRST_NONFINITE: text},
             attributions=data.attributions,
             graph=data.graph,
         )
-
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored."""
-        self._records.undo()
-        self._changes.undo()
-        self._overview.undo()
-        self._findings.undo()
-        self._attributions.undo()
-        self._nonfinite_reported &= not self._reported_now
+        state = SummaryState(
+            written, maps, weights, idle, numbers, heat, before.has_nonfinite or text is not None
+        )
+        return state, step
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
         """Apply the options ``compact`` and ``with_pngs`` to pictures."""
@@ -142,14 +197,6 @@ class SummaryBuilder:
         if self._with_pngs:
             samples = tuple(png.encoded(picture) for picture in samples)
         return tagged if samples is tagged.samples else replace(tagged, samples=samples)
-
-    def _texts(self, data: StepData) -> dict[str, str]:
-        """Text that is written once: where the first non-finite value was found."""
-        text = None if self._nonfinite_reported else first_nonfinite(data)
-        if text is None:
-            return {}
-        self._nonfinite_reported = self._reported_now = True
-        return {self._prefix + tags.FIRST_NONFINITE: text}
 
     def _maps(self, measured: LayerMeasurement) -> TaggedPictures:
         planes, layer_call = measured.planes, measured.layer_call
@@ -253,3 +300,63 @@ def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> d
         tags.of(group, tags.TOTAL): total,
         **{tags.of(group, name): norm for name, norm in listed.items()},
     }
+
+
+def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
+    """Count the finite values of a sample in buckets of equal width, scaled up to the whole tensor.
+
+    The buckets span the tensor's finite range if it is known (``Sample.lo``), otherwise the
+    sample's. With n sampled values, the count of a bucket that holds the fraction p of the tensor
+    has a relative standard error of sqrt((1 - p) / (n * p)). If all values are equal, there is one
+    bucket of width 1 around them, or wider where float64 cannot represent that.
+
+    Args:
+        tag: Tag of the histogram.
+        sample: The values.
+        buckets: Number of buckets.
+
+    Returns:
+        Edges f64 [K + 1] and counts f64 [K]; both are empty if there is no finite value.
+    """
+    values = sample.values
+    seen = values.size or 1
+    smallest, largest, is_finite = finite_extremes(values)
+    finite = values if is_finite else values[np.isfinite(values)]
+    if not finite.size:
+        return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
+    lo, hi = _outermost(float(smallest), sample.lo, min), _outermost(float(largest), sample.hi, max)
+    nonfinite = round((values.size - finite.size) * sample.total / seen)
+    if lo == hi:
+        buckets = 1
+        lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
+        hi = max(hi + 0.5, math.nextafter(hi, math.inf))
+    edges, counts = _count(finite, lo, hi, buckets)
+    return Histogram(tag, edges, counts * (sample.total / seen), nonfinite)
+
+
+def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, Floats]:
+    """Edges f64 [buckets + 1] and the number of values in each bucket, f64 [buckets]."""
+    half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
+    start, span = lo * half, hi * half - lo * half
+    edges = np.minimum((start + span * _fractions(buckets)) / half, hi)
+    edges[-1] = hi
+    factor = buckets / span if span * 1e300 > buckets else math.inf
+    if math.isfinite(factor) and half == 1.0:
+        place = np.subtract(finite, lo, dtype=np.float64)
+        place *= factor
+    else:
+        place = (finite.astype(np.float64) * half - start) / span * buckets
+    counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
+    counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
+    return edges, counts[:buckets].astype(np.float64)
+
+
+@lru_cache(maxsize=8)
+def _fractions(buckets: int) -> Floats:
+    """f64 [buckets + 1], evenly spaced from 0 to 1."""
+    return np.linspace(0, 1, buckets + 1)
+
+
+def _outermost(own: float, known: float, choose: Callable[[float, float], float]) -> float:
+    """An extreme of the sample, or that of the whole tensor if it is known."""
+    return choose(own, known) if math.isfinite(known) else own

@@ -1,4 +1,4 @@
-"""How much each channel changed since an earlier logged step: in its maps, and in its weights.
+"""How much maps and weights changed since an earlier logged step, and which weights did not.
 
 *Maps* are compared where a probe is drawn, so that both steps show the same images. The change of
 a channel is the root mean square of the difference between its drawn planes at both steps, divided
@@ -10,20 +10,28 @@ detail finer than a block is not seen, nor are values outside of a locked scale.
 pixels instead of all has a relative standard error of at most 5 %. Where the earlier plane is
 constant, its magnitude is the unit.
 
-*Weights* are compared at steps at which an optimizer steps, before it does. The change of a channel
-is |now - before| / |before| (2-norms) over the weights of that output channel in the layer's
-parameter ``weight``. It is exact up to 16,384 weights per layer; of larger layers, the values that
-the histograms use are compared, which are at the same positions at each step. For a channel with n
-such values the relative standard error is about 1 / sqrt(n), at most 35 %. With fewer than `LEAST`,
-and for weights whose first axis may not be the output channel (transposed convolutions, other
-modules, shards), the change is that of the whole layer. The output channel is taken to be the
-slowest axis in memory, as in contiguous and channels-last weights. The effective weight of a
-parametrized layer is not known here.
+*Weights* are compared at steps at which an optimizer steps, before it does, by the values that
+their histograms use: up to 16,384 weights these are all, of larger weights they are at the same
+positions at each step. The change of a channel of a drawn layer is |now - before| / |before|
+(2-norms) over these values of that output channel in the layer's parameter ``weight``. For a
+channel with n values of a larger weight the relative standard error is about 1 / sqrt(n), at most
+35 %. With fewer than `LEAST`, and for weights whose first axis may not be the output channel
+(transposed convolutions, other modules, shards), the change is that of the whole layer. The output
+channel is taken to be the slowest axis in memory, as in contiguous and channels-last weights. The
+effective weight of a parametrized layer is not known here.
+
+A weight is *unchanged* since an earlier logged step if all of these values are the same. A step
+counts only if an optimizer updated the parameter at a learning rate above 0 and at least one of the
+values had to change, beyond rounding: its gradient times the rate (the update of plain SGD) and the
+rate itself (about the update of Adam) both exceed `MARGIN` times the distance to the next float32.
+So the following is never called unchanged: parameters without a gradient or with a gradient of zero
+(unused branches, dead activations, terms of the loss with weight 0), warm-up from rate 0, and
+fine-tuning at a rate so small that float32 cannot represent the update. Weights in float16 or
+bfloat16 have coarser values; if those swallow each update, the weight is unchanged.
 
 Kept between steps, per drawn channel: at most `PIXELS` bytes and 16 bytes per sample (twice the
-bytes with non-finite values), and 4 bytes per compared weight, at most 64 KiB per layer. For 64
-drawn channels this is less than 100 KiB per layer call, and as much again for what ``undo`` would
-restore.
+bytes with non-finite values). For 64 drawn channels this is less than 100 KiB per layer call. And
+per parameter, the values of its histogram, at most 64 KiB.
 """
 
 from __future__ import annotations
@@ -54,6 +62,8 @@ _CHECKED = 4096
 """Maximum number of values of an input image that are compared."""
 LEAST = 8
 """Minimum number of sampled weights of a channel for which a change of its own is estimated."""
+MARGIN = 8
+"""How many float32 values an update must span at least to be called a step."""
 WEIGHTS: Final = "weights"
 _ROLES = ("feature_maps", "inputs")
 
@@ -99,63 +109,106 @@ class _Pixels(NamedTuple):
         return by_channel
 
 
-class _Weights(NamedTuple):
-    """The compared values of a layer's weight."""
+class Weight(NamedTuple):
+    """The histogram's sample of a parameter, at the logged step that later ones are compared with.
 
-    step: int
-    total: int
-    values: Floats  # [S]
-    starts: npt.NDArray[np.intp]  # index of each channel's first value; [1] for the whole layer
-
-
-_Key = tuple[str, str]
-_Kept = Mapping[_Key, "_Pixels | _Weights"]
-
-
-class ChannelChanges:
-    """Compares each step with the previous one that has the layer; used by one thread at a time.
-
-    Args:
-        has_probe: True if the drawn maps are those of a probe.
+    Attributes:
+        step: number of that step.
+        values: the sample, not shared with others.
+        total: number of values of the whole parameter.
+        since: logged step since which the values are the same.
+        steps: number of steps since then that had to change one of them, without the last one.
+        moves: the last step had to change one.
     """
 
-    def __init__(self, *, has_probe: bool) -> None:
-        self._has_probe = has_probe
-        self._kept: _Kept = {}
-        self._before: _Kept = {}
+    step: int
+    values: Floats  # [S]
+    total: int
+    since: int
+    steps: int
+    moves: bool
 
-    def __call__(self, data: StepData) -> dict[str, Changes]:
-        """Label of a layer call with drawn feature maps -> its changes."""
-        self._before, fresh = self._kept, dict(self._kept)
-        images = _checksum(data) if self._has_probe else None
-        parameters = {parameter.name: parameter for parameter in data.parameters}
-        # A GradScaler skips the update, which is then no reason to call weights unchanged.
-        may_be_skipped = any(not math.isfinite(p.norm or 0.0) for p in data.parameters)
-        changes: dict[str, Changes] = {}
-        for part in data.measured:
-            call, planes = part.layer_call, part.planes
-            if planes is None or part.kind not in _ROLES:
-                continue
-            found = changes.setdefault(call.label, Changes())
-            if images is not None:
-                now = _pixels(data.step, planes, images)
-                drawn: _Key = (part.kind, call.label)
-                found.add(part.kind, *_of_maps(self._kept.get(drawn), now))
-                fresh[drawn] = now
-            if part.kind == "feature_maps":
-                weights = _weights(data.step, parameters, call, planes)
-                if weights is not None:
-                    own: _Key = (WEIGHTS, call.label)
-                    before = self._kept.get(own)
-                    found.add(WEIGHTS, *_of_weights(before, weights))
-                    if before is None or not may_be_skipped:
-                        fresh[own] = weights
-        self._kept = fresh
-        return changes
 
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored."""
-        self._kept = self._before
+Maps = Mapping[tuple[str, str], _Pixels]
+"""Kind of a tensor and label of its layer call -> what its maps are compared by."""
+Weights = Mapping[str, Weight]
+"""Name of a parameter -> its last sample."""
+
+
+def changes_of_maps(
+    before: Maps, weights: Weights, data: StepData, *, has_probe: bool
+) -> tuple[Maps, dict[str, Changes]]:
+    """The maps to compare later ones with, and label of a layer with drawn maps -> its changes.
+
+    Args:
+        before: The maps of earlier steps; not changed.
+        weights: The weights of earlier steps.
+        data: The step.
+        has_probe: True if the drawn maps are those of a probe.
+    """
+    now = dict(before)
+    images = _checksum(data) if has_probe else None
+    parameters = {parameter.name: parameter for parameter in data.parameters}
+    changes: dict[str, Changes] = {}
+    for part in data.measured:
+        call, planes = part.layer_call, part.planes
+        if planes is None or part.kind not in _ROLES:
+            continue
+        found = changes.setdefault(call.label, Changes())
+        if images is not None:
+            key, pixels = (part.kind, call.label), _pixels(data.step, planes, images)
+            found.add(part.kind, *_of_maps(before.get(key), pixels))
+            now[key] = pixels
+        name = f"{call.layer}.weight"
+        if part.kind == "feature_maps" and name in weights and name in parameters:
+            found.add(WEIGHTS, *_of_weights(weights[name], parameters[name].weight, call, planes))
+    return now, changes
+
+
+def followed_weights(before: Weights, data: StepData) -> Weights:
+    """The weights to compare later ones with.
+
+    Args:
+        before: Those of earlier steps; not changed.
+        data: The step.
+    """
+    now = dict(before)
+    rates = {} if data.facts is None else data.facts.rates
+    # A GradScaler skips the update, which is then no reason to call weights unchanged.
+    may_be_skipped = any(not math.isfinite(p.norm or 0.0) for p in data.parameters)
+    for parameter in data.parameters:
+        sample, last = parameter.weight, before.get(parameter.name)
+        if sample is None:
+            continue
+        step, values, since, steps = data.step, sample.values, data.step, 0
+        if last is not None and _is_same(last.values, values):
+            values, since, steps = last.values, last.since, last.steps + last.moves
+        if last is not None and may_be_skipped:
+            step, values = last.step, last.values
+        moves = not may_be_skipped and _has_to_move(parameter, rates.get(parameter.name, 0.0))
+        kept = values.copy() if values is sample.values else values
+        now[parameter.name] = Weight(step, kept, sample.total, since, steps, moves)
+    return now
+
+
+def _is_same(before: Floats, now: Floats) -> bool:
+    """True if both have the same bytes, so that NaN is the same as NaN."""
+    return before.dtype == now.dtype and np.array_equal(
+        before.view(np.uint8), np.ascontiguousarray(now).view(np.uint8)
+    )
+
+
+def _has_to_move(parameter: Parameter, rate: float) -> bool:
+    """True if one step at this rate changes at least one of the values that are kept."""
+    weight, gradient = parameter.weight, parameter.gradient
+    if weight is None or gradient is None or any(parameter.nonfinite) or not rate > 0:
+        return False
+    if gradient.values.shape != weight.values.shape:
+        return False
+    with np.errstate(all="ignore"):
+        next_value = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
+        update = np.abs(gradient.values.astype(np.float64)) * rate
+        return bool(((update > next_value) & np.isfinite(update) & (rate > next_value)).any())
 
 
 def _checksum(data: StepData) -> tuple[int, ...]:
@@ -185,9 +238,9 @@ def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     )
 
 
-def _of_maps(before: _Pixels | _Weights | None, now: _Pixels) -> tuple[Floats | None, int]:
+def _of_maps(before: _Pixels | None, now: _Pixels) -> tuple[Floats | None, int]:
     """The change of each drawn channel [C], and the step compared with."""
-    if not isinstance(before, _Pixels) or before.shown != now.shown:
+    if before is None or before.shown != now.shown:
         return None, 0
     drawn = now.pixels.shape[1]
     channels = min(drawn, before.pixels.shape[1])
@@ -214,19 +267,6 @@ def _sum_of_squares(values: Floats) -> Floats:
     return sums
 
 
-def _weights(
-    step: int, parameters: Mapping[str, Parameter], call: LayerCall, planes: Planes
-) -> _Weights | None:
-    parameter = parameters.get(f"{call.layer}.weight")
-    sample = None if parameter is None else parameter.weight
-    if sample is None or not sample.values.size:
-        return None
-    ends = _channel_ends(sample, call, planes)
-    if ends is None:
-        ends = np.array([0, sample.values.size])
-    return _Weights(step, sample.total, sample.values[: ends[-1]].copy(), ends[:-1])
-
-
 def _channel_ends(sample: Sample, call: LayerCall, planes: Planes) -> npt.NDArray[np.intp] | None:
     """Values of drawn channel c are ``sample.values[ends[c] : ends[c + 1]]``.
 
@@ -244,16 +284,21 @@ def _channel_ends(sample: Sample, call: LayerCall, planes: Planes) -> npt.NDArra
     return ends if stride == 1 or np.diff(ends).min() >= LEAST else None
 
 
-def _of_weights(before: _Pixels | _Weights | None, now: _Weights) -> tuple[Floats | None, int]:
+def _of_weights(
+    before: Weight, sample: Sample | None, call: LayerCall, planes: Planes
+) -> tuple[Floats | None, int]:
     """The change of each channel [drawn], or of the layer [1], and the step compared with."""
-    if not isinstance(before, _Weights) or before.total != now.total:
+    if sample is None or not sample.values.size or before.total != sample.total:
         return None, 0
-    earlier, later = before.values[: now.values.size].astype(np.float64), now.values
-    if earlier.size < later.size:
+    if before.values.size != sample.values.size:
         return None, 0
+    ends = _channel_ends(sample, call, planes)
+    if ends is None:
+        ends = np.array([0, sample.values.size])
+    earlier, later = before.values[: ends[-1]].astype(np.float64), sample.values[: ends[-1]]
     with np.errstate(all="ignore"):
         moved, length = (
-            np.sqrt(np.add.reduceat(values * values, now.starts))
+            np.sqrt(np.add.reduceat(values * values, ends[:-1]))
             for values in (later - earlier, earlier)
         )
         return _relative(moved, length), before.step

@@ -1,26 +1,11 @@
-"""The record of what only the training process knows; which weights are unchanged or not finite.
-
-A weight is *unchanged* since an earlier logged step if all of its values that are kept for the
-histogram are the same: of up to 16,384 values these are all, of larger weights they are at the same
-positions at each step. A step counts only if an optimizer updated the parameter at a learning rate
-above 0 and at least one of these values had to change, beyond rounding: its gradient times the rate
-(the update of plain SGD) and the rate itself (about the update of Adam) both exceed `MARGIN` times
-the distance to the next float32. So the following is never called unchanged: parameters without
-a gradient or with a gradient of zero (unused branches, dead activations, terms of the loss with
-weight 0), warm-up from rate 0, and fine-tuning at a rate so small that float32 cannot represent the
-update. Weights in float16 or bfloat16 have coarser values; if those swallow each update, the weight
-is unchanged.
-"""
+"""The record of what only the training process knows, and the first non-finite value of a run."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import Idle, Unchanged, pack_findings
@@ -34,6 +19,7 @@ from fmapboard.records import (
     TrainingFacts,
 )
 from fmapboard.render.quantize import finite_extremes
+from fmapboard.summary.change import Weights
 
 _TENSOR_NAMES: dict[TensorKind, str] = {
     "feature_maps": "activations",
@@ -89,77 +75,46 @@ def plain(name: str) -> str:
     return name.replace("`", "'").replace("\n", " ")
 
 
-_Idle: TypeAlias = tuple[bytes, Idle]
+IdleStep: TypeAlias = tuple[bytes, Idle]
 """Digest of the weights at a step without an optimizer step, and what is stored of it."""
-MARGIN = 8
-"""How many float32 values an update must span at least to be called a step."""
 
 
-class _Weight(NamedTuple):
-    """A weight at the last logged step at which it was updated.
+def training_facts(
+    idle: IdleStep | None, before: Weights, weights: Weights, data: StepData, prefix: str
+) -> tuple[IdleStep | None, list[TabRecord]]:
+    """The step without an optimizer step to compare later ones with, and the record of a step.
 
-    Attributes:
-        digest: of its values.
-        since: logged step since which they are the same.
-        steps: number of steps since then that had to change it, without the last one.
-        moves: the last step had to change it.
-    """
-
-    digest: bytes
-    since: int
-    steps: int
-    moves: bool
-
-
-class FindingsBuilder:
-    """Builds the record of each step; used by one thread at a time.
+    There is no record if nothing was recorded.
 
     Args:
+        idle: The last step, if no optimizer stepped in it.
+        before: The weights of earlier steps.
+        weights: The weights with those of this step.
+        data: The step.
         prefix: Prefix of every tag.
     """
-
-    def __init__(self, prefix: str) -> None:
-        self._tag = prefix + tags.FINDINGS
-        self._weights: Mapping[str, _Weight] = {}
-        self._idle: _Idle | None = None
-        self._before: tuple[Mapping[str, _Weight], _Idle | None] = {}, None
-
-    def __call__(self, data: StepData) -> list[TabRecord]:
-        """The record of a step; none if nothing was recorded."""
-        self._before = self._weights, self._idle
-        if data.facts is None:
-            return []
-        before, now = self._weights, dict(self._weights)
-        unchanged: dict[str, Unchanged] = {}
-        for parameter in data.parameters:
-            weight = _followed(
-                now.get(parameter.name), parameter, data.step, data.facts.rates.get(parameter.name)
-            )
-            if weight is None:
-                continue
-            now[parameter.name] = weight
-            if weight.steps:
-                unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
-        self._weights = now
-        self._idle = _still(self._idle, data.facts, data.step)
-        alone = data.facts.findings.no_gradient
-        if alone is not None:  # without those that something else changes, such as an average
-            alone = tuple(n for n in alone if n not in before or now[n].since < data.step)
-        findings = replace(
-            data.facts.findings,
-            no_gradient=alone,
-            idle=None if self._idle is None else self._idle[1],
-            unchanged=unchanged,
-            nonfinite_weights=_nonfinite(data.parameters),
-        )
-        return [TabRecord(self._tag, pack_findings(findings))]
-
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored."""
-        self._weights, self._idle = self._before
+    if data.facts is None:
+        return idle, []
+    idle = _still(idle, data.facts, data.step)
+    names = [one.name for one in data.parameters if one.weight is not None]
+    alone = data.facts.findings.no_gradient
+    if alone is not None:  # without those that something else changes, such as an average
+        alone = tuple(n for n in alone if n not in before or weights[n].since < data.step)
+    findings = replace(
+        data.facts.findings,
+        no_gradient=alone,
+        idle=None if idle is None else idle[1],
+        unchanged={
+            name: Unchanged(weights[name].steps, weights[name].since)
+            for name in names
+            if weights[name].steps
+        },
+        nonfinite_weights=_nonfinite(data.parameters),
+    )
+    return idle, [TabRecord(prefix + tags.FINDINGS, pack_findings(findings))]
 
 
-def _still(before: _Idle | None, facts: TrainingFacts, step: int) -> _Idle | None:
+def _still(before: IdleStep | None, facts: TrainingFacts, step: int) -> IdleStep | None:
     """Digest of the weights at a step without an optimizer step, and since when they are equal."""
     idle = facts.findings.idle
     if facts.weights is None or idle is None:
@@ -169,36 +124,9 @@ def _still(before: _Idle | None, facts: TrainingFacts, step: int) -> _Idle | Non
     return facts.weights, replace(idle, steps=before[1].steps + 1, since=before[1].since)
 
 
-def _followed(
-    before: _Weight | None, parameter: Parameter, step: int, rate: float | None
-) -> _Weight | None:
-    """The weight at this step; None if it is not known."""
-    if parameter.weight is None:
-        return None
-    values = np.ascontiguousarray(parameter.weight.values)
-    digest = hashlib.blake2b(values.tobytes(), digest_size=16).digest()
-    moves = rate is not None and rate > 0 and _has_to_move(parameter, rate)
-    if before is None or before.digest != digest:
-        return _Weight(digest, step, 0, moves)
-    return _Weight(digest, before.since, before.steps + before.moves, moves)
-
-
 def _nonfinite(parameters: Sequence[Parameter]) -> tuple[str, ...] | None:
     """Parameters of which a kept value is NaN or infinite; None if no weight was kept."""
     known = [(one.name, one.weight.values) for one in parameters if one.weight is not None]
     if not known:
         return None
     return tuple(name for name, values in known if not finite_extremes(values)[2])
-
-
-def _has_to_move(parameter: Parameter, rate: float) -> bool:
-    """True if one step at this rate changes at least one of the values that are kept."""
-    weight, gradient = parameter.weight, parameter.gradient
-    if weight is None or gradient is None or any(parameter.nonfinite):
-        return False
-    if gradient.values.shape != weight.values.shape:
-        return False
-    with np.errstate(all="ignore"):
-        next_value = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
-        update = np.abs(gradient.values.astype(np.float64)) * rate
-        return bool(((update > next_value) & np.isfinite(update) & (rate > next_value)).any())

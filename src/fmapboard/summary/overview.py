@@ -1,4 +1,4 @@
-"""The run's overview: one record per logged step with the state of every layer."""
+"""The run's overview, a file of its own for its format: every layer's state, per logged step."""
 
 from __future__ import annotations
 
@@ -32,11 +32,6 @@ from fmapboard.records import (
     TaggedPictures,
 )
 from fmapboard.summary.change import WEIGHTS, Changes
-
-
-def with_input(overview: OverviewStep, images: Sequence[InputImage]) -> OverviewStep:
-    """The overview with `input_numbers` of the images."""
-    return replace(overview, network_input=input_numbers(images))
 
 
 def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
@@ -322,8 +317,8 @@ Ages = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What is known from the steps before; nothing in it is changed in place.
+class OverviewState:
+    """What is known from the stored steps; nothing in it is changed in place.
 
     Attributes:
         steps_written: number of steps.
@@ -344,93 +339,75 @@ class _State:
     missed: Mapping[str, int] = field(default_factory=dict)
 
 
-class RunOverview:
-    """Builds the overview of one run, step by step; used by one thread at a time.
+def overview(
+    state: OverviewState,
+    data: StepData,
+    drawn: Sequence[TaggedPictures],
+    changes: Mapping[str, Changes],
+    followers: Mapping[str, LayerMeasurement],
+    prefix: str,
+) -> tuple[OverviewState, list[TabRecord], dict[str, float]]:
+    """Build the record of a step and, at the first step, the same once more in a series of its own.
+
+    A step at which no feature maps were measured has no record.
 
     Args:
+        state: What is known from the steps before.
+        data: The measurements.
+        drawn: The pictures of layers and kernels.
+        changes: Label of a layer -> its changes.
+        followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
+
+    Returns:
+        The state after this step; the records; and the scalars that the same numbers give, without
+        the prefix.
     """
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._state = self._before = _State()
-
-    def __call__(
-        self,
-        data: StepData,
-        drawn: Sequence[TaggedPictures],
-        changes: Mapping[str, Changes],
-        followers: Mapping[str, LayerMeasurement],
-    ) -> tuple[list[TabRecord], dict[str, float]]:
-        """Build the record and, at the first step, the same once more in a series of its own.
-
-        A step at which no feature maps were measured has no record.
-
-        Args:
-            data: The measurements.
-            drawn: The pictures of layers and kernels.
-            changes: Label of a layer -> its changes.
-            followers: Label of a layer -> the activation that follows it.
-
-        Returns:
-            The records; and the scalars that the same numbers give, without the prefix.
-        """
-        self._before = self._state
-        measured = [part for part in data.measured if has_numbers(part)]
-        if not measured:
-            return [], {}
-        of = self._overview(data.step, measured, drawn, changes, followers)
-        assert self._state.layers is not None  # set by `_overview`
-        of = replace(with_input(of, data.inputs), source=data.source)
-        blobs = pack_overview(of, self._state.layers.packed)
-        series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
-        records = [TabRecord(self._prefix + tag, blobs) for tag in series]
-        return records, channel_fractions(self._state.layers, of.numbers)
-
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored."""
-        self._state = self._before
-
-    def _overview(
-        self,
-        step: int,
-        measured: Sequence[LayerMeasurement],
-        drawn: Sequence[TaggedPictures],
-        changes: Mapping[str, Changes],
-        followers: Mapping[str, LayerMeasurement],
-    ) -> OverviewStep:
-        """The numbers of a step; also moves the state on by this step."""
-        before = _with_pictures(self._state, drawn)
-        layers = layers_of(before.layers, before.roles, measured, followers)
-        statistics = [part.statistics for part in measured if part.statistics is not None]
-        numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
-        numbers |= changes_of_layers(layers.labels, changes, step)
-        dead_for, parked = before.dead_for, before.parked
-        if layers is not self._state.layers:
-            dead_for, parked = _moved(before, layers)
-        numbers["values"] = [math.prod(part.shape) for part in measured] / layers.channels.sizes
-        numbers["missed"] = np.array([before.missed.get(label, 0) for label in layers.labels])
-        if layers.sources:
-            flags = [statistics[index].dead for index in layers.sources]
-            dead = np.concatenate([each for each in flags if each is not None])
-            dead_for = (dead_for + 1) * dead
-            for column, found in (("dead", dead), ("dead_lasting", dead_for >= LASTING)):
-                shares = np.append(layers.dead_channels.shares(found), np.nan)
-                numbers[column] = shares[layers.dead_of]
-        since = _since(before.since, layers, numbers, step)
-        self._state = replace(
-            before,
-            steps_written=before.steps_written + 1,
-            layers=layers,
-            dead_for=dead_for,
-            parked=parked,
-            since={kind: every for kind, (every, _) in since.items()},
-        )
-        now = {kind: present for kind, (_, present) in since.items()}
-        return OverviewStep(step, self._state.steps_written, layers.facts, numbers, now)
+    measured = [part for part in data.measured if has_numbers(part)]
+    if not measured:
+        return state, [], {}
+    before = _with_pictures(state, drawn)
+    layers = layers_of(before.layers, before.roles, measured, followers)
+    statistics = [part.statistics for part in measured if part.statistics is not None]
+    numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
+    numbers |= changes_of_layers(layers.labels, changes, data.step)
+    dead_for, parked = before.dead_for, before.parked
+    if layers is not state.layers:
+        dead_for, parked = _moved(before, layers)
+    numbers["values"] = [math.prod(part.shape) for part in measured] / layers.channels.sizes
+    numbers["missed"] = np.array([before.missed.get(label, 0) for label in layers.labels])
+    if layers.sources:
+        flags = [statistics[index].dead for index in layers.sources]
+        dead = np.concatenate([each for each in flags if each is not None])
+        dead_for = (dead_for + 1) * dead
+        for column, found in (("dead", dead), ("dead_lasting", dead_for >= LASTING)):
+            shares = np.append(layers.dead_channels.shares(found), np.nan)
+            numbers[column] = shares[layers.dead_of]
+    since, present = _since(before.since, layers, numbers, data.step)
+    state = replace(
+        before,
+        steps_written=before.steps_written + 1,
+        layers=layers,
+        dead_for=dead_for,
+        parked=parked,
+        since=since,
+    )
+    of = OverviewStep(
+        data.step,
+        state.steps_written,
+        layers.facts,
+        numbers,
+        present,
+        network_input=input_numbers(data.inputs),
+        source=data.source,
+    )
+    blobs = pack_overview(of, layers.packed)
+    series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
+    records = [TabRecord(prefix + tag, blobs) for tag in series]
+    return state, records, channel_fractions(layers, numbers)
 
 
-def _with_pictures(state: _State, drawn: Sequence[TaggedPictures]) -> _State:
+def _with_pictures(state: OverviewState, drawn: Sequence[TaggedPictures]) -> OverviewState:
     """The state with the kinds of pictures, and the layers without any, of another step."""
     roles, shown = state.roles, set()
     for tagged in drawn:
@@ -449,7 +426,7 @@ def _with_pictures(state: _State, drawn: Sequence[TaggedPictures]) -> _State:
     return replace(state, roles=roles, missed=missed)
 
 
-def _moved(state: _State, layers: OverviewLayers) -> tuple[Ages, Mapping[str, Ages]]:
+def _moved(state: OverviewState, layers: OverviewLayers) -> tuple[Ages, Mapping[str, Ages]]:
     """``dead_for`` and ``parked`` for the layers of another step."""
     known = dict(state.parked)
     if state.layers is not None and state.layers.sources:
@@ -468,26 +445,33 @@ def _since(
     layers: OverviewLayers,
     numbers: Mapping[str, Floats],
     step: int,
-) -> dict[str, tuple[dict[str, int], dict[int, int]]]:
-    """Kind -> since when, by label of all layers ever in that state, and by index of those now."""
+) -> tuple[dict[str, Mapping[str, int]], dict[str, Mapping[int, int]]]:
+    """Since when layers are in each kind of state.
+
+    Returns:
+        By label, of all layers ever in that state; and by index, of those that are in it now.
+    """
     own = layers.dead_of >= 0
     own[[index for index, facts in enumerate(layers.facts) if facts.activation is not None]] = False
-    found = {kind: (dict(earlier), dict[int, int]()) for kind, earlier in before.items()}
+    every: dict[str, Mapping[str, int]] = dict(before)
+    present: dict[str, Mapping[int, int]] = {kind: {} for kind in before}
     for kind, flags in states(numbers, own).items():
         earlier = before.get(kind, {})
         if not earlier and not flags.any():
             continue
-        where = np.flatnonzero(flags).tolist()
         begun = np.full(len(flags), step)
         if kind == "unchanged":
             begun = step - np.nan_to_num(numbers["weights_steps"]).astype(np.int64)
         known = ~np.isnan(numbers[_KNOWN_BY[kind]])
-        over = {layers.facts[i].label for i in np.flatnonzero(known & ~flags).tolist()}
-        present = {i: earlier.get(layers.facts[i].label, int(begun[i])) for i in where}
-        every = {label: first for label, first in earlier.items() if label not in over}
-        every |= {layers.facts[index].label: first for index, first in present.items()}
-        found[kind] = every, present
-    return found
+        over = {layers.labels[index] for index in np.flatnonzero(known & ~flags).tolist()}
+        now = {
+            index: earlier.get(layers.labels[index], int(begun[index]))
+            for index in np.flatnonzero(flags).tolist()
+        }
+        kept = {label: first for label, first in earlier.items() if label not in over}
+        every[kind] = kept | {layers.labels[index]: first for index, first in now.items()}
+        present[kind] = now
+    return every, present
 
 
 _KNOWN_BY = dict(

@@ -1,9 +1,9 @@
-"""Build the records of the Feature maps tab, in the format of ``tab_format``."""
+"""The records of the Feature maps tab, a file of its own for their format (``tab_records``)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from fmapboard.records import (
     Floats,
     Kernels,
     LayerMeasurement,
+    Planes,
     Scale,
     StepData,
     TabRecord,
@@ -32,124 +33,118 @@ _STATISTICS = (
 )  # fmt: skip
 
 
-class TabRecords:
-    """Builds the records of one run, step by step.
+def tab_records(
+    written: Mapping[str, int],
+    data: StepData,
+    drawn: Sequence[TaggedPictures],
+    kernels: Mapping[str, Mapping[str, Any]],
+    changes: Mapping[str, Changes],
+    followers: Mapping[str, LayerMeasurement],
+    *,
+    prefix: str,
+    colormap: str,
+    scale: Scale,
+) -> tuple[Mapping[str, int], list[TabRecord]]:
+    """Build a record per drawn layer call and, at its first step, another one with its grids.
 
     Args:
+        written: Label of a layer -> number of its records at the steps before; not changed.
+        data: The measurements.
+        drawn: The pictures of layers and kernels, without those of the network's input.
+        kernels: Label of a layer -> ``kernel_facts`` of its drawn kernels.
+        changes: Label of a layer -> its changes.
+        followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
         colormap: Name of the palette.
         scale: How the planes were scaled.
+
+    Returns:
+        ``written`` with this step, and the records.
     """
-
-    def __init__(self, prefix: str, colormap: str, scale: Scale) -> None:
-        self._prefix, self._colormap, self._scale = prefix, colormap, scale
-        self._written: defaultdict[str, int] = defaultdict(int)
-        self._last: list[str] = []
-
-    def __call__(
-        self,
-        data: StepData,
-        drawn: list[TaggedPictures],
-        kernels: Mapping[str, Mapping[str, Any]],
-        changes: Mapping[str, Changes],
-        followers: Mapping[str, LayerMeasurement],
-    ) -> Iterator[TabRecord]:
-        """Build a record per drawn layer call and, at its first step, another one with its grids.
-
-        Args:
-            data: The measurements.
-            drawn: The pictures of layers and kernels, without those of the network's input.
-            kernels: Label of a layer -> ``kernel_facts`` of its drawn kernels.
-            changes: Label of a layer -> its changes.
-            followers: Label of a layer -> the activation that follows it.
-        """
-        self._last = []
-        of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
-        for tagged in drawn:
-            assert tagged.layer_call is not None  # `drawn` holds no network input
-            of_call[tagged.layer_call.label].append(tagged)
-        measured = {(m.layer_call.label, m.kind): m for m in data.measured}
-        for label, pictures in of_call.items():
-            parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
-            arrays: dict[str, Floats] = {}
-            for tagged, part in parts:
-                if part is not None:
-                    arrays.update(_arrays(tagged.kind, part))
-            header = self._header(data, parts, kernels.get(label, {"peak": None}))
-            changed = changes.get(label)
-            if changed is not None and changed.since:
-                header["change_since"] = changed.since
-                arrays.update({f"{name}.change": a for name, a in changed.arrays.items()})
-            follower = followers.get(label)
-            if follower is not None:
-                header["activation"] = {
-                    "label": follower.layer_call.label,
-                    "type": follower.layer_call.type,
-                }
-                arrays.update(_dead_after(follower, parts))
-            yield TabRecord(f"{self._prefix}{tags.RECORD}{label}", pack(header, arrays))
-            if self._written[label] == 1:
-                grids = [png.encode(picture) for p in pictures for picture in p.samples]
-                tag = f"{self._prefix}{tags.FIRST_RECORD}{label}"
-                yield TabRecord(tag, pack(header, arrays, grids))
-
-    def _header(
-        self,
-        data: StepData,
-        parts: list[tuple[TaggedPictures, LayerMeasurement | None]],
-        kernels: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        layer_call = parts[0][0].layer_call
+    of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
+    for tagged in drawn:
+        assert tagged.layer_call is not None  # `drawn` holds no network input
+        of_call[tagged.layer_call.label].append(tagged)
+    measured = {(m.layer_call.label, m.kind): m for m in data.measured}
+    written = {**written, **{label: written.get(label, 0) + 1 for label in of_call}}
+    records = []
+    for label, pictures in of_call.items():
+        parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
+        layer_call = pictures[0].layer_call
         assert layer_call is not None
-        self._written[layer_call.label] += 1
-        self._last.append(layer_call.label)
-        return {
+        own = kernels.get(label, {"peak": None})
+        header: dict[str, Any] = {
             "layer": layer_call.layer,
             "type": layer_call.type,
             "kernel_shape": list(layer_call.kernel_shape) if layer_call.kernel_shape else None,
             "call": layer_call.call,
             "position": layer_call.position,
             "step": data.step,
-            "steps_written": self._written[layer_call.label],
+            "steps_written": written[label],
             "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [self._picture_header(tagged, part, kernels) for tagged, part in parts],
+            "pictures": [
+                _of_kernels(tagged, own)
+                if part is None or part.planes is None
+                else _of_maps(tagged, part, part.planes, colormap, scale)
+                for tagged, part in parts
+            ],
         }
+        arrays: dict[str, Floats] = {}
+        for tagged, part in parts:
+            if part is not None:
+                arrays.update(_arrays(tagged.kind, part))
+        changed = changes.get(label)
+        if changed is not None and changed.since:
+            header["change_since"] = changed.since
+            arrays.update({f"{name}.change": a for name, a in changed.arrays.items()})
+        follower = followers.get(label)
+        if follower is not None:
+            call = follower.layer_call
+            header["activation"] = {"label": call.label, "type": call.type}
+            arrays.update(_dead_after(follower, parts))
+        records.append(TabRecord(f"{prefix}{tags.RECORD}{label}", pack(header, arrays)))
+        if written[label] == 1:
+            grids = [png.encode(picture) for p in pictures for picture in p.samples]
+            blobs = pack(header, arrays, grids)
+            records.append(TabRecord(f"{prefix}{tags.FIRST_RECORD}{label}", blobs))
+    return written, records
 
-    def _picture_header(
-        self, tagged: TaggedPictures, part: LayerMeasurement | None, kernels: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        header: dict[str, Any] = {"role": tagged.kind, "tag": tagged.tag}
-        if part is None or part.planes is None:
-            picture = tagged.samples[0]
-            colours = "rgb" if picture.palette is None else "signed"
-            header |= {"palette": colours, "padding": KERNEL_PADDING, "tile": list(picture.tile)}
-            header |= kernels
-            return header if tagged.layout == "tiles" else {**header, "layout": "rows"}
-        planes = part.planes
-        samples, drawn, height, width = planes.pixels.shape
-        per_row, padding = arrangement(planes)
-        return {
-            **header,
-            "shape": list(planes.shape),
-            "channels": planes.channels,
-            "drawn": drawn,
-            "samples": samples,
-            "tile": [height, width],
-            "columns": per_row,
-            "padding": padding,
-            "block": planes.block,
-            "view": part.view,
-            "palette": self._colormap,
-            "scale": used_scale(planes, self._scale),
-            **({} if planes.layout == "tiles" else {"layout": "rows"}),
-            **({} if _is_counted(part) else {"counted": False}),
-        }
 
-    def undo(self) -> None:
-        """Discard the last step, which could not be stored."""
-        for label in self._last:
-            self._written[label] -= 1
-        self._last = []
+def _of_kernels(tagged: TaggedPictures, kernels: Mapping[str, Any]) -> dict[str, Any]:
+    picture = tagged.samples[0]
+    header = {
+        "role": tagged.kind,
+        "tag": tagged.tag,
+        "palette": "rgb" if picture.palette is None else "signed",
+        "padding": KERNEL_PADDING,
+        "tile": list(picture.tile),
+        **kernels,
+    }
+    return header if tagged.layout == "tiles" else {**header, "layout": "rows"}
+
+
+def _of_maps(
+    tagged: TaggedPictures, part: LayerMeasurement, planes: Planes, colormap: str, scale: Scale
+) -> dict[str, Any]:
+    samples, drawn, height, width = planes.pixels.shape
+    per_row, padding = arrangement(planes)
+    return {
+        "role": tagged.kind,
+        "tag": tagged.tag,
+        "shape": list(planes.shape),
+        "channels": planes.channels,
+        "drawn": drawn,
+        "samples": samples,
+        "tile": [height, width],
+        "columns": per_row,
+        "padding": padding,
+        "block": planes.block,
+        "view": part.view,
+        "palette": colormap,
+        "scale": used_scale(planes, scale),
+        **({} if planes.layout == "tiles" else {"layout": "rows"}),
+        **({} if part.is_counted else {"counted": False}),
+    }
 
 
 def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, Any]:
@@ -189,10 +184,6 @@ def _dead_after(
         return {}
     dead = statistics.dead[: planes.pixels.shape[1]]
     return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
-
-
-def _is_counted(part: LayerMeasurement) -> bool:
-    return part.statistics is None or part.statistics.counted
 
 
 def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:

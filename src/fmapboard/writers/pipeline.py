@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 from fmapboard.checks import chosen
-from fmapboard.checks.live import LiveChecks
+from fmapboard.checks.live import LiveChecks, LiveState
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
-from fmapboard.summary.build import SummaryBuilder
+from fmapboard.summary.build import SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.worker import Worker
@@ -146,28 +146,26 @@ class Pipeline:
             return
         data = self._with_dropped(received)
         yield
-        try:
-            step = self._built(data)
-            yield
-            for tag, text in step.texts.items():
-                self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
-            self._writer.write(self._checked(step))
-            self._checks.stored()
-        except Exception:
-            self._build.undo()
-            self._checks.undo()
-            raise
+        state, step = self._built(data)
+        yield
+        for tag, text in step.texts.items():
+            self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
+        checked, step = self._checked(step)
+        self._writer.write(step)
+        self._build.state = state  # what is known of the stored steps
+        if checked is not None:
+            self._checks.stored(checked, step.step)
 
-    def _checked(self, step: LoggedStep) -> LoggedStep:
+    def _checked(self, step: LoggedStep) -> tuple[LiveState | None, LoggedStep]:
         """The step with what the checks say; without it if they fail or it is too large."""
         try:
-            checked = self._checks(step)
+            state, checked = self._checks(step)
         except Exception as error:
             self._warn.error("checks", error, "the step is logged without them")
-            return step
+            return None, step
         limit = self._max_bytes
         is_too_large = checked is not step and limit is not None and _size(checked) > limit
-        return step if is_too_large else checked
+        return state, step if is_too_large else checked
 
     def _check_failed(self, kind: str, error: str) -> None:
         self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")
@@ -186,18 +184,20 @@ class Pipeline:
             )
         return replace(data, scalars={**data.scalars, DROPPED_STEPS: float(dropped)})
 
-    def _built(self, data: StepData) -> LoggedStep:
+    def _built(self, data: StepData) -> tuple[SummaryState, LoggedStep]:
         """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
-        step = self._build(self._budget.applied(data))
-        while self._max_bytes is not None and _size(step) > self._max_bytes:
+        if self._max_bytes is None:
+            return self._build.build(data)
+        while True:
+            state, step = self._build.build(self._budget.applied(data))
+            size = _size(step)
+            if size <= self._max_bytes:
+                return state, step
             if not self._budget.tighten():
                 limit = f"max_bytes_per_step={self._max_bytes}"
-                text = f"{limit}: even without pictures a step takes {_size(step)} bytes"
+                text = f"{limit}: even without pictures a step takes {size} bytes"
                 self._warn.warn("max_bytes_per_step", text)
-                break
-            self._build.undo()
-            step = self._build(self._budget.applied(data))
-        return step
+                return state, step
 
     def _failed(self, error: Exception) -> None:
         lost = "all later steps are" if isinstance(error, WorkerEnded) else "this step is"

@@ -11,7 +11,7 @@ import pytest
 from check_records import layer
 
 from fmapboard.checks import Finding, RunRecord
-from fmapboard.checks.live import LiveChecks
+from fmapboard.checks.live import LiveChecks, LiveState
 from fmapboard.checks.stored_findings import pack_stored, unpack_stored
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.formats.tab_records import FormatError
@@ -57,13 +57,18 @@ def step(number: int, **more: object) -> LoggedStep:
     return replace(LoggedStep(number, 0.0, records=records), **more)  # type: ignore[arg-type]
 
 
+def stored(checks: LiveChecks, of: LoggedStep) -> LoggedStep:
+    state, found = checks(of)
+    checks.stored(state, of.step)
+    return found
+
+
 def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "fmapboard")
     checks = live(Says([WARNING, NOTE]))
     texts = []
     for number in range(3):
-        texts.append(checks(step(number)).texts.get("fmapboard/checks"))
-        checks.stored()
+        texts.append(stored(checks, step(number)).texts.get("fmapboard/checks"))
     assert texts[1:] == [None, None]
     assert texts[0] == ("- **warning: mine**: a `fault`\n- **note: mine**: a note (healthy: none)")
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
@@ -74,49 +79,50 @@ def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> 
 
 def test_what_the_log_has_already_is_only_told_as_text(caplog: pytest.LogCaptureFixture) -> None:
     checks = live(Says([WARNING]), logged="mine")
-    assert "fmapboard/checks" in checks(step(0)).texts
-    checks.stored()
+    assert "fmapboard/checks" in stored(checks, step(0)).texts
     assert caplog.records == []
 
 
 def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
     says = Says([WARNING])
     checks = live(says, name="gen")
-    first = checks(step(0)).records[-1]
-    checks.stored()
+    first = stored(checks, step(0)).records[-1]
     assert first.tag == "gen.fmapboard_checks"
     (read,) = unpack_stored(first.blobs[0], "gen")
     assert read == replace(WARNING, model="gen")
     object.__setattr__(says, "findings", [])
-    assert checks(step(1)).records[-1].blobs == (b"[]",)
+    assert stored(checks, step(1)).records[-1].blobs == (b"[]",)
 
 
 def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
     healthy = step(0)
-    assert live(Says([]))(healthy) is healthy
-    assert live()(healthy) is healthy
+    assert stored(live(Says([])), healthy) is healthy
+    assert stored(live(), healthy) is healthy
 
 
 def test_a_step_that_could_not_be_stored_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     says = Says([WARNING])
     checks = live(says)
     checks(step(0))
-    checks.undo()
-    checks.undo()
     assert caplog.records == []
-    assert "fmapboard/checks" in checks(step(1)).texts
-    checks.stored()
-    checks.undo()  # the next step failed before the checks saw it
-    checks(step(2))
+    assert "fmapboard/checks" in stored(checks, step(1)).texts
+    stored(checks, step(2))
     assert says.seen == [(0,), (1,), (1, 2)]
+
+
+def test_a_step_that_is_logged_again_leaves_what_is_known_of_it_if_it_cannot_be_stored() -> None:
+    checks = live(Says([]))
+    stored(checks, step(0, scalars={"gradient_norm/w": 1.0}))
+    checks(step(0, scalars={"gradient_norm/w": 2.0}))
+    known: LiveState = checks._state
+    assert known.record.record().scalars["gradient_norm"]["w"].values.tolist() == [1.0]
 
 
 def test_the_checks_run_at_the_first_eight_steps_then_at_every_fourth() -> None:
     says = Says([])
     checks = live(says)
     for number in range(21):
-        checks(step(number))
-        checks.stored()
+        stored(checks, step(number))
     assert [seen[-1] for seen in says.seen] == [*range(8), 11, 15, 19]
     assert says.seen[-1] == (0, 1, 2, 3, *range(8, 20))
 
@@ -127,20 +133,19 @@ def test_they_run_at_once_where_the_first_nonfinite_value_is_found(
     says = Says([])
     checks = live(says)
     for number in range(9):
-        checks(step(number))
+        stored(checks, step(number))
     texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
     object.__setattr__(says, "findings", [replace(WARNING, kind="nonfinite")])
-    said = checks(step(9, texts=texts)).texts["fmapboard/checks"]
+    said = stored(checks, step(9, texts=texts)).texts["fmapboard/checks"]
     assert says.seen[-1][-1] == 9
     assert said.startswith("- **warning: nonfinite**: a `fault`")  # with its explanation
-    checks.stored()
     assert caplog.records == []  # `watch` logs where it was found
 
 
 def test_warnings_are_told_once_per_kind_and_notes_three_times() -> None:
     warnings = [replace(WARNING, layer=f"conv{i}") for i in range(5)]
     notes = [replace(NOTE, kind="n", parameter=f"w{i}") for i in range(5)]
-    text = live(Says([*warnings, *notes]))(step(0)).texts["fmapboard/checks"]
+    text = stored(live(Says([*warnings, *notes])), step(0)).texts["fmapboard/checks"]
     assert (text.count("warning:"), text.count("note:")) == (1, 3)
 
 
@@ -150,7 +155,7 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
             raise ValueError("no way")
 
     given = step(0)
-    assert live(Fails([]))(given) is given
+    assert stored(live(Fails([])), given) is given
     assert FAILED.pop() == ("mine", "ValueError: no way")
 
 

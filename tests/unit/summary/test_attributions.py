@@ -8,7 +8,7 @@ import pytest
 from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Attribution, InputImage, LayerCall
 from fmapboard.render import png
-from fmapboard.summary.attributions import AttributionSummary, negligible
+from fmapboard.summary.attributions import AttributionState, attributions, negligible
 
 IMAGE = InputImage(0, np.zeros((1, 8, 8), np.float32))
 
@@ -51,32 +51,31 @@ def test_a_gradient_that_is_not_finite_is_negligible_though_the_map_is() -> None
 
 
 def test_of_layers_with_tokens_the_last_with_a_map_is_shown_and_stays() -> None:
-    summary = AttributionSummary("")
     early, late, none = (
         found(1.0, layer="early", tokens=True),
         found(1.0, layer="late", tokens=True),
         found(0.0, layer="none", tokens=True),
     )
-    pictures, *_ = summary(0, [early, late, none])
+    state, (pictures, *_) = attributions(AttributionState(), 0, [early, late, none], "")
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
-    pictures, *_ = summary(0, [early, found(0.0, layer="late", tokens=True), none])
+    now = [early, found(0.0, layer="late", tokens=True), none]
+    _, (pictures, *_) = attributions(state, 0, now, "")
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
 
 
 def test_the_text_names_the_score_of_a_class() -> None:
-    ((tagged,), norms, _) = AttributionSummary("net.")(0, [found(1.0, score="class 3")])
+    of = [found(1.0, score="class 3")]
+    _, ((tagged,), norms, _) = attributions(AttributionState(), 0, of, "net.")
     assert tagged.tag == "net.attribution/a/sample_0"
     assert "a larger activation raises the score of class 3 here" in tagged.description
     assert norms == {"net.attribution_gradient/a/sample_0": 0.5}
 
 
-def test_the_first_picture_of_a_series_is_stored_again_unless_its_step_is_undone() -> None:
-    summary = AttributionSummary("net.")
-    summary(0, [found(1.0)])
-    summary.undo()
-    (tagged,), _, (record,) = summary(10, [found(1.0)])
+def test_the_first_picture_of_a_series_is_stored_again() -> None:
+    state, step = attributions(AttributionState(), 10, [found(1.0)], "net.")
+    (tagged,), _, (record,) = step
     assert record.tag == "net.fmapboard_first_attribution/a/sample_0"
     header, _ = unpack(record.blobs)
     assert (header["step"], header["of"], header["gradient"]) == (10, "loss", 0.5)
     assert record.blobs[2] == png.encode(tagged.samples[0])
-    assert summary(20, [found(1.0)])[2] == []
+    assert attributions(state, 20, [found(1.0)], "net.")[1].records == []

@@ -9,7 +9,7 @@ import pytest
 
 from fmapboard.formats.training_facts import Findings, Unchanged, unpack_findings
 from fmapboard.records import Nonfinite, Parameter, Sample, StepData, TrainingFacts
-from fmapboard.summary.facts import FindingsBuilder
+from fmapboard.summary.build import SummaryBuilder
 
 WEIGHT = np.linspace(-0.1, 0.1, 50, dtype=np.float32)
 GRADIENT = np.linspace(0.01, 0.02, 50, dtype=np.float32)
@@ -27,21 +27,25 @@ def step(number: int, of: Parameter, rate: float | None = 0.1) -> StepData:
     return StepData(number, 0.0, parameters=(of,), facts=TrainingFacts(Findings(batch=2), rates))
 
 
-def unchanged(build: FindingsBuilder, data: StepData) -> dict[str, Unchanged]:
-    (record,) = build(data)
+def recorded(data: StepData, build: SummaryBuilder | None = None) -> Findings:
+    (record,) = (build or SummaryBuilder(name="net"))(data).records
     assert record.tag == "net.fmapboard_findings"
-    found = unpack_findings(record.blobs)
+    return unpack_findings(record.blobs)
+
+
+def unchanged(build: SummaryBuilder, data: StepData) -> dict[str, Unchanged]:
+    found = recorded(data, build)
     assert found.batch == 2
     return dict(found.unchanged)
 
 
 def last_of(steps: list[StepData]) -> dict[str, Unchanged]:
-    build = FindingsBuilder("net.")
+    build = SummaryBuilder(name="net")
     return [unchanged(build, data) for data in steps][-1]
 
 
 def test_steps_without_a_change_are_counted_from_the_first_logged_one() -> None:
-    build = FindingsBuilder("net.")
+    build = SummaryBuilder(name="net")
     counted = [unchanged(build, step(number, parameter())) for number in (0, 10, 20, 30)]
     assert counted[0] == {}
     assert counted[1:] == [{"w": Unchanged(n, 0)} for n in (1, 2, 3)]
@@ -50,19 +54,11 @@ def test_steps_without_a_change_are_counted_from_the_first_logged_one() -> None:
 def test_a_change_of_one_value_starts_again() -> None:
     moved = WEIGHT.copy()
     moved[7] = np.nextafter(moved[7], np.float32(1))
-    build = FindingsBuilder("net.")
+    build = SummaryBuilder(name="net")
     for number in (0, 10):
         unchanged(build, step(number, parameter()))
     assert unchanged(build, step(20, parameter(moved))) == {}
     assert unchanged(build, step(30, parameter(moved))) == {"w": Unchanged(1, 20)}
-
-
-def test_a_step_that_was_not_stored_is_forgotten() -> None:
-    build = FindingsBuilder("net.")
-    unchanged(build, step(0, parameter()))
-    unchanged(build, step(10, parameter(WEIGHT + 1)))
-    build.undo()
-    assert unchanged(build, step(10, parameter())) == {"w": Unchanged(1, 0)}
 
 
 @pytest.mark.parametrize(
@@ -98,15 +94,14 @@ def test_only_steps_that_had_to_change_the_weight_count() -> None:
 
 def test_a_parameter_without_a_sample_and_a_step_without_facts_are_left_out() -> None:
     assert last_of([step(n, replace(parameter(), weight=None)) for n in range(3)]) == {}
-    assert FindingsBuilder("")(StepData(0, 0.0, parameters=(parameter(),))) == []
+    assert SummaryBuilder()(StepData(0, 0.0, parameters=(parameter(),))).records == ()
 
 
 def test_weights_that_are_not_finite_are_listed() -> None:
     def listed(*weights: np.ndarray) -> tuple[str, ...] | None:
         of = [replace(parameter(weight), name=f"w{n}") for n, weight in enumerate(weights)]
         data = replace(step(0, parameter()), parameters=tuple(of))
-        (record,) = FindingsBuilder("")(data)
-        return unpack_findings(record.blobs).nonfinite_weights
+        return recorded(data).nonfinite_weights
 
     for value in (np.nan, np.inf, -np.inf):
         bad = WEIGHT.copy()

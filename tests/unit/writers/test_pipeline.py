@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
 import pytest
 import torch
+from composed_steps import CALL, measured
 from compressed_pictures import record_compressions
 from controlled_writers import HeldWriter
 from held_work import LIMIT, Clock
@@ -19,9 +21,12 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import WarnOnce
+from fmapboard.formats.overview import unpack_overview
+from fmapboard.formats.tab_records import unpack
 from fmapboard.options import Options
-from fmapboard.records import Picture, StepData
-from fmapboard.render import png
+from fmapboard.records import Parameter, Picture, Sample, StepData
+from fmapboard.render import grid, png
+from fmapboard.summary import build
 from fmapboard.writers import worker
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
@@ -169,3 +174,35 @@ def test_without_an_interrupt_close_waits_for_everything(
     pipeline.close()
     assert limits == [None]
     assert [step.step for step in writer.steps] == [0, 1, 2]
+
+
+def test_a_step_that_cannot_be_drawn_leaves_the_stored_step_before_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def drawn(*args: object, **options: object) -> Picture:
+        if build_now == 3:
+            raise MemoryError
+        return grid.draw_maps(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(build, "draw_maps", drawn)
+    writer = MemoryWriter()
+    pipeline = Pipeline(writer, Options(checks=False), WarnOnce())
+    for build_now in range(1, 6):
+        weight = Sample(np.full(64 * 147, build_now, np.float32), 64 * 147)
+        pipeline.put(
+            partial(
+                StepData, build_now, 0.0,
+                measured=(measured(torch.rand(1, 64, 6, 6), CALL),),
+                parameters=(Parameter("conv1.weight", weight, norm=1.0),),
+            ), 1,
+        )  # fmt: skip
+        pipeline.flush()
+    pipeline.close()
+    records = [{each.tag: each.blobs for each in step.records} for step in writer.steps]
+    headers = [unpack(of["fmapboard/conv1"])[0] for of in records]
+    written = [(of["step"], of["steps_written"], of.get("change_since")) for of in headers]
+    assert written == [
+        (1, 1, None), (2, 2, {"weights": 1}), (4, 3, {"weights": 2}), (5, 4, {"weights": 4})
+    ]  # fmt: skip
+    overviews = [unpack_overview(of["fmapboard_overview"]) for of in records]
+    assert [(of.step, of.steps_written) for of in overviews] == [(1, 1), (2, 2), (4, 3), (5, 4)]
