@@ -11,7 +11,6 @@ from watched_training import train_step
 
 import fmapboard
 from fmapboard.capture import hooks as call_records
-from fmapboard.capture import layer_hook
 from fmapboard.capture.hooks import CallRecords, HookRegistry
 from fmapboard.capture.passes import PassTracker
 from fmapboard.session.session import StepSession
@@ -27,7 +26,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "which passes count": (StepSession, "_accepts"),
     "thread": (HookRegistry, "is_foreign_thread"),
     "replicas": (HookRegistry, "is_on_other_device"),
-    "compiled": (layer_hook, "is_unobservable"),
+    "compiled": (call_records, "is_unobservable"),
 }
 
 

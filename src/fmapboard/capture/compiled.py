@@ -25,7 +25,7 @@ def is_unobservable() -> bool:
     in_backward = getattr(torch._C, "_current_graph_task_id", None)
     if in_backward is not None and in_backward() != -1:
         return True
-    return is_capturing()
+    return torch.cuda.is_initialized() and is_capturing()  # type: ignore[no-untyped-call]  # torch has no types here
 
 
 def is_capturing() -> bool:

@@ -25,7 +25,15 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.passes import CaptureListener, PassTracker, Side
-from fmapboard.capture.taps import Tap, TapChoice, has_taps, receiving_taps, tap_module
+from fmapboard.capture.taps import (
+    Tap,
+    TapChoice,
+    has_taps,
+    receive_taps,
+    stop_receiving,
+    tap_label,
+    tap_module,
+)
 from fmapboard.errors import ConfigurationError, LayerNotFound, log, raise_interrupt
 from fmapboard.model.kernel_shapes import (
     TRANSPOSED,
@@ -125,10 +133,8 @@ class HookRegistry:
         self._dropped: set[str] = set()
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
-        self._root_watches: list[CallWatch] = []
-        self._eager: object = None
+        self._placed: _Placed | None = None
         self._finalizer: weakref.finalize[..., HookRegistry] | None = None
-        self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)  # bool() is False: never restart
         self._paused = False
@@ -142,7 +148,6 @@ class HookRegistry:
         self.wrappers = compiled_wrappers(model)
         self.root_ran = self.was_called = self.compiled_since = False
         self._aside: Callable[[nn.Module, Any, Any], None] | None = None
-        self._parts: dict[nn.Module, CallWatch] = {}
         self._calls_running: dict[int, _Call] = {}
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
@@ -194,7 +199,7 @@ class HookRegistry:
     @property
     def armed(self) -> bool:
         """True while forward passes are awaited and recorded."""
-        return self._hooks is not None
+        return self._placed is not None
 
     def listening(
         self,
@@ -246,44 +251,37 @@ class HookRegistry:
         self.was_called = self.compiled_since = False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
-        hooks = contextlib.ExitStack()
+        self._placed = placed = _Placed(weakref.ref(self))
+        self._finalizer = weakref.finalize(self, placed.take)
         try:
             if aside is None and "torch._dynamo" in sys.modules:  # else nothing is compiled
-                self._eager = object()
-                hooks.callback(release_eager, self._eager)
-                hold_eager(self._eager)
+                hold_eager(placed)
             if "output" in sides:
-                hooks.enter_context(receiving_taps(weakref.ref(self)))
-            self._root_watches = [self._watch_of(root) for root in self._roots()]
-            for watch in self._root_watches:
-                hooks.callback(watch.take)
+                receive_taps(placed.registry)
+            placed.roots = [self._watch_of(root) for root in self._roots()]
+            for watch in placed.roots:
                 watch.place()
             if not self.root_ran:
-                hooks.callback(_take_all, self._parts)
-                self._watch_parts()
+                self._watch_parts(placed.parts)
         except BaseException:
-            hooks.close()
+            self.disarm()
             raise
-        self._finalizer = weakref.finalize(self, hooks.close)
-        self.root_ran, self._hooks = False, hooks
+        self.root_ran = False
 
     def disarm(self) -> None:
         """Record no more; does nothing if the registry is not armed."""
-        hooks, self._listener = self._hooks, None
-        self._ended = _ignored
+        placed = self._placed
+        if placed is None:
+            return
+        self._listener, self._ended = None, _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
         self._unhook_all()
-        for watch in self._root_watches:  # also if an interrupt has cut short `close` before
+        for watch in placed.roots:
             self.compiled_since = self.compiled_since or watch.is_displaced
-            watch.take()
-        _take_all(self._parts)
-        if hooks is not None:
-            hooks.close()
-        if self._eager is not None:
-            release_eager(self._eager)
+        placed.take()
         if self._finalizer is not None:
             self._finalizer.detach()
-        self._hooks, self._root_watches = None, []
+        self._placed = None  # last: if an interrupt cuts this short, the next call does all again
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -326,7 +324,8 @@ class HookRegistry:
                 if not self._follows(module, args, kwargs):
                     return False
                 self.was_called = True
-                call = self._calls_running[threading.get_ident()] = _Call(key, compiles=compiles)
+                call = _Call(key, compiles=compiles, of_replica=is_replica(module))
+                self._calls_running[threading.get_ident()] = call
                 if self._is_root(module):
                     self._root_begins(call, module, args, kwargs)
                 else:
@@ -359,8 +358,8 @@ class HookRegistry:
             return
         self._unhook(call)
         self._calls_running.pop(threading.get_ident(), None)
-        if call.puts_back and self._listener is not None:
-            self._watch_parts()
+        if call.puts_back and self._placed is not None:
+            self._watch_parts(self._placed.parts)
 
     def _follows(self, module: nn.Module, args: Any, kwargs: Any) -> bool:
         if self._listener is None or self._paused or threading.get_ident() in self._calls_running:
@@ -391,14 +390,6 @@ class HookRegistry:
     def _is_root(self, module: nn.Module) -> bool:
         return module is self.model or is_replica(module) or module in self.wrappers
 
-    def makes(self, call: object) -> bool:
-        """True if this thread makes the call, and it is still followed."""
-        return self._calls_running.get(threading.get_ident()) is call
-
-    def is_running(self, module: nn.Module) -> bool:
-        """True if a call of the root that this thread makes is followed, and this is the root."""
-        return threading.get_ident() in self._calls_running and self._is_root(module)
-
     def _roots(self) -> list[nn.Module]:
         """What to watch: the model, and what torch.compile made of it.
 
@@ -412,21 +403,22 @@ class HookRegistry:
         allows_hooks = self._aside is None or not self._is_compiled(module)
         return CallWatch(module, self, allows_hooks=allows_hooks)
 
-    def _watch_parts(self) -> None:
+    def _watch_parts(self, parts: dict[nn.Module, CallWatch]) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
         allows_hooks = self._aside is None or not is_compile_used()
         for module in self.model.modules():
             if module is self.model or isinstance(module, torch.jit.ScriptModule):
                 continue
-            before = self._parts.get(module)  # an interrupt may have kept some from being taken
+            before = parts.get(module)  # an interrupt may have kept some from being taken
             if before is None or not before.is_placed:
-                watch = self._parts[module] = CallWatch(module, self, allows_hooks=allows_hooks)
+                watch = parts[module] = CallWatch(module, self, allows_hooks=allows_hooks)
                 watch.place()
 
     def _root_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
         # What is called inside is not of interest, and torch.compile is not to see the watches.
-        call.puts_back = bool(self._parts)
-        _take_all(self._parts)
+        parts = self._placed.parts if self._placed is not None else {}
+        call.puts_back = bool(parts)
+        _take_all(parts)
         if self._listener is None or not self._passes.root_begins((args, kwargs)):
             return
         self.root_ran, call.puts_back = True, False
@@ -439,8 +431,9 @@ class HookRegistry:
 
     def _part_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
         inside = set(module.modules())
+        parts = self._placed.parts if self._placed is not None else {}
         for part in inside - {module}:
-            if (watch := self._parts.pop(part, None)) is not None:
+            if (watch := parts.pop(part, None)) is not None:
                 watch.take()
         if not self._passes.is_done:
             own = {name: layer for name, layer in self._own(self.model).items() if layer in inside}
@@ -482,12 +475,11 @@ class HookRegistry:
         call.hooked = tuple(call.hooks.values())
         for name, module in call.hooks.items():
             if "input" in self._sides and name in self.layers:
-                hook = LayerHook(self, "_layer_begins", name, call=call)
+                hook = LayerHook(partial(self._layer_runs, name, "input", call), call=call)
                 module.register_forward_pre_hook(hook, with_kwargs=True)
             if "output" in self._sides:
-                first = not self.effective
-                hook = LayerHook(self, "_layer_ends", name, runs_first=first, call=call)
-                install(hook, module)
+                record = partial(self._layer_runs, name, "output", call)
+                install(LayerHook(record, runs_first=not self.effective, call=call), module)
 
     def _unhook_all(self) -> None:
         for call in list(self._calls_running.values()):
@@ -505,23 +497,64 @@ class HookRegistry:
                         hooks.pop(key, None)
                         flags.pop(key, None)
 
-    def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        self._deliver(name, module, "input", (args, kwargs))
-
-    def _layer_ends(
-        self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any
+    def _layer_runs(
+        self,
+        name: str,
+        side: Side,
+        call: _Call,
+        module: nn.Module,
+        args: Any,
+        kwargs: Any,
+        output: Any,
     ) -> None:
-        self._deliver(name, module, "output", output)
+        """Called by the hooks on the layers."""
+        handled, thread = sys.exc_info()[1], threading.get_ident()
+        try:
+            # Another thread may run the layer at the same time, or have taken over.
+            if self._calls_running.get(thread) is not call or is_unobservable():
+                return
+            if call.of_replica:
+                if self.is_on_other_device(module, (args, kwargs, output)):
+                    return
+            elif self._thread is not None and self._thread != thread:
+                return
+            if not call.is_recorded:
+                self._deliver(name, module, side, (args, kwargs) if side == "input" else output)
+        except Exception as error:
+            raise_interrupt(error, handled)
+            self.failed(name, error)
 
-    def _tapped(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if self.tap_choice(name):
-            self._deliver(name, tap_module(), "output", output)
+    def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
+        """Called with a tensor that the user names with ``tap``; see ``taps.TapReceiver``."""
+        handled, label = sys.exc_info()[1], Tap.__name__
+        try:
+            module = self._running_part(running)
+            if module is None or self.is_foreign_thread(module) or is_unobservable():
+                return
+            label = tap_label(name, self.layers)
+            call = self._calls_running.get(threading.get_ident())
+            if self.is_on_other_device(module, value) or (call is not None and call.is_recorded):
+                return
+            if self.tap_choice(label):
+                self._deliver(label, tap_module(), "output", value)
+        except Exception as error:
+            raise_interrupt(error, handled)
+            self.failed(label, error)
+
+    def _running_part(self, running: list[nn.Module]) -> nn.Module | None:
+        """The root, or a copy of it on another device, if this thread makes a call of it.
+
+        As long as the user calls parts of the model instead of the model, the innermost of them.
+        """
+        is_followed = threading.get_ident() in self._calls_running
+        root = next(filter(self._is_root, running), None) if is_followed else None
+        if root is not None or self.root_ran:
+            return root
+        own = set(self.model.modules())
+        return next((module for module in running if module in own), None)
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
-        call = self._calls_running.get(threading.get_ident())
-        if self._listener is None or self._paused or (call is not None and call.is_recorded):
-            return
-        if name in self._dropped:
+        if self._listener is None or self._paused or name in self._dropped:
             return
         if side == "output" and name in self._unproven and not self._is_proven(name, value):
             return
@@ -611,6 +644,7 @@ class _Call:
     Attributes:
         key: identifies the call.
         compiles: it runs inside a function that torch.compile has made.
+        of_replica: it is of a copy of the model that DataParallel runs.
         hooks: the layers that are recorded, by name.
         hooked: the modules that may have hooks until it ends.
         is_recorded: an uncompiled pass was recorded in its place.
@@ -619,10 +653,34 @@ class _Call:
 
     key: object
     compiles: bool
+    of_replica: bool
     hooks: dict[str, nn.Module] = field(default_factory=dict)
     hooked: tuple[nn.Module, ...] = ()
     is_recorded: bool = False
     puts_back: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Placed:
+    """What an armed registry has placed outside of itself.
+
+    Attributes:
+        registry: receives tapped tensors.
+        roots: the watches of the model and of what torch.compile made of it.
+        parts: those of its parts.
+    """
+
+    registry: weakref.ref[HookRegistry]
+    roots: list[CallWatch] = field(default_factory=list)
+    parts: dict[nn.Module, CallWatch] = field(default_factory=dict)
+
+    def take(self) -> None:
+        """Take everything away; may be called again, also if it was interrupted."""
+        for watch in self.roots:
+            watch.take()
+        _take_all(self.parts)
+        stop_receiving(self.registry)
+        release_eager(self)
 
 
 def _take_all(watches: dict[nn.Module, CallWatch]) -> None:

@@ -145,18 +145,19 @@ class aside:  # lower case: a context manager that is used like a function
                 if self._nbytes >= MANY_BYTES and thread_policy.allows_several(self._nbytes):
                     self._begun = time.perf_counter()
                 else:
-                    self._use_one_thread()
-            if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
+                    for runtime in openmp_runtimes():
+                        self._threads.append(runtime.get_num_threads())
+                        runtime.set_num_threads(1)
+            if (
+                torch._C._len_torch_dispatch_stack()
+                or _modes_before_dispatch()
+                or torch.is_autocast_enabled(self._device_type)
+            ):
                 self._modes = _Modes(self._device_type)
                 self._modes.disable()
         except BaseException:
             self.__exit__()
             raise
-
-    def _use_one_thread(self) -> None:
-        for runtime in openmp_runtimes():
-            self._threads.append(runtime.get_num_threads())
-            runtime.set_num_threads(1)
 
     def __exit__(self, *error: object) -> None:
         if self._begun is not None:
@@ -169,6 +170,9 @@ class aside:  # lower case: a context manager that is used like a function
         torch._C._set_grad_enabled(self._had_grad)
         if blocks.open[-1:] == [self]:
             blocks.open.pop()
+
+
+_modes_before_dispatch: Callable[[], int] = _len_torch_dispatch_stack_pre_dispatch
 
 
 class _Modes:
@@ -208,10 +212,3 @@ def _set_dispatch_modes(modes: list[Any]) -> None:
         torch._C._pop_torch_dispatch_stack(None)
     for mode in modes:
         torch._C._push_on_torch_dispatch_stack(mode)
-
-
-_modes_before_dispatch: Callable[[], int] = _len_torch_dispatch_stack_pre_dispatch
-
-
-def _modes_are_active() -> bool:
-    return bool(torch._C._len_torch_dispatch_stack() or _modes_before_dispatch())

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
-
-from fmapboard.capture.compiled import is_unobservable
-from fmapboard.errors import raise_interrupt
-
-if TYPE_CHECKING:
-    from fmapboard.capture.hooks import HookRegistry
-
 
 Hook = Callable[..., None]
 
@@ -46,48 +38,30 @@ class InertInCopies:
 
 
 class LayerHook(InertInCopies):
-    """A hook that records; an error in it goes to ``HookRegistry.failed``.
+    """A hook that records what a layer receives or returns.
 
-    Attributes:
+    Args:
+        record: called with the module, its arguments, keyword arguments and output; raises nothing
+            that must not reach the user's ``forward``.
         runs_first: True if the hook belongs before the user's forward hooks.
-        call: the call of the root, or of a part of it, that the hook is installed for; None for
-            any. In another call, which another thread makes at the same time, it does nothing.
+        call: the call of the root, or of a part of it, that the hook is installed for.
     """
 
-    __slots__ = ("_event", "_name", "_registry", "call", "runs_first")
+    __slots__ = ("_record", "call", "runs_first")
 
     def __init__(
-        self,
-        registry: HookRegistry,
-        event: str,
-        name: str,
-        *,
-        runs_first: bool = False,
-        call: object = None,
+        self, record: Callable[..., None], *, runs_first: bool = False, call: object
     ) -> None:
-        self._registry, self._event, self._name = weakref.ref(registry), event, name
-        self.runs_first, self.call = runs_first, call
+        self._record, self.runs_first, self.call = record, runs_first, call
 
     def __call__(
         self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
     ) -> None:
-        """Call the registry's method, unless this call of the module does not count.
+        """Record this call of the module.
 
         Once the hook was removed, a call that had begun before calls it without ``kwargs``.
         """
-        registry, handled = self._registry(), sys.exc_info()[1]
-        if registry is None:
-            return
-        try:
-            if registry.is_foreign_thread(module) or is_unobservable():
-                return
-            if self.call is not None and not registry.makes(self.call):
-                return
-            if not registry.is_on_other_device(module, (args, kwargs, output)):
-                getattr(registry, self._event)(self._name, module, args, kwargs, output)
-        except Exception as error:
-            raise_interrupt(error, handled)
-            registry.failed(self._name, error)
+        self._record(module, args, kwargs, output)
 
 
 def _inert() -> Hook:
@@ -111,7 +85,7 @@ def is_recorded_last(module: nn.Module) -> bool:
 
 def install(hook: LayerHook, module: nn.Module) -> None:
     """Register a hook on a module's output where it belongs."""
-    first = hook.runs_first and not is_recorded_last(module)
+    first = hook.runs_first and not (_recorded_last and module in _recorded_last)
     module.register_forward_hook(hook, prepend=first, with_kwargs=True)
     if not first:
         _settle(module)

@@ -318,7 +318,7 @@ def is_compile_used() -> bool:
     if not _Process.compiles and "torch._dynamo" in sys.modules:
         frames = sys.modules.get("torch._dynamo.eval_frame")
         backends = getattr(frames, "cached_backends", {0: is_compile_used})
-        _Process.compiles = any(callable(backend) for backend in list(backends.values()))
+        _Process.compiles = any(map(callable, list(backends.values())))
     return _Process.compiles
 
 

@@ -10,23 +10,25 @@ import types
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import nn
 
-from fmapboard.capture.layer_hook import LayerHook
 from fmapboard.capture.module_calls import MODULE_CALL
-from fmapboard.errors import raise_interrupt
 from fmapboard.model.kernel_shapes import functions, names_in
 from fmapboard.model.layers import Layers, clean_name, matches
-
-if TYPE_CHECKING:
-    from fmapboard.capture.hooks import HookRegistry
 
 T = TypeVar("T")
 TapChange: TypeAlias = "Callable[[str, Any, list[nn.Module]], Any]"
 """Called with the name, the value and the running modules; returns what ``tap`` returns."""
+
+
+class TapReceiver(Protocol):
+    """Receives the tensors that are tapped in any thread."""
+
+    def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
+        """Called with a tapped tensor, and the running modules from the innermost on."""
 
 
 class Tap(nn.Identity):
@@ -34,11 +36,13 @@ class Tap(nn.Identity):
 
 
 _TAP = Tap()
-_armed: tuple[weakref.ref[HookRegistry], ...] = ()
-"""The registries that have hooks installed; replaced as a whole, since every thread reads it."""
+_armed: tuple[weakref.ref[TapReceiver], ...] = ()
+"""Who receives tapped tensors; replaced as a whole, since every thread reads it."""
 _changes: tuple[TapChange, ...] = ()
 """The open interventions that change tapped tensors, the outermost first; as ``_armed``."""
-_lock = threading.RLock()  # reentrant: the garbage collector may disarm a registry while it is held
+_lock = (
+    threading.RLock()
+)  # reentrant: the garbage collector may call stop_receiving while it is held
 
 
 def tap(name: str, value: T) -> T:
@@ -84,17 +88,18 @@ def tap(name: str, value: T) -> T:
     return value
 
 
-@contextlib.contextmanager
-def receiving_taps(registry: weakref.ref[HookRegistry]) -> Iterator[None]:
-    """Deliver tapped tensors to a registry for the duration of a ``with`` block."""
+def receive_taps(receiver: weakref.ref[Any]) -> None:
+    """Deliver tapped tensors to a `TapReceiver` until ``stop_receiving``."""
     global _armed
     with _lock:
-        _armed = (*_armed, registry)
-    try:
-        yield
-    finally:
-        with _lock:
-            _armed = tuple(one for one in _armed if one is not registry)
+        _armed = (*_armed, receiver)
+
+
+def stop_receiving(receiver: weakref.ref[Any]) -> None:
+    """Deliver no more tapped tensors to a receiver; a second call does nothing."""
+    global _armed
+    with _lock:
+        _armed = tuple([one for one in _armed if one is not receiver])
 
 
 @contextlib.contextmanager
@@ -111,35 +116,14 @@ def changing_taps(change: TapChange) -> Iterator[None]:
 
 
 def _deliver(name: str, value: Any) -> Any:
-    """Change a tensor, then deliver it to each registry whose model runs in this thread."""
-    modules, handled = list(_running_modules()), sys.exc_info()[1]
+    """Change a tensor, then deliver it to the receivers."""
+    running = list(_running_modules())
     for change in _changes:
-        value = change(name, value, modules)
-    for registry in [reference() for reference in _armed]:
-        if registry is None:
-            continue
-        try:
-            module, label = _running_part(registry, modules), tap_label(name, registry.layers)
-        except Exception as error:
-            raise_interrupt(error, handled)
-            registry.failed(Tap.__name__, error)
-            continue
-        if module is not None:
-            # As a hook of the module, which checks the thread and the device.
-            LayerHook(registry, "_tapped", label)(module, (), {}, value)
+        value = change(name, value, running)
+    for receiver in [reference() for reference in _armed]:
+        if receiver is not None:
+            receiver.tapped(name, value, running)
     return value
-
-
-def _running_part(registry: HookRegistry, modules: list[nn.Module]) -> nn.Module | None:
-    """The model of a registry, or a copy of it on another device, if it is among ``modules``.
-
-    As long as the user calls parts of the model instead of the model, the innermost of its parts.
-    """
-    root = next((module for module in modules if registry.is_running(module)), None)
-    if root is not None or registry.root_ran:
-        return root
-    own = set(registry.model.modules())
-    return next((module for module in modules if module in own), None)
 
 
 def tap_label(name: str, layers: Container[str]) -> str:

@@ -77,7 +77,7 @@ def without_settling(act: Callable[[], T]) -> T:
     Returns:
         What the function returns.
     """
-    if is_settled():
+    if _thread.is_settled or is_settled():
         return act()
     found: list[T] = []
     failed: list[BaseException] = []

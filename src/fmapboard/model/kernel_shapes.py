@@ -230,7 +230,8 @@ def _axes_of_torch(kind: type) -> int | None:
 
 
 def _own(module: nn.Module) -> _Own | None:
-    code = _code(module)
+    kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
+    code = _code(module) if "forward" in vars(module) else _code_of_class(kind)
     if not (code.is_named or code.axes) or module in _refused:
         return None
     shape = _weight_shape(module)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -58,9 +59,10 @@ class Membership:
 
     def is_unchanged(self) -> bool:
         """True if every module is still at its original path."""
-        return self._all_found and all(
-            parent._modules.get(name) is child for child, (parent, name) in self._children.items()
-        )
+        for child, (parent, name) in self._children.items():
+            if parent._modules.get(name) is not child:
+                return False
+        return self._all_found
 
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
@@ -93,6 +95,7 @@ def unwrap(model: nn.Module) -> nn.Module:
             return model
 
 
+@lru_cache(maxsize=1 << 14)
 def clean_name(name: str) -> str:
     """A module's or parameter's name without the segments that wrappers insert.
 

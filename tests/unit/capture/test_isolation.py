@@ -79,7 +79,7 @@ def test_gradients_are_on_again_after_an_error_of_ours(monkeypatch: pytest.Monke
         raise ValueError("modes")
 
     with torch_threads(3):
-        monkeypatch.setattr(isolation, "_modes_are_active", fails)
+        monkeypatch.setattr(isolation, "_modes_before_dispatch", fails)
         with pytest.raises(ValueError, match="modes"), aside("cpu"):
             pass
         assert torch.is_grad_enabled()
