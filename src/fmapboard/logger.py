@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing_extensions import Never, Unpack
 
 from fmapboard.capture.compiled import CAPTURES
 from fmapboard.capture.side_pass import check_probe
-from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizer_hook import after_each_step
 from fmapboard.gradients.optimizers import unwrapped
@@ -408,8 +409,12 @@ def watch(
         if writer is not None:
             return as_writer(writer)
         place = default_log_dir(comment) if log_dir is None else log_dir
-        first = checked.start_step
-        return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=first)
+        first, handled = checked.start_step, sys.exc_info()[1]
+        try:
+            return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=first)
+        except FmapboardError as error:  # perhaps of a system call that a signal handler ended
+            raise_interrupt(error, handled)
+            raise
 
     return FeatureMapLogger(
         model, open_writer, checked, layers=layers, optimizer=optimizer, scaler=scaler

@@ -161,6 +161,9 @@ class Stateful(Own):
         out = super().forward(x)
         self.aux = out.square().mean()
         self.losses.append(self.aux)
+        if not hasattr(self, "has_run"):
+            self.has_run = True
+            out = out * 2
         return out + self.aux + self.passes * 0.01
 
 

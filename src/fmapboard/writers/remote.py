@@ -9,13 +9,20 @@ one is begun.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from fmapboard.errors import ConfigurationError, MissingExtra, WriteError, first_line
+from fmapboard.errors import (
+    ConfigurationError,
+    MissingExtra,
+    WriteError,
+    first_line,
+    raise_interrupt,
+)
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has one letter
 
@@ -118,10 +125,11 @@ class RemoteDirectory:
 
     def names(self) -> list[str]:
         """Names of the files in the directory; empty if it cannot be listed."""
-        gfile = _gfile()
+        gfile, handled = _gfile(), sys.exc_info()[1]
         try:
             return list(gfile.listdir(self.url)) if gfile.isdir(self.url) else []
-        except Exception:  # any file system's error; if it matters, writing fails too
+        except Exception as error:  # any file system's error; if it matters, writing fails too
+            raise_interrupt(error, handled)
             return []
 
     def put(self, name: str, content: bytes) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2
 
-from fmapboard.errors import log
+from fmapboard.errors import log, raise_interrupt
 from fmapboard.records import Histogram, LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 
@@ -100,11 +100,12 @@ def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
     kind = next((k for k in map(_event_file_writer, (_TORCH, _TENSORBOARD)) if k), None)
     if kind is None:
         return None
-    unique = f".{time.time_ns()}{suffix}"
+    unique, handled = f".{time.time_ns()}{suffix}", sys.exc_info()[1]
     try:
         kind(str(directory), filename_suffix=unique).close()
         (path,) = directory.glob(f"*{unique}")
     except Exception as error:
+        raise_interrupt(error, handled)
         _warn(kind.__module__, error)
         return None
     return path
