@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats.step_source import StepSource
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import Findings, Nonfinite
 
 COLOURS = 3  # red, green and blue
 Bytes8 = npt.NDArray[np.uint8]
@@ -257,18 +257,6 @@ class Planes:
     block: int = 1
     view: str = ""
     layout: Layout = "tiles"
-
-
-class Nonfinite(NamedTuple):
-    """Counts of non-finite values, by kind."""
-
-    nan: int = 0
-    positive_infinity: int = 0
-    negative_infinity: int = 0
-
-    def __str__(self) -> str:
-        kinds = zip(("NaN", "+Inf", "-Inf"), self, strict=True)
-        return ", ".join(f"{count:,} {kind}" for kind, count in kinds if count)
 
 
 NONE = Nonfinite()

@@ -31,7 +31,8 @@ _VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 _TAGS = (
     "fmapboard/", "fmapboard", ".fmapboard/a", "a.b.fmapboard/a", "fmapboard_overview/x",
-    "fmapboard_first/0", "fmapboard_findings", "fmapboard_checks", "fmapboard_patches/0",
+    "fmapboard_first/0", "fmapboard_findings", "fmapboard_checks", "fmapboard_first_nonfinite",
+    "fmapboard_patches/0",
     "attribution/0/sample_" + "9" * 5000, "attribution/sample_0", "network_input/sample_-1",
     "network_input/sample_" + "9" * 5000, "feature_maps_5x1x1x1/" + "n" * 100_000,
     "fmapboard/\x1b[31m[/red]", "gradient_norm/", "gradient_norm/\x1b]0;x\x07", "update_ratio/[/]",

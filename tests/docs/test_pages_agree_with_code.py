@@ -99,7 +99,7 @@ def test_the_page_of_tags_names_every_scalar_and_text() -> None:
         tags.UPDATE_RATIO, tags.BATCHNORM_GAP,
         tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS, tags.WEIGHTS, tags.GRADIENTS,
         tags.NETWORK_INPUT, tags.RECORD, tags.FIRST_RECORD, tags.OVERVIEW, tags.FIRST_OVERVIEW,
-        tags.CHECKS, tags.CHECKS_TEXT,
+        tags.CHECKS, tags.CHECKS_TEXT, tags.FIRST_NONFINITE_RECORD,
     )  # fmt: skip
     assert [tag for tag in whole if f"`{tag}" not in text] == []
 

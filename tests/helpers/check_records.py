@@ -10,9 +10,8 @@ import numpy as np
 
 from fmapboard.checks import RunRecord, Series
 from fmapboard.checks.health_of_steps import COLUMNS, health_of
-from fmapboard.checks.health_table import FirstNonfinite
 from fmapboard.formats.overview import LayerFacts, OverviewStep
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import Findings, FirstNonfinite
 
 STEPS = tuple(range(0, 80, 10))
 HEALTHY = {

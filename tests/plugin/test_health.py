@@ -59,7 +59,7 @@ def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader
         step >= LARGE_FROM for step in STEPS
     ]
     assert table.first_nonfinite is not None
-    assert table.first_nonfinite["step"] == INFINITE_AT
+    assert table.first_nonfinite.step == INFINITE_AT
 
 
 def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs: Path) -> None:
@@ -170,11 +170,11 @@ def test_only_new_records_are_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     before = health(tab, "run")[1]
-    assert len(reads) == 11  # header and numbers of five steps, and one list of layers
+    assert len(reads) == 12  # header and numbers of five steps, one list of layers, the first NaN
     for route in ("layers", "timeline"):
         tab.ask(f"data/{route}", run="run")
     tab.ask("data/overview", run="run", step=30)
-    assert len(reads) == 11
+    assert len(reads) == 12
     log_steps(tmp_path / "run", steps=[50], start_step=50)
     tab.provider._multiplexer.Reload()
     facts, after = health(tab, "run")
@@ -269,7 +269,7 @@ def test_a_run_of_an_earlier_version_falls_back_to_records_and_scalars(
     assert [row["shown_at"] for row in facts["layers"][:2]] == ["fmapboard/stem.0"] * 2
     assert arrays["minimum"][3, 0] == pytest.approx(-0.843, abs=1e-3)
     assert arrays["dead"][3, labels.index("refine")] == pytest.approx(0.2)  # of its ReLU
-    assert facts["first_nonfinite"]["step"] == 30
+    assert facts["first_nonfinite"] is None  # only its text tells, which is not read
     monkeypatch.setattr(recorded_health, "MAX_RECORDS", 3)
     fewer, without = health(tab, STORED.name)
     assert fewer["source"] == "scalars"

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import LayerFacts, StepSource
 from fmapboard.formats.step_source import is_of_images, source_text
 from fmapboard.formats.tab_records import Floats
-
-
-class FirstNonfinite(TypedDict):
-    """Where `watch` found the first non-finite value of a run.
-
-    ``step`` is the logged step, ``text`` what was written about it without backticks, ``name`` the
-    name of the model or "", and ``label`` the layer, or None for a parameter.
-    """
-
-    step: int
-    text: str
-    name: str
-    label: str | None
+from fmapboard.formats.training_facts import FirstNonfinite
 
 
 @dataclass(frozen=True, slots=True)

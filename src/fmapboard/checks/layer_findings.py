@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmapboard.checks.call_names import after_activation, call_text
-from fmapboard.checks.health_table import FirstNonfinite, HealthTable
+from fmapboard.checks.health_table import HealthTable
 from fmapboard.checks.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.checks.spells import spells as spells_of
 from fmapboard.formats.overview import LASTING, MAJOR, MINOR, is_activation, states
 from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.training_facts import FirstNonfinite
 
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""
@@ -22,10 +22,6 @@ _LEAST_VALUES = 500
 """Values per channel below which dead channels are not reported: in small maps they come and go."""
 _UNCHANGED_STEPS = 3
 """Kept steps over which a layer's weights must be unchanged to be reported."""
-_TOLD = re.compile(r"first non-finite values: (.*?) (?:of [\d,]+ )?in the (.*)")
-PARAMETER = "gradient of parameter "
-"""Start of the place in the stored text about a parameter, before its name."""
-_KIND = re.compile(r"NaN|\+Inf|-Inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
     share = _column(table, "nonfinite")
     spells = sorted(spells_of(table, "nonfinite", flags), key=lambda s: (s.since, s.row))
     told = table.first_nonfinite
-    if told is not None and (not spells or told["step"] <= spells[0].since):
+    if told is not None and (not spells or told.step <= spells[0].since):
         return [_first_told(table, told, spells)]
     if not spells:
         return []
@@ -112,65 +108,44 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
 
 def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
     """The finding for the first non-finite value that `watch` wrote a text about."""
-    named = (told["name"], told["label"])
+    named = (told.name, told.label)
     row = next((i for i, r in enumerate(table.rows) if (r.name, r.facts.label) == named), None)
     own = next((spell for spell in spells if spell.row == row), None)
     more = len(spells) - (own is not None)
-    match = _TOLD.fullmatch(told["text"])
-    where = told["text"] if match is None else _quoted(f"the {match[2]}")
+    where = f"the {told.where}"
     if row is not None:
-        where = _tensor(match) + _named(table, row)
+        tensor = "" if told.place == "feature_maps" else f"the {told.tensor} of "
+        where = tensor + _named(table, row)
+    elif told.label is not None:
+        where = where.replace("`", "")
+    place = f"first in {where}"
+    if told.label is None:  # the model's order is not the order in which they get gradients
+        place = f"in {where} (of such parameters the first in the model's order)"
+    kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
     last, until = (own.last, own.until) if own is not None else (-1, None)
     shares = _column(table, "nonfinite")
     return LayerFinding(
         "nonfinite",
         3,
-        told["name"],
-        told["label"] or "",
+        told.name,
+        told.label or "",
         None if row is None else table.rows[row].key,
         None if row is None else table.rows[row].shown_at,
-        told["step"],
+        told.step,
         None,
         until,
         float("nan") if row is None else float(shares[last, row]),
         more,
-        f"{_kinds(match)} {_began(table, told, own)}, {_placed(where)}{_further(more)}",
+        f"{kinds} {_began(table, told, own)}, {place}{_further(more)}",
     )
-
-
-def _kinds(told: re.Match[str] | None) -> str:
-    """The kinds of values in a stored text, such as ``NaN and −Inf``."""
-    if told is None:
-        return "non-finite values"
-    return " and ".join(_KIND.findall(told[1])).replace("-Inf", "−Inf")
-
-
-def _tensor(told: re.Match[str] | None) -> str:
-    """The start of a place in a layer: "" for its output, otherwise such as ``the inputs of``."""
-    if told is None or told[2].startswith("activations of "):
-        return ""
-    return f"the {told[2].partition(' of layer ')[0]} of "
 
 
 def _began(table: HealthTable, told: FirstNonfinite, own: Spell | None) -> str:
     """Since when, if the whole layer has been non-finite from then on; otherwise at which step."""
     is_lasting = own is not None and own.until is None and own.share == 1
     if is_lasting and not table.is_of_images:
-        return f"since step {told['step']}"
-    return f"at {table.step_text(told['step'])}"
-
-
-def _placed(where: str) -> str:
-    """Where it is first; of parameters, that is not the order in which they get gradients."""
-    if PARAMETER in where:
-        return f"in {where} (of such parameters the first in the model's order)"
-    return f"first in {where}"
-
-
-def _quoted(place: str) -> str:
-    """A place with the name of its parameter between backticks."""
-    before, of, name = place.partition(PARAMETER)
-    return f"{before}{of}`{name}`" if of else place
+        return f"since step {told.step}"
+    return f"at {table.step_text(told.step)}"
 
 
 def _percent(share: float) -> str:

@@ -122,9 +122,6 @@ class LiveChecks:
         for each in step.records:
             if is_read(each.tag):
                 record.add_blobs(step.step, each.tag[size:], each.blobs)
-        for tag, text in step.texts.items():
-            if is_read(tag):
-                record.add_text(step.step, text)
         record.thin(_FIRST, _LAST)
         return record
 

@@ -1,16 +1,41 @@
-"""NaN and infinite values: where they are first, and what the record tells about the cause."""
+"""NaN and infinite values: where they are first, and what the record tells about the cause.
+
+The first of these causes that applies is said: a weight of the layer is not finite; the first layer
+received images that are not finite; the layers called before were all finite; the forward pass was
+finite and the gradients of all, or of some, parameters are not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard.checks.finding import Finding
+import numpy as np
+
+from fmapboard.checks.call_names import call_text
+from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.health_table import HealthTable
-from fmapboard.checks.layer_findings import PARAMETER, LayerFinding, findings
-from fmapboard.checks.nonfinite_cause import Evidence, Place, cause
+from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import RunRecord
+from fmapboard.formats import tags
+from fmapboard.formats.overview import LARGE
+from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.training_facts import FirstNonfinite, Place
+
+Cause = tuple[str, str]
+"""What it may mean, and what to do."""
+
+_LOSS = (
+    "Look for a logarithm of 0, a division by 0 or a square root of 0 in the loss; "
+    "torch.autograd.set_detect_anomaly(True) names the operation"
+)
+_SMALLER = "lower the learning rate or clip the gradients"
+_AGAINST_OVERFLOW = f"{_SMALLER.capitalize()}; in half precision, compute that layer in float32"
+_ARGUMENTS = (
+    "Look for a division, logarithm, square root or exponential there, and keep its argument in "
+    f"its range with a clamp or a small constant; if the values grew before, {_SMALLER}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +53,19 @@ class NonfiniteCheck:
         return []
 
     def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        row = _row(table, found.label)
-        text = _text(table, found)
-        parameter = text.partition(PARAMETER)[2] if not found.label else ""
-        meaning, advice = cause(Evidence(record, table, found.since, row, _place(text), text))
+        told = table.first_nonfinite
+        if told is not None and (told.step, told.label or "") != (found.since, found.label):
+            told = None  # the finding is from other numbers
+        labels = [row.facts.label for row in table.rows]
+        row = labels.index(found.label) if found.label in labels else None
+        meaning, advice = cause(Evidence(record, table, found.since, row, told))
         return Finding(
             kind=self.kind,
             class_="warning",
             message=found.message,
             since_step=found.since,
             layer=found.label or None,
-            parameter=parameter or None,
+            parameter=told.owner if told is not None and told.label is None else None,
             value=found.value,
             meaning=meaning,
             advice=advice,
@@ -46,22 +73,224 @@ class NonfiniteCheck:
         )
 
 
-def _text(table: HealthTable, found: LayerFinding) -> str:
-    """What `watch` wrote about the place of a finding; "" if the finding is from other numbers."""
-    told = table.first_nonfinite
-    if told is None or (told["step"], told["label"] or "") != (found.since, found.label):
-        return ""
-    return told["text"]
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known about the first non-finite value.
+
+    Attributes:
+        record: the record of the model.
+        table: its layers.
+        step: the logged step.
+        row: index of the layer; None for a parameter, or a layer that is not in the table.
+        told: what `watch` wrote about it; None if it wrote nothing.
+    """
+
+    record: RunRecord
+    table: HealthTable
+    step: int
+    row: int | None
+    told: FirstNonfinite | None
+
+    @property
+    def place(self) -> Place:
+        """The tensor that has it."""
+        return "feature_maps" if self.told is None else self.told.place
+
+    @property
+    def before(self) -> int | None:
+        """The logged step before; None for the first one."""
+        return max((step for step in self.table.steps if step < self.step), default=None)
+
+    @property
+    def weights(self) -> tuple[str, ...] | None:
+        """Parameters that are not finite at the step; None if that is not known."""
+        facts = self.record.facts.get(self.step)
+        return None if facts is None else facts.nonfinite_weights
+
+    @property
+    def is_only_nan(self) -> bool:
+        """NaN was found, and no infinity."""
+        return self.told is not None and list(self.told.found.kinds) == ["NaN"]
+
+    def column(self, name: str) -> Floats:
+        """A column of the table at the step, [layers]; NaN where it is not known."""
+        if name not in self.table.columns or self.step not in self.table.steps:
+            return np.full(len(self.table.rows), np.nan)
+        found: Floats = self.table.columns[name][self.table.steps.index(self.step)]
+        return found
 
 
-def _place(text: str) -> Place:
-    if PARAMETER in text:
-        return "parameter gradient"
-    if "in the gradient of the activations" in text:
-        return "activation gradient"
-    return "input" if "in the input of layer" in text else "output"
+def cause(of: Evidence) -> Cause:
+    """What the first non-finite value may mean, and what to do, as two sentences."""
+    if of.place == "gradients":
+        return _of_parameter(of)
+    if of.place == "gradients_of_maps":
+        return (
+            "All activations of the step are finite: the values arise on the way back, in the loss "
+            "or behind this layer",
+            _LOSS,
+        )
+    if of.row is None and _is_overflow(of):
+        return _overflow(of), _AGAINST_OVERFLOW
+    if of.row is None:
+        return f"It is not recorded what computed them; {_arithmetic(of)}", _LOSS
+    own = _own_weights(of, of.row)
+    if own and of.place == "feature_maps":
+        return _of_weights(of, own)
+    weights = (
+        "" if of.place == "inputs" or own is None else "The layer's recorded weights are finite. "
+    )
+    meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
+    if _is_overflow(of) and not _images(of).get("nonfinite"):
+        return f"{_overflow(of)}. {weights}{meaning}", _AGAINST_OVERFLOW
+    return f"{weights}{meaning}", advice
 
 
-def _row(table: HealthTable, label: str) -> int | None:
-    labels = (index for index, row in enumerate(table.rows) if row.facts.label == label)
-    return next(labels, None)
+def _own_weights(of: Evidence, row: int) -> tuple[str, ...] | None:
+    """Parameters of the layer that are not finite; None if that is not known."""
+    if of.weights is None:
+        return None
+    return tuple(
+        name for name in of.weights if name.startswith(f"{of.table.rows[row].facts.layer}.")
+    )
+
+
+def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
+    facts = of.record.facts[of.step]
+    others = len(of.weights or ()) + facts.left_out.get("nonfinite_weights", 0) - len(own)
+    besides = f", and {others} further parameter{'s' * (others > 1)} of the network" * (others > 0)
+    which = f"{named(own)} {'is' if len(own) == 1 else 'are'} not finite{besides}"
+    meaning = (
+        f"The fault is in the weights: {which}, so the output is lost whatever the layer receives"
+    )
+    if of.before is None:
+        return (
+            f"{meaning}. It was so at the first logged step",
+            "Check the initialization or the checkpoint that was loaded, with "
+            "torch.isfinite(parameter).all() for each parameter",
+        )
+    known = of.record.facts.get(of.before)
+    if known is not None and known.nonfinite_weights == ():
+        meaning += (
+            f". At step {of.before}, the logged step before, the recorded weights were finite"
+        )
+    return (
+        f"{meaning}: an optimizer step since then had a non-finite gradient or was far too large, "
+        "or other code changed them",
+        "Go back to a checkpoint from before: these weights do not recover. Call clip_grad_norm_ "
+        "with error_if_nonfinite=True, which stops at the first such gradient, and log every step "
+        f"from {of.before} on",
+    )
+
+
+def _of_first(of: Evidence) -> Cause:
+    """The first layer that is called."""
+    images = _images(of)
+    count = int(images.get("nonfinite", 0))
+    if count:
+        return (
+            f"The network's input is not finite: {count:,} value{'s' * (count > 1)} of the drawn "
+            f"images {'are' if count > 1 else 'is'} NaN or infinite",
+            "Check how the images are loaded and normalized: a standard deviation of 0, a "
+            "logarithm, a damaged file, a missing value",
+        )
+    drawn = (
+        "the drawn ones are finite, the others of the batch are not recorded"
+        if "nonfinite" in images
+        else "they are not recorded"
+    )
+    return (
+        f"It is the first layer: what it received were the images of the batch ({drawn}) or what "
+        "code before it made of them",
+        "Check torch.isfinite(images).all() for each batch, then how the images are loaded and "
+        "normalized",
+    )
+
+
+def _of_later(of: Evidence, row: int) -> Cause:
+    """A layer behind others, which were finite: otherwise they would have been named."""
+    before = call_text(of.table, of.table.rows[row - 1])
+    known = not np.isnan(of.column("nonfinite")[:row]).any()
+    finite = (
+        f"The {row} layers called before it returned finite values"
+        if row > 1
+        else f"{before}, called before it, returned finite values"
+    )
+    start = f"{finite}, so they arise " if known else "They arise "
+    where = f"in code between {before} and this layer, or in another input of the network"
+    where = where if of.place == "inputs" else f"in this layer, {where}"
+    end = "" if _is_overflow(of) else f"; {_arithmetic(of)}"
+    return f"{start}{where}{end}", _ARGUMENTS
+
+
+def _images(of: Evidence) -> Mapping[str, float]:
+    """Numbers of the drawn input images at the step; empty if they are not known."""
+    return of.record.network_input.get(of.step, {})
+
+
+def _is_overflow(of: Evidence) -> bool:
+    return _peak(of)[0] >= LARGE
+
+
+def _overflow(of: Evidence) -> str:
+    peak, layer = _peak(of)
+    how = ", as in infinity − infinity" * of.is_only_nan
+    return f"The values have overflowed{how}: finite magnitudes reach {peak:.2g} in {layer}"
+
+
+def _arithmetic(of: Evidence) -> str:
+    """Which kind of computation it was, from the kind of value, if it was no overflow."""
+    if of.is_only_nan:
+        peak = _peak(of)[0]
+        return (
+            "NaN without an infinity comes from 0 / 0, or a logarithm or square root of a "
+            "negative number" + (f": no finite value exceeds {peak:.2g}" if peak > 0 else "")
+        )
+    return (
+        "an infinity comes from a division by 0, a logarithm of 0, or values too large for the "
+        "number format (65,504 in float16)"
+    )
+
+
+def _peak(of: Evidence) -> tuple[float, str]:
+    """The largest finite magnitude up to the layer at the step, and the layer that has it."""
+    end = len(of.table.rows) if of.row is None else of.row + 1
+    magnitude = np.fmax(np.abs(of.column("minimum")), np.abs(of.column("maximum")))[:end]
+    known = np.nan_to_num(magnitude, nan=0.0, posinf=0.0)
+    if not known.size or not known.any():
+        return 0.0, ""
+    at = int(known.argmax())
+    return float(known[at]), call_text(of.table, of.table.rows[at])
+
+
+def _of_parameter(of: Evidence) -> Cause:
+    """The gradient of a parameter; all activations of the step were finite."""
+    norms = of.record.scalars.get(tags.GRADIENT_NORM, {})
+    at_step = {
+        name: series.values[series.steps == of.step]
+        for name, series in norms.items()
+        if name != tags.TOTAL
+    }
+    known = {name: float(values[0]) for name, values in at_step.items() if values.size}
+    lost = [name for name, norm in known.items() if not np.isfinite(norm)]
+    start = "All activations of the step are finite"
+    peak, layer = _peak(of)
+    large = f"; magnitudes reach {peak:.2g} in {layer}, so this may be an overflow" * (
+        peak >= LARGE
+    )
+    advice = f"{_LOSS}; {_SMALLER}" if large else _LOSS
+    after = ". The optimizer writes such a gradient into the weights"
+    if known and len(lost) == len(known):
+        return (
+            f"{start}, and the gradients of all {len(known)} parameters are not: the loss itself "
+            f"is NaN or infinite, or its derivative{large}{after}",
+            advice,
+        )
+    if lost and len(lost) < len(known):
+        return (
+            f"{start}, and the gradients of {len(lost)} of {len(known)} parameters are not: such "
+            f"values arise in the backward pass, behind these layers{large}{after}",
+            "torch.autograd.set_detect_anomaly(True) names the operation: often a square root or "
+            f"norm at 0, or a division by 0{f'; {_SMALLER}' if large else ''}",
+        )
+    return f"{start}: the values arise in the loss or in the backward pass{large}{after}", advice

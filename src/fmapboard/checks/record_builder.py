@@ -8,17 +8,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fmapboard.checks.health_of_steps import health_of
-from fmapboard.checks.nonfinite_text import parsed
 from fmapboard.checks.run_record import RunRecord, Series
 from fmapboard.formats import tags
 from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
-from fmapboard.formats.training_facts import Findings, unpack_findings
+from fmapboard.formats.training_facts import (
+    Findings,
+    FirstNonfinite,
+    unpack_findings,
+    unpack_nonfinite,
+)
 
 UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
 GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})
 """Groups of scalars that are collected."""
-_SERIES = frozenset({tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FINDINGS})
+_SERIES = frozenset(
+    {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FINDINGS, tags.FIRST_NONFINITE_RECORD}
+)
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
 _LISTS = 8
@@ -45,7 +51,7 @@ def is_read(tag: str) -> bool:
     """True for a series that some check reads."""
     own = split_tag(tag)[1]
     group = own.partition("/")[0]
-    return group in GROUPS or own in _SERIES or group == _FIRST or own == tags.FIRST_NONFINITE
+    return group in GROUPS or own in _SERIES or group == _FIRST
 
 
 @dataclass(slots=True)
@@ -55,7 +61,6 @@ class _Step:
     overview: OverviewStep | None = None
     facts: Findings | None = None
     scalars: dict[str, float] = field(default_factory=dict)
-    text: str | None = None
 
 
 class RecordBuilder:
@@ -71,6 +76,7 @@ class RecordBuilder:
         self._steps: dict[int, _Step] = {}
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._listed: dict[str, tuple[LayerFacts, ...]] = {}
+        self._nonfinite: dict[int, FirstNonfinite] = {}
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
 
@@ -88,10 +94,6 @@ class RecordBuilder:
         """Replace the scalars of a step; ``values`` is kept, by tag without the model's prefix."""
         self._at(step).scalars = values
 
-    def add_text(self, step: int, text: str) -> None:
-        """Add the text that says where the first non-finite value was found."""
-        self._at(step).text = text
-
     def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
         """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
 
@@ -103,6 +105,8 @@ class RecordBuilder:
         try:
             if tag == tags.FINDINGS:
                 self._at(step).facts = unpack_findings(blobs)
+            elif tag == tags.FIRST_NONFINITE_RECORD:
+                self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
             elif tag in _SERIES:
                 self._at(step).overview = self._overview(blobs)
             else:
@@ -113,6 +117,7 @@ class RecordBuilder:
     def purge(self, step: int) -> None:
         """Forget everything from a step on: the run was resumed there."""
         self._steps = {at: found for at, found in self._steps.items() if at < step}
+        self._nonfinite = {at: found for at, found in self._nonfinite.items() if at < step}
         self._first = {label: of for label, of in self._first.items() if of[0] < step}
         self.errors = {at: why for at, why in self.errors.items() if at < step}
 
@@ -120,28 +125,22 @@ class RecordBuilder:
         """A copy to which steps can be added without changing this one."""
         found = RecordBuilder(self._run, self._name)
         found._steps = {at: replace(of) for at, of in self._steps.items()}
-        found._first, found.errors = dict(self._first), dict(self.errors)
+        found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
+        found.errors = dict(self.errors)
         found._listed = self._listed  # unpacked lists, whoever unpacked them
         return found
 
     def thin(self, first: int, last: int) -> None:
-        """Keep only the first and the last steps, to bound the memory of a long run.
-
-        Texts are kept.
-        """
+        """Keep only the first and the last steps, to bound the memory of a long run."""
         ordered = sorted(self._steps)
         for step in ordered[first : max(first, len(ordered) - last)]:
-            if self._steps[step].text is None:
-                del self._steps[step]
-            else:
-                self._steps[step] = _Step(text=self._steps[step].text)
+            del self._steps[step]
 
     def record(self) -> RunRecord:
         """What was collected so far."""
         ordered = sorted(self._steps.items())
         overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
-        texts = [(at, of.text) for at, of in ordered if of.text is not None]
-        told = parsed(texts[0][0], self._name, texts[0][1]) if texts else None
+        told = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
         return RunRecord(
             run=self._run,
             name=self._name,

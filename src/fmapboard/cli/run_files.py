@@ -17,7 +17,6 @@ from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, spli
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
-from fmapboard.formats import tags
 from fmapboard.writers.event_records import array_of, run_directories, stored_events
 
 
@@ -125,10 +124,6 @@ def _add_value(builder: RecordBuilder, step: int, tag: str, value: Any) -> None:
         number = _number(value)
         if number is not None:
             builder.add_scalar(step, tag, number)
-    elif tag == tags.FIRST_NONFINITE:
-        text = value.tensor.string_val
-        if text:
-            builder.add_text(step, text[0].decode(errors="replace"))
     else:
         builder.add_blobs(step, tag, list(value.tensor.string_val))
 

@@ -21,6 +21,8 @@ SKIPPED_STEPS = "fmapboard/skipped_steps"
 """Scalar: number of optimizer steps skipped so far by the GradScaler."""
 FIRST_NONFINITE = "fmapboard/first_nonfinite"
 """Text: where the first non-finite value was found; written once."""
+FIRST_NONFINITE_RECORD = "fmapboard_first_nonfinite"
+"""Feature maps tab: the same as fields (``training_facts.FirstNonfinite``)."""
 
 RECORD = "fmapboard/"
 """Feature maps tab: one record per layer and step, ``fmapboard/<label>``."""

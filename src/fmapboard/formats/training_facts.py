@@ -5,15 +5,18 @@ process can know. A record is one JSON blob with the keys of `Findings` and ``ve
 names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each had. Readers ignore
 keys that they do not know; a missing key has the default of `Findings`. A change that old readers
 would misread gets a new version.
+
+The series ``tags.FIRST_NONFINITE_RECORD`` has one record, of the first step with a non-finite
+value: a JSON blob with the keys of `FirstNonfinite` and ``version``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from fmapboard.formats.tab_records import FormatError
 
@@ -28,6 +31,92 @@ _MAX_BYTES = 2**20
 _MAX_READ = 4096
 """Maximum number of entries that are read per list."""
 _INVALID = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+class Nonfinite(NamedTuple):
+    """Counts of non-finite values, by kind."""
+
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The kinds that were found, such as ``+Inf``, and how many of each."""
+        kinds = zip(("NaN", "+Inf", "-Inf"), self, strict=True)
+        return {kind: count for kind, count in kinds if count}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items())
+
+
+Place = Literal["feature_maps", "inputs", "gradients_of_maps", "gradients"]
+"""A tensor of a layer call, or the gradient of a parameter."""
+_PLACES: dict[Place, str] = {
+    "feature_maps": "activations",
+    "inputs": "input",
+    "gradients_of_maps": "gradient of the activations",
+    "gradients": "gradient of parameter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNonfinite:
+    """Where the first non-finite value of a run was found.
+
+    Attributes:
+        step: the logged step.
+        place: which tensor has it.
+        owner: name of the layer or, of a parameter's gradient, of the parameter.
+        type: the layer's class; "" for a parameter.
+        call: number of the layer's call, from 1; 0 for a parameter.
+        found: how many values of each kind the tensor has.
+        total: number of values of the tensor; 0 if it is not known.
+        counted: False if the counts are lower bounds.
+        name: name of the model, which is not in the record but in the series' tag; "" for none.
+    """
+
+    step: int
+    place: Place
+    owner: str
+    type: str
+    call: int
+    found: Nonfinite
+    total: int
+    counted: bool = True
+    name: str = ""
+
+    @property
+    def label(self) -> str | None:
+        """Label of the layer call; None for a parameter."""
+        if self.place == "gradients":
+            return None
+        return f"{self.owner}.call{self.call}" if self.call > 1 else self.owner
+
+    @property
+    def tensor(self) -> str:
+        """The tensor without its owner, such as ``gradient of the activations``."""
+        return _PLACES[self.place]
+
+    @property
+    def where(self) -> str:
+        """The tensor in markdown, such as ``input of layer `conv1` (Conv2d, call 1)``."""
+        owner = f"`{plain(self.owner)}`"
+        if self.place == "gradients":
+            return f"{self.tensor} {owner}"
+        return f"{self.tensor} of layer {owner} ({self.type}, call {self.call})"
+
+    @property
+    def text(self) -> str:
+        """How many values were found and where, in markdown."""
+        least = "" if self.counted else "at least "
+        of = f" of {self.total:,}" if self.total else ""
+        return f"first non-finite values: {least}{self.found}{of} in the {self.where}"
+
+
+def plain(name: str) -> str:
+    """A name without backticks and line breaks, safe inside a markdown code span."""
+    return name.replace("`", "'").replace("\n", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +229,7 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
         raw["idle"] = asdict(found.idle)
     if left_out:
         raw["left_out"] = left_out
-    text = json.dumps(raw, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return (text.encode(),)
+    return (_json(raw),)
 
 
 def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
@@ -150,6 +238,54 @@ def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
     Raises:
         FormatError: the blob is missing, too large or damaged, or its version is newer.
     """
+    return _unpacked(blobs, _parsed)
+
+
+def pack_nonfinite(found: FirstNonfinite) -> tuple[bytes, ...]:
+    """The blob of the record of the first non-finite value."""
+    raw = {"version": VERSION, **{key: _stored(of) for key, of in asdict(found).items()}}
+    del raw["name"]
+    return (_json(raw),)
+
+
+def unpack_nonfinite(blobs: Sequence[bytes | None], name: str) -> FirstNonfinite:
+    """Parse and validate the blobs of the record of the first non-finite value.
+
+    Args:
+        blobs: the blobs.
+        name: name of the model; "" for none.
+
+    Raises:
+        FormatError: the blob is missing, too large or damaged, or its version is newer.
+    """
+
+    def parsed(raw: Mapping[str, Any]) -> FirstNonfinite:
+        if raw["place"] not in get_args(Place):
+            raise TypeError(f"{raw['place']!r:.80} is no place")
+        found = Nonfinite(*map(_whole, _listed(raw["found"])))
+        return FirstNonfinite(
+            step=_whole(raw["step"]),
+            place=raw["place"],
+            owner=_text(raw["owner"]),
+            type=_text(raw["type"]),
+            call=_whole(raw["call"]),
+            found=found,
+            total=_whole(raw["total"]),
+            counted=bool(_flag(raw["counted"])),
+            name=name,
+        )
+
+    return _unpacked(blobs, parsed)
+
+
+T = TypeVar("T")
+
+
+def _json(raw: Mapping[str, Any]) -> bytes:
+    return json.dumps(raw, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def _unpacked(blobs: Sequence[bytes | None], parsed: Callable[[Mapping[str, Any]], T]) -> T:
     if not blobs or blobs[0] is None:
         raise FormatError("the findings can no longer be read")
     if len(blobs[0]) > _MAX_BYTES:
@@ -162,7 +298,7 @@ def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
                 f"the findings have version {version}, and this fmapboard reads up to {VERSION}; "
                 "upgrade fmapboard"
             )
-        return _parsed(raw)
+        return parsed(raw)
     except _INVALID as error:
         raise FormatError(f"the findings are not in fmapboard's format: {error}") from error
 

@@ -23,7 +23,7 @@ _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
 _BUILT = 128 * 2**20
 """Bytes of parsed overviews to cache."""
-IMAGES, HISTOGRAMS, SCALARS, TEXT = "images", "histograms", "scalars", "text"
+IMAGES, HISTOGRAMS, SCALARS = "images", "histograms", "scalars"
 
 
 class Gone(Exception):
@@ -139,10 +139,6 @@ class Reader:
         ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
         """
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
-
-    def texts(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
-        """Tag -> data points with ``step`` and ``numpy``, an array that holds the text as bytes."""
-        return self._data(self.provider.read_tensors, TEXT, run, tags)
 
     def blobs(
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True

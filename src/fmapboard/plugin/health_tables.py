@@ -14,7 +14,7 @@ from fmapboard.formats.overview import COLUMNS, KINDS
 from fmapboard.formats.step_source import is_of_images
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.nonfinite_text import first_nonfinite
+from fmapboard.plugin.first_nonfinite import first_nonfinite
 from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.recorded_health import recorded_health

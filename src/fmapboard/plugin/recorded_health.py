@@ -13,8 +13,8 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, LayerFacts
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.first_nonfinite import first_nonfinite
 from fmapboard.plugin.layer_series import Series, series_of
-from fmapboard.plugin.nonfinite_text import first_nonfinite
 from fmapboard.plugin.record_health import layer_wide, mean_change
 from fmapboard.plugin.stored_record import (
     WEIGHTS,

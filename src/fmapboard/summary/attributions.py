@@ -20,10 +20,10 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import pack
+from fmapboard.formats.training_facts import plain
 from fmapboard.records import Attribution, Floats, Picture, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.heat import LEGEND, dimmed, heat_over
-from fmapboard.summary.facts import plain
 
 NEGLIGIBLE = 1e-5
 """Sum of a sample's heat map times the batch's size, in units of the loss."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.formats.training_facts import pack_nonfinite, plain
 from fmapboard.records import (
     Floats,
     Histogram,
@@ -20,6 +21,7 @@ from fmapboard.records import (
     Sample,
     Scale,
     StepData,
+    TabRecord,
     TaggedPictures,
 )
 from fmapboard.render import png
@@ -28,7 +30,7 @@ from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import finite_extremes, used_scale
 from fmapboard.summary.attributions import SIDE, AttributionState, AttributionStep, attributions
 from fmapboard.summary.change import Maps, Weights, changes_of_maps, followed_weights
-from fmapboard.summary.facts import IdleStep, first_nonfinite, plain, training_facts
+from fmapboard.summary.facts import IdleStep, first_nonfinite, training_facts
 from fmapboard.summary.overview import OverviewState, overview
 from fmapboard.summary.tab_records import kernel_facts, tab_records
 
@@ -170,7 +172,12 @@ class SummaryBuilder:
         numbers, overviews, fractions = overview(
             before.overview, data, drawn, changes, after, self._prefix
         )
-        text = None if before.has_nonfinite else first_nonfinite(data)
+        nonfinite = None if before.has_nonfinite else first_nonfinite(data)
+        texts: dict[str, str] = {}
+        if nonfinite is not None:
+            texts[self._prefix + tags.FIRST_NONFINITE] = f"step {data.step}: {nonfinite.text}"
+            tag = self._prefix + tags.FIRST_NONFINITE_RECORD
+            told = [*told, TabRecord(tag, pack_nonfinite(nonfinite))]
         step = LoggedStep(
             data.step,
             data.wall_time,
@@ -180,12 +187,18 @@ class SummaryBuilder:
             # The overview last, so that it is never ahead.
             records=(*records, *attributed.records, *told, *overviews),
             statistics=data.measured,
-            texts={} if text is None else {self._prefix + tags.FIRST_NONFINITE: text},
+            texts=texts,
             attributions=data.attributions,
             graph=data.graph,
         )
         state = SummaryState(
-            written, maps, weights, idle, numbers, heat, before.has_nonfinite or text is not None
+            written,
+            maps,
+            weights,
+            idle,
+            numbers,
+            heat,
+            before.has_nonfinite or nonfinite is not None,
         )
         return state, step
 

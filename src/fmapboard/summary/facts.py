@@ -5,31 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import Idle, Unchanged, pack_findings
+from fmapboard.formats.training_facts import (
+    FirstNonfinite,
+    Idle,
+    Nonfinite,
+    Place,
+    Unchanged,
+    pack_findings,
+)
 from fmapboard.records import (
     LayerMeasurement,
-    Nonfinite,
     Parameter,
     StepData,
     TabRecord,
-    TensorKind,
     TrainingFacts,
 )
 from fmapboard.render.quantize import finite_extremes
 from fmapboard.summary.change import Weights
 
-_TENSOR_NAMES: dict[TensorKind, str] = {
-    "feature_maps": "activations",
-    "inputs": "input",
-    "gradients_of_maps": "gradient of the activations",
-}
 
-
-def first_nonfinite(data: StepData) -> str | None:
-    """Describe the first non-finite values of a logged step, in markdown; None without any.
+def first_nonfinite(data: StepData) -> FirstNonfinite | None:
+    """Find the first non-finite values of a logged step; None without any.
 
     "First" is the order of computation: activations in call order (a layer's input before its
     output), then gradients of activations from the last layer to the first, then gradients of
@@ -40,12 +39,15 @@ def first_nonfinite(data: StepData) -> str | None:
     backward = [part for part in data.measured if part.kind == "gradients_of_maps"]
     backward.sort(key=lambda part: -part.layer_call.position)
     for part in (*forward, *backward):
-        found = _counts(part)
+        call, found = part.layer_call, _counts(part)
         if any(found):
-            return f"step {data.step}: {_describe_layer(part, found)}"
-    for parameter in data.parameters:
-        if any(parameter.nonfinite):
-            return f"step {data.step}: {_describe_parameter(parameter)}"
+            place, total = cast(Place, part.kind), math.prod(part.shape)
+            return FirstNonfinite(
+                data.step, place, call.layer, call.type, call.call, found, total, part.is_counted
+            )
+    for one in data.parameters:
+        if any(one.nonfinite):
+            return FirstNonfinite(data.step, "gradients", one.name, "", 0, one.nonfinite, 0)
     return None
 
 
@@ -55,24 +57,6 @@ def _counts(part: LayerMeasurement) -> Nonfinite:
         return Nonfinite()
     rows = (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)
     return Nonfinite(*(int(row.sum()) for row in rows))
-
-
-def _describe_layer(part: LayerMeasurement, found: Nonfinite) -> str:
-    call, total = part.layer_call, math.prod(part.shape)
-    layer = f"layer `{plain(call.layer)}` ({call.type}, call {call.call})"
-    named = f"{_TENSOR_NAMES[part.kind]} of {layer}"
-    least = "" if part.statistics is None or part.statistics.counted else "at least "
-    return f"first non-finite values: {least}{found} of {total:,} in the {named}"
-
-
-def _describe_parameter(parameter: Parameter) -> str:
-    named = f"gradient of parameter `{plain(parameter.name)}`"
-    return f"first non-finite values: {parameter.nonfinite} in the {named}"
-
-
-def plain(name: str) -> str:
-    """A name without backticks and line breaks, safe inside a markdown code span."""
-    return name.replace("`", "'").replace("\n", " ")
 
 
 IdleStep: TypeAlias = tuple[bytes, Idle]

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmapboard.checks.health_table import FirstNonfinite, HealthRow, HealthTable
+from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LINES, LayerFinding, findings
 from fmapboard.formats.overview import LayerFacts
+from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite
 
 STEPS = tuple(range(0, 100, 10))
 
@@ -68,13 +69,7 @@ def test_the_first_layer_with_nonfinite_values_stands_for_all() -> None:
 
 
 def test_what_watch_wrote_names_the_exact_place() -> None:
-    first: FirstNonfinite = {
-        "step": 20,
-        "text": "first non-finite values: 2 NaN, 7 +Inf of 1,024 in the activations of layer "
-        "conv1 (Conv2d, call 2)",
-        "name": "",
-        "label": "conv1.call2",
-    }
+    first = FirstNonfinite(20, "feature_maps", "conv1", "Conv2d", 2, Nonfinite(2, 7), 1024)
     facts = {1: {"label": "conv1.call2", "call": 2}}
     found = only(table(nonfinite={1: from_step(2, 0.5)}, first=first, facts=facts))
     assert found.message == "NaN and +Inf since step 20, first in `conv1` (call 2)"
@@ -82,8 +77,7 @@ def test_what_watch_wrote_names_the_exact_place() -> None:
 
 
 def test_a_gradient_that_was_nonfinite_once() -> None:
-    text = "first non-finite values: 3 NaN in the gradient of parameter conv0.weight"
-    first: FirstNonfinite = {"step": 37, "text": text, "name": "", "label": None}
+    first = FirstNonfinite(37, "gradients", "conv0.weight", "", 0, Nonfinite(3), 0)
     found = only(table(first=first, nonfinite={0: from_step(4, 0.5)}))
     where = "the gradient of parameter `conv0.weight` (of such parameters the first in the model's"
     assert found.message == f"NaN at step 37, in {where} order); then in 1 further layer"
@@ -91,10 +85,16 @@ def test_a_gradient_that_was_nonfinite_once() -> None:
 
 
 def test_an_input_is_told_from_an_output() -> None:
-    text = "first non-finite values: 3 NaN of 12 in the input of layer conv0 (Conv2d, call 1)"
-    first: FirstNonfinite = {"step": 30, "text": text, "name": "", "label": "conv0"}
+    first = FirstNonfinite(30, "inputs", "conv0", "Conv2d", 1, Nonfinite(3), 12)
     found = only(table(first=first))
     assert found.message == "NaN at step 30, first in the input of `conv0`"
+
+
+def test_a_layer_without_numbers_of_its_own_is_named_by_its_class_and_call() -> None:
+    first = FirstNonfinite(30, "gradients_of_maps", "other", "Conv2d", 2, Nonfinite(0, 0, 3), 12)
+    found = only(table(first=first))
+    where = "the gradient of the activations of layer other (Conv2d, call 2)"
+    assert found.message == f"−Inf at step 30, first in {where}"
 
 
 def test_large_values_that_came_and_went() -> None:

@@ -9,13 +9,10 @@ import pytest
 from check_records import STEPS, from_step, record
 
 from fmapboard.checks import Finding, NotRecorded, RunRecord
-from fmapboard.checks.health_table import FirstNonfinite
 from fmapboard.checks.nonfinite import NonfiniteCheck
-from fmapboard.checks.nonfinite_text import parsed
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import Findings, FirstNonfinite, Nonfinite, Place
 
 AT = 3  # index of the step with the first non-finite value: step 30
-OUTPUT = "the activations of layer `{}` (Conv2d, call 1)"
 
 
 def test_the_first_layer_with_nonfinite_values_is_named() -> None:
@@ -34,8 +31,8 @@ def test_the_first_layer_with_nonfinite_values_is_named() -> None:
     assert NonfiniteCheck()(record()) == []
 
 
-def told(values: str, place: str) -> FirstNonfinite:
-    return parsed(STEPS[AT], "", f"step {STEPS[AT]}: first non-finite values: {values} in {place}")
+def told(found: Nonfinite, owner: str, place: Place = "feature_maps") -> FirstNonfinite:
+    return FirstNonfinite(STEPS[AT], place, owner, "Conv2d", 1, found, 1000)
 
 
 def weights(names: Sequence[str] | None, before: Sequence[str] | None = ()) -> list[Findings]:
@@ -55,7 +52,7 @@ def only(of: RunRecord) -> Finding:
 
 
 def test_a_weight_that_is_not_finite_is_the_cause_and_no_overflow() -> None:
-    first = told("12 NaN", OUTPUT.format("conv1"))
+    first = told(Nonfinite(12), "conv1")
     found = only(record(columns=lost(1), told=first, facts=weights(["conv1.weight"])))
     assert found.message == "NaN since step 30, first in `conv1`"
     assert found.meaning.startswith(
@@ -79,12 +76,12 @@ def test_weights_that_were_lost_before_the_first_logged_step() -> None:
 
 def test_weights_of_a_layer_with_a_longer_name_are_not_its_own() -> None:
     facts = weights(["conv10.weight"])
-    found = only(record(columns=lost(1), told=told("1 NaN", OUTPUT.format("conv1")), facts=facts))
+    found = only(record(columns=lost(1), told=told(Nonfinite(1), "conv1"), facts=facts))
     assert found.meaning.startswith("The layer's recorded weights are finite. ")
 
 
 def test_nothing_is_said_of_weights_that_were_not_read() -> None:
-    first = told("1 NaN", OUTPUT.format("conv1"))
+    first = told(Nonfinite(1), "conv1")
     for facts in ((), weights(None, None)):
         assert "weights" not in only(record(columns=lost(1), told=first, facts=facts)).text
 
@@ -106,14 +103,14 @@ def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected
 
 
 def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
-    found = only(record(columns=lost(3), told=told("5 NaN", OUTPUT.format("conv3"))))
+    found = only(record(columns=lost(3), told=told(Nonfinite(5), "conv3")))
     assert found.meaning == (
         "The 3 layers called before it returned finite values, so they arise in this layer, in "
         "code between `conv2` and this layer, or in another input of the network; NaN without an "
         "infinity comes from 0 / 0, or a logarithm or square root of a negative number: no finite "
         "value exceeds 1"
     )
-    received = told("5 NaN", "the input of layer `conv1` (Conv2d, call 1)")
+    received = told(Nonfinite(5), "conv1", "inputs")
     found = only(record(columns=lost(1), told=received, facts=weights(["conv1.weight"])))
     assert found.meaning.startswith(
         "`conv0`, called before it, returned finite values, so they arise in code between `conv0` "
@@ -122,7 +119,7 @@ def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
 
 
 def test_only_large_magnitudes_are_called_an_overflow() -> None:
-    first = told("5 +Inf", OUTPUT.format("conv2"))
+    first = told(Nonfinite(0, 5), "conv2")
     found = only(record(columns=lost(2), told=first))
     assert "too large for the number format (65,504 in float16)" in found.meaning
     large = {**lost(2), "maximum": {1: [1.0, 1.0, 1.0, 6e4, 1.0, 1.0, 1.0, 1.0]}}
@@ -133,7 +130,7 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     assert "0 / 0" not in found.meaning
     assert found.advice.startswith("Lower the learning rate or clip the gradients")
     grown = {**lost(0), "maximum": {0: [6e4] * len(STEPS)}}
-    found = only(record(columns=grown, told=told("5 NaN", OUTPUT.format("conv0"))))
+    found = only(record(columns=grown, told=told(Nonfinite(5), "conv0")))
     assert found.meaning.startswith("The values have overflowed, as in infinity − infinity: finite")
     found = only(record(columns=grown, inputs={"nonfinite": 1.0}))
     assert "overflow" not in found.text  # the images are the cause
@@ -148,7 +145,7 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     ],
 )
 def test_gradients_of_a_finite_forward_pass(norms: list[float], expected: str) -> None:
-    place = told("3 NaN", "the gradient of parameter `conv1.weight`")
+    place = told(Nonfinite(3), "conv1.weight", "gradients")
     names = [f"gradient_norm/{name}" for name in ("conv0.weight", "conv1.weight", "conv2.bias")]
     scalars = {
         name: [1.0] * AT + [norm] * (len(STEPS) - AT)
@@ -167,7 +164,7 @@ def test_gradients_of_a_finite_forward_pass(norms: list[float], expected: str) -
 
 
 def test_a_gradient_of_activations_is_of_the_way_back() -> None:
-    place = told("3 NaN", "the gradient of the activations of layer `conv4` (Conv2d, call 1)")
+    place = told(Nonfinite(3), "conv4", "gradients_of_maps")
     found = only(record(told=place, facts=weights(["conv4.weight"])))
     assert found.layer == "conv4"
     assert found.meaning.endswith("arise on the way back, in the loss or behind this layer")

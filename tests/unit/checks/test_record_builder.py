@@ -10,7 +10,13 @@ from fmapboard.checks.record_builder import RecordBuilder, is_read, split_tag
 from fmapboard.formats import tags
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.formats.tab_records import pack
-from fmapboard.formats.training_facts import Findings, pack_findings
+from fmapboard.formats.training_facts import (
+    Findings,
+    FirstNonfinite,
+    Nonfinite,
+    pack_findings,
+    pack_nonfinite,
+)
 
 
 def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:
@@ -39,7 +45,7 @@ def builder(*steps: int) -> RecordBuilder:
         ("fmapboard_overview", True),
         ("gen.fmapboard_findings", True),
         ("fmapboard_first/conv", True),
-        ("fmapboard/first_nonfinite", True),
+        ("gen.fmapboard_first_nonfinite", True),
         ("fmapboard/conv", False),
         ("gradient_norm_before_clipping/conv.weight", False),
         ("loss", False),
@@ -74,13 +80,14 @@ def test_a_resumed_run_replaces_later_steps() -> None:
 
 def test_thinning_keeps_the_ends_and_where_the_first_nonfinite_value_was() -> None:
     made = builder(*range(20))
-    made.add_text(9, "step 9: first non-finite values: 1 NaN in the gradient of parameter `w`")
+    first = FirstNonfinite(9, "gradients", "w", "", 0, Nonfinite(1), 0, name="gen")
+    made.add_blobs(9, tags.FIRST_NONFINITE_RECORD, pack_nonfinite(first))
     made.thin(2, 3)
     record = made.record()
     assert record.layers().steps == (0, 1, 17, 18, 19)
-    told = record.layers().first_nonfinite
-    assert told is not None
-    assert (told["step"], told["label"]) == (9, None)
+    assert record.layers().first_nonfinite == first
+    made.purge(9)
+    assert made.record().layers().first_nonfinite is None
 
 
 def test_first_statistics_are_those_of_the_first_step() -> None:
@@ -102,7 +109,10 @@ def test_statistics_of_different_lengths_are_left_out() -> None:
     assert made.record().first == {}
 
 
-@pytest.mark.parametrize("tag", [tags.OVERVIEW, tags.FINDINGS, "fmapboard_first/conv"])
+@pytest.mark.parametrize(
+    "tag",
+    [tags.OVERVIEW, tags.FINDINGS, tags.FIRST_NONFINITE_RECORD, "fmapboard_first/conv"],
+)
 @pytest.mark.parametrize(
     "blobs", [[], [b""], [b"{}", b""], [b"\xff", b"", b""], [None, None, None], [b"[]", b"", b"x"]]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,14 @@ from fmapboard.formats.training_facts import (
     MAX_EVAL_MODULES,
     MAX_NAMES,
     Findings,
+    FirstNonfinite,
     Idle,
+    Nonfinite,
     Unchanged,
     pack_findings,
+    pack_nonfinite,
     unpack_findings,
+    unpack_nonfinite,
 )
 
 FULL = Findings(
@@ -170,3 +175,34 @@ def test_what_is_no_record_is_refused(blob: bytes) -> None:
 def test_a_hostile_value_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match="not in fmapboard's format"):
         unpack_findings(record(**changes))
+
+
+FIRST = FirstNonfinite(7, "inputs", "a`b", "Conv2d", 2, Nonfinite(3, 0, 1), 1200, counted=False)
+
+
+def test_the_first_nonfinite_value_is_stored_as_fields() -> None:
+    (blob,) = pack_nonfinite(FIRST)
+    assert json.loads(blob) == {
+        "version": 1, "step": 7, "place": "inputs", "owner": "a`b", "type": "Conv2d", "call": 2,
+        "found": [3, 0, 1], "total": 1200, "counted": False,
+    }  # fmt: skip
+    read = unpack_nonfinite([blob], "net")
+    assert read == replace(FIRST, name="net")
+    assert read.label == "a`b.call2"
+    assert read.text == (
+        "first non-finite values: at least 3 NaN, 1 -Inf of 1,200 in the input of layer `a'b` "
+        "(Conv2d, call 2)"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": -1}, {"place": "weights"}, {"owner": 3}, {"found": [1, 2, 3, 4]}, {"found": "1"},
+        {"call": "1"}, {"counted": 1}, {"version": 2}, {"total": 0.5},
+    ],
+)  # fmt: skip
+def test_a_damaged_record_of_the_first_nonfinite_value_is_refused(change: dict[str, Any]) -> None:
+    raw = json.loads(pack_nonfinite(FIRST)[0])
+    with pytest.raises(FormatError):
+        unpack_nonfinite([json.dumps(raw | change).encode()], "")

@@ -12,6 +12,7 @@ from fmapboard.formats.overview import is_activation
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.first_nonfinite import sent
 from fmapboard.plugin.health_tables import health_table, table_with_step
 from fmapboard.plugin.http import Answer, Query, container, missing
 
@@ -40,6 +41,7 @@ def health(reader: Reader, query: Query) -> Answer:
         "range": shading_by_range(table.columns, codes),
         "change": shading_by_change(table.columns, codes),
     }
+    told = table.first_nonfinite
     names = NUMBERS if codes.size <= MAX_NUMBERS else ()
     facts = {
         "run": run,
@@ -53,7 +55,7 @@ def health(reader: Reader, query: Query) -> Answer:
             for kind, rows in table.since.items()
         },
         "step_words": {str(step): table.step_text(step) for step in table.sources},
-        "first_nonfinite": table.first_nonfinite,
+        "first_nonfinite": None if told is None else sent(told),
         "errors": {str(step): why for step, why in table.errors.items()},
         "arrays": [{"name": name, "shape": list(shape)} for name in names],
         "cells": ["codes", *shadings],

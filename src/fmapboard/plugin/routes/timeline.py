@@ -12,6 +12,7 @@ from fmapboard.checks.health_table import HealthTable
 from fmapboard.formats import tags
 from fmapboard.formats.overview import KINDS, MAJOR, MINOR, constant_alone, is_activation, states
 from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.first_nonfinite import sent
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.recorded_health import MAX_SERIES, SCALARS, read_shares
@@ -51,9 +52,9 @@ def _first(table: HealthTable) -> dict[str, Any] | None:
     told = table.first_nonfinite
     if told is None:
         return None
-    place = (told["name"], told["label"])
+    place = (told.name, told.label)
     row = next((row for row in table.rows if (row.name, row.facts.label) == place), None)
-    return {**told, "shown_at": None if row is None else row.shown_at}
+    return {**sent(told), "shown_at": None if row is None else row.shown_at}
 
 
 def _table_faults(table: HealthTable, found: Found) -> dict[int, dict[str, Any]]:
