@@ -316,10 +316,6 @@ class WarnOnce:
             self._said.add((about, kind))
             log.warning("%s", text)
 
-    def has_warned(self, about: str) -> bool:
-        """True if `warn` has logged something about a subject."""
-        return (about, "") in self._said
-
     def raise_first(self) -> None:
         """With ``FMAPBOARD_ON_ERROR=raise``, raise the first reported error, once.
 

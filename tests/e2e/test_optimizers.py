@@ -76,8 +76,18 @@ def test_weights_of_layers_that_the_optimizer_does_not_hold_have_histograms_too(
         assert "gradients/stem.weight" not in tags(step)
         assert "gradient_norm/stem.weight" not in step.scalars
     (text,) = caplog.messages
-    assert "that no optimizer updates: stem.weight, stem.bias, inner.0.0.weight" in text
-    assert "inner.0.1.weight and 1 more" in text
+    assert "step 0: not_in_optimizer: 6 trainable parameters are in no optimizer since" in text
+    assert "`stem.weight`, `stem.bias`, `inner.0.0.weight` and 3 more" in text
+
+
+def test_without_checks_nothing_is_said_of_parameters_in_no_optimizer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = NestedNet()
+    optimizer = torch.optim.SGD(model.head.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1, checks=False):
+        train_step(model, optimizer)
+    assert caplog.messages == []
 
 
 def test_no_warning_is_logged_about_frozen_parameters_or_those_of_another_optimizer(

@@ -250,8 +250,8 @@ def test_a_training_pass_in_eval_mode_is_shown_and_reported(
 
     with caplog.at_level(logging.WARNING, "fmapboard"):
         assert shown(loop) == [float(step) for step in range(STEPS)]
-    (said,) = [one.message for one in caplog.records if "during a training" in one.message]
-    assert "step 0: the model was in eval mode during a training step" in said
+    (said,) = [one.message for one in caplog.records if "eval mode" in one.message]
+    assert "step 0: eval_mode: the model is in eval mode while it trains" in said
 
 
 def test_a_recorded_pass_that_contributes_no_gradient_is_reported_once(

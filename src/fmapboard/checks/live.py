@@ -57,7 +57,6 @@ class LiveChecks:
         checks: the checks.
         name: name of the model, as in ``watch(name=...)``, or None.
         failed: called with each check that raises an error.
-        is_logged: True for a kind of which the log has a warning already.
     """
 
     def __init__(
@@ -65,9 +64,8 @@ class LiveChecks:
         checks: Sequence[Check],
         name: str | None,
         failed: Failed,
-        is_logged: Callable[[str], bool],
     ) -> None:
-        self._checks, self._failed, self._is_logged = checks, failed, is_logged
+        self._checks, self._failed = checks, failed
         self._prefix = tags.prefix(name)
         self._state = LiveState(RecordBuilder(name=name or ""))
 
@@ -106,9 +104,8 @@ class LiveChecks:
         """Go on from a step that has been written, and log what it is the first to have."""
         self._state = state
         for finding in state.new:
-            if not self._is_logged(finding.kind):
-                say = log.warning if finding.class_ == "warning" else log.info
-                say("step %d: %s: %s", step, finding.kind, finding.text)
+            say = log.warning if finding.class_ == "warning" else log.info
+            say("step %d: %s: %s", step, finding.kind, finding.text)
 
     def _with_step(self, step: LoggedStep) -> RecordBuilder:
         """The record with the numbers of one more step."""

@@ -92,15 +92,6 @@ class OptimizersById:
         return None if known is None else known()
 
 
-def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:
-    """Names of the parameters that no optimizer of this process holds.
-
-    Scans all objects that the garbage collector tracks, which takes tens of ms.
-    """
-    held = {id(p) for optimizer in _living() for p in parameters_of(optimizer)}
-    return [name for name, parameter in parameters.items() if id(parameter) not in held]
-
-
 def holding(parameters: Collection[int]) -> list[Optimizer]:
     """The optimizers of this process that hold a parameter with one of these ``id``.
 

@@ -14,7 +14,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
 from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.gradients.optimizer_hook import OptimizerHook
-from fmapboard.gradients.optimizers import OptimizerMembership, in_no_optimizer, parameters_of
+from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.sample import PendingSample, sample, samples
@@ -292,15 +292,6 @@ class GradientReader:
         updates = self._updates.pending()
         return PendingParameters(names, norms, samples, nonfinite, updates, self._listed)
 
-    def unoptimized(self) -> list[str]:
-        """Names of the trainable parameters that no optimizer of the process holds."""
-        unseen = {
-            clean_name(name): parameter
-            for name, parameter in self._model.named_parameters()
-            if parameter.requires_grad and id(parameter) not in self._held
-        }
-        return in_no_optimizer(unseen) if unseen else []
-
     def holds(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates a parameter of the model."""
         return bool(self._own(optimizer))
@@ -339,7 +330,6 @@ class GradientReader:
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = self._own(optimizer)
             if own:
-                self._held |= {id(parameter) for parameter in own.values()}
                 self.membership.stepping(optimizer)
                 self._notify_complete()
                 self.observer(optimizer, own)
@@ -362,7 +352,6 @@ class GradientReader:
         """Discard what was read."""
         self._forget_backward()
         self._updates.forget()
-        self._held = set[int]()
         self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False
 

@@ -12,9 +12,8 @@ from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import holding
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.tensors import Unread
-from fmapboard.session.facts import eval_modules
 from fmapboard.session.open_step import OpenStep
-from fmapboard.session.selection import Candidate, PassSelection
+from fmapboard.session.selection import PassSelection
 
 _MAX_NAMED = 5
 """How many parameters or layers a message lists."""
@@ -47,7 +46,7 @@ class Hints:
     ) -> None:
         self._warn, self._gradients = warn, gradients
         self._loss_scale, self._selection = loss_scale, selection
-        self._knows_optimizers = self._trains_input = False
+        self._trains_input = False
 
     def explain(
         self,
@@ -84,9 +83,10 @@ class Hints:
             if not self._gradients.stepped:
                 self.no_optimizer_step(opened.step, is_counted=opened.passes == "training")
                 return
-            self.check_optimizers(opened.step)
-            if self._selection.chosen is not None:
-                self.check_pass(opened.step, self._selection.chosen)
+            self._selection.finds_input = False
+            chosen = self._selection.chosen
+            if chosen is not None and not chosen.is_used and chosen.graph is not None:
+                self.no_contribution(opened.step)
 
     def ran_compiled(self, step: int) -> None:
         """Warn that the model trains, but that no call of it was seen."""
@@ -250,43 +250,13 @@ class Hints:
             "forward, backward and all optimizer steps inside the block, in this order",
         )
 
-    def check_optimizers(self, step: int) -> None:
-        """Warn about trainable parameters that no optimizer holds; checked once, after a step."""
-        if self._knows_optimizers:
-            return
-        self._knows_optimizers, self._selection.finds_input = True, False
-        missing = self._gradients.unoptimized()
-        if missing:
-            self._warn.warn(
-                "no optimizer",
-                f"step {step}: trainable parameters that no optimizer updates: "
-                f"{_listed(missing)}; add them to an optimizer, or set requires_grad=False if "
-                "they are frozen on purpose",
-            )
-
-    def check_pass(self, step: int, chosen: Candidate) -> None:
-        """Warn if the recorded pass did not contribute to the step, or ran in eval mode.
-
-        Args:
-            step: the number of the logged step, in which an optimizer stepped.
-            chosen: the recorded pass.
-        """
-        if not chosen.is_used and chosen.graph is not None:
-            self._warn.warn(
-                "no contribution",
-                f"step {step}: the recorded forward pass contributed nothing to the gradients that "
-                "the optimizer used; run forward, backward and optimizer.step() in the same step",
-            )
-        elif (
-            chosen.is_used
-            and chosen.in_eval_mode
-            and (chosen.eval_modules or eval_modules(self._selection.model))
-        ):
-            self._warn.warn(
-                "eval mode",
-                f"step {step}: the model was in eval mode during a training step; call "
-                "model.train() unless this is intended",
-            )
+    def no_contribution(self, step: int) -> None:
+        """Warn that the recorded pass did not contribute to the gradients of the step."""
+        self._warn.warn(
+            "no contribution",
+            f"step {step}: the recorded forward pass contributed nothing to the gradients that "
+            "the optimizer used; run forward, backward and optimizer.step() in the same step",
+        )
 
 
 def _is_on_meta_device(model: nn.Module) -> bool:

@@ -28,8 +28,6 @@ from fmapboard.writers.worker import Worker
 _EVENT_OVERHEAD = 64
 """Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
 
-_HINTS = {"not_in_optimizer": "no optimizer", "eval_mode": "eval mode"}
-"""Kind of a finding -> subject of the warning (`session.hints`) that says the same."""
 MAX_QUEUE_BYTES = 256 * 2**20
 """Maximum size in bytes of the steps that wait to be written."""
 SECONDS_AFTER_INTERRUPT = 10.0
@@ -65,7 +63,6 @@ class Pipeline:
             chosen(options.checks),
             options.name,
             self._check_failed,
-            lambda kind: kind in _HINTS and warn.has_warned(_HINTS[kind]),
         )
         self._worker: Worker[Callable[[], StepData | None]] = Worker(
             self._work,

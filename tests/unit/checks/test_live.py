@@ -44,11 +44,11 @@ NOTE = Finding(
 )
 
 
-def live(*checks: Says, name: str | None = None, logged: str = "") -> LiveChecks:
+def live(*checks: Says, name: str | None = None) -> LiveChecks:
     def failed(kind: str, error: str) -> None:
         FAILED.append((kind, error))
 
-    return LiveChecks(checks, name, failed, lambda kind: kind == logged)
+    return LiveChecks(checks, name, failed)
 
 
 def step(number: int, **more: object) -> LoggedStep:
@@ -75,12 +75,6 @@ def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> 
         ("WARNING", "fmapboard: step 0: mine: a `fault`"),
         ("INFO", "fmapboard: step 0: mine: a note (healthy: none)"),
     ]
-
-
-def test_what_the_log_has_already_is_only_told_as_text(caplog: pytest.LogCaptureFixture) -> None:
-    checks = live(Says([WARNING]), logged="mine")
-    assert "fmapboard/checks" in stored(checks, step(0)).texts
-    assert caplog.records == []
 
 
 def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
