@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -17,9 +17,9 @@ from fmapboard.gradients.optimizer_hook import OptimizerHook
 from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
-from fmapboard.measure.sample import PendingSample, sample, samples
+from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.measure.thread_count import without_settling
-from fmapboard.model.distributed import local, not_flattened, sharded_names
+from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
 
@@ -39,38 +39,19 @@ def sample_parameters(
         scale: factor by which the gradients are still multiplied (loss scaling); None for 1.
         gradients: also sample the gradients.
     """
-    weights, grads = dict[str, Tensor](), dict[str, Tensor]()
-    for name, parameter in parameters.items():
-        part = local(parameter.detach())
-        if not part.numel():
-            continue
-        weights[name] = part
-        if gradients and parameter.grad is not None:
-            own = local(parameter.grad.detach())
-            grads[name] = own.coalesce().values() if own.is_sparse else own
-    if not [weight for weight in weights.values() if not weight.is_cpu]:
-        found = {name: sample(grad) for name, grad in grads.items()}
-        if scale is not None:
-            found = {name: _unscaled(sampled, scale) for name, sampled in found.items()}
-        return {name: (sample(weight), found.get(name)) for name, weight in weights.items()}
-    of_weights, of_grads = _together(list(weights.values()), list(grads.values()), scale)
-    by_name = dict(zip(grads, of_grads, strict=True))
-    pairs = zip(weights, of_weights, strict=True)
-    return {name: (taken, by_name.get(name)) for name, taken in pairs}
-
-
-def _together(
-    weights: list[Tensor], grads: list[Tensor], scale: Tensor | None
-) -> tuple[list[PendingSample], list[PendingSample]]:
-    """Samples of weights and of gradients; in one copy per dtype unless there is a scale."""
-    if scale is not None:
-        return samples(weights), samples(grads, scale)
-    found = samples([*weights, *grads])
-    return found[: len(weights)], found[len(weights) :]
-
-
-def _unscaled(sampled: PendingSample, scale: Tensor) -> PendingSample:
-    return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
+    parts = local_parts([parameter.detach() for parameter in parameters.values()])
+    weights = {name: p for name, p in zip(parameters, parts, strict=True) if p.numel()}
+    with_grad = {name: grad for name in weights if (grad := parameters[name].grad) is not None}
+    if not gradients:
+        with_grad.clear()
+    parts = local_parts([grad.detach() for grad in with_grad.values()])
+    grads = [part.coalesce().values() if part.is_sparse else part for part in parts]
+    if scale is None:
+        found = samples([*weights.values(), *grads])  # one copy per dtype
+    else:
+        found = samples(list(weights.values())) + samples(grads, scale)
+    by_name = dict(zip(with_grad, found[len(weights) :], strict=True))
+    return {name: (one, by_name.get(name)) for name, one in zip(weights, found, strict=False)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
-from fmapboard.model.distributed import local
+from fmapboard.model.distributed import PLAIN, local
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,8 +43,6 @@ _DTYPES = frozenset(
     {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
 )
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
-_PLAIN = frozenset({Tensor, nn.Parameter})
-"""Types of tensors that have memory of their own: not those of sharded or fake tensors."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -256,7 +254,7 @@ def rows_of(parameter: Tensor) -> Tensor | None:
         [n, 16], each value 16 times, so that the ratio is exact. None if the parameter is empty,
         not dense in memory, or of another than a floating-point or complex dtype.
     """
-    part = local(parameter)
+    part = parameter if type(parameter) in PLAIN else local(parameter)
     if not part.numel() or part.dtype not in _DTYPES:
         return None
     real = torch.view_as_real(part.detach()) if part.is_complex() else part.detach()
@@ -306,7 +304,7 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def _places(parameters: list[Tensor]) -> list[int]:
     """Addresses of the parameters' values; none if one has no memory of its own."""
-    if not _PLAIN.issuperset(map(type, parameters)):
+    if not PLAIN.issuperset(map(type, parameters)):
         return []
     return [p.data_ptr() for p in parameters]
 

@@ -6,14 +6,15 @@ Nothing here waits for an accelerator; only norms on the CPU are read and checke
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fmapboard.model.distributed import ShardedNames, Sharding, local, sharding
+from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
+from fmapboard.model.tensors import grouped
 from fmapboard.records import Nonfinite
 
 LARGE, SMALL = 1e15, 1e-15
@@ -50,17 +51,15 @@ class GradientNorms:
     """Collects gradient norms; for sharded parameters, of the whole gradient.
 
     Attributes:
+        parts: Parameter name -> norm [] of this process's part of its gradient.
         nonfinite: Parameter name -> counts of non-finite values, for gradients on the CPU that have
             any.
     """
 
     def __init__(self) -> None:
-        self._parts: dict[str, Tensor] = {}
-        self._shardings: dict[str, Sharding | None] = {}
+        self.parts: dict[str, Tensor] = {}
+        self._shardings: dict[str, Sharding] = {}
         self.nonfinite: dict[str, Nonfinite] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._parts
 
     def read(self, gradients: Mapping[str, Tensor], scale: Tensor | None = None) -> None:
         """Compute the norms of gradients.
@@ -69,18 +68,19 @@ class GradientNorms:
             gradients: By parameter name, of any shape, floating-point or complex dtype, and layout.
             scale: Factor by which the gradients are still multiplied (loss scaling); None for 1.
         """
-        own = {name: dense(gradient) for name, gradient in gradients.items()}
+        own = dict(zip(gradients, dense(gradients.values()), strict=True))
         on_cpu = {name: gradient for name, gradient in own.items() if gradient.is_cpu}
         elsewhere = {name: gradient for name, gradient in own.items() if name not in on_cpu}
-        found = dict(zip(on_cpu, norms(list(on_cpu.values())), strict=True))
-        found |= zip(elsewhere, device_norms(list(elsewhere.values()), scale), strict=True)
-        for name, gradient in own.items():
-            norm = found[name]
-            if gradient.is_cpu:
-                if not math.isfinite(norm):
-                    self.nonfinite[name] = _count_nonfinite(gradient)
-                norm = norm if scale is None else norm / scale.to(norm.device)
-            self._shardings[name], self._parts[name] = sharding(gradients[name]), norm
+        found = dict(zip(elsewhere, device_norms(list(elsewhere.values()), scale), strict=True))
+        if on_cpu:
+            values = norms(list(on_cpu.values()))
+            for name, value in zip(on_cpu, values.tolist(), strict=True):
+                if not math.isfinite(value):
+                    self.nonfinite[name] = _count_nonfinite(on_cpu[name])
+            values = values if scale is None else values / scale.to(values.device)
+            found |= zip(on_cpu, values.unbind(), strict=True)
+        self.parts |= {name: found[name] for name in own}
+        self._shardings |= shardings(gradients)
 
     def pending(self, sharded: tuple[ShardedNames, ...] = ()) -> PendingNorms:
         """Norms of the whole gradients, in the order in which they were read.
@@ -88,51 +88,55 @@ class GradientNorms:
         Args:
             sharded: The model's sharded parameters. If there are any, all ranks must call this.
         """
-        known = {name: norm for name, norm in self._parts.items() if not self._shardings[name]}
-        failed = None
+        known, failed = dict(self.parts), None
+        for name in self._shardings:
+            del known[name]
         for group in sharded:
-            own = {n: self._parts[n] for n, way in self._shardings.items() if way == group.sharding}
+            own = {n: self.parts[n] for n, way in self._shardings.items() if way == group.sharding}
             combined, error = group.combined(own)
             known.update({name: norm for name, norm in combined.items() if name in own})
             failed = failed or error
         if failed is not None:
             raise failed
-        names = tuple(name for name in self._parts if name in known)
-        if not names:
-            return PendingNorms()
+        if not known:
+            return NO_NORMS
+        names = [name for name in self.parts if name in known]
         whole = [known[name] for name in names]
-        where = next((norm.device for norm in whole if not norm.is_cpu), whole[0].device)
-        dtype = min((norm.dtype for norm in whole), key=lambda dtype: dtype.itemsize)
-        stacked = torch.stack([norm.to(where, dtype) for norm in whole])
-        return PendingNorms(names, stacked)
+        accelerators = [norm.device for norm in whole if not norm.is_cpu]
+        where = accelerators[0] if accelerators else whole[0].device
+        dtype = min({norm.dtype for norm in whole}, key=operator.attrgetter("itemsize"))
+        return PendingNorms(tuple(names), torch.stack([norm.to(where, dtype) for norm in whole]))
 
 
-def dense(gradient: Tensor) -> Tensor:
-    """This process's part of a gradient as a real, dense tensor.
+def dense(gradients: Iterable[Tensor]) -> list[Tensor]:
+    """This process's parts of gradients as real, dense tensors.
 
     A sparse gradient gives its stored rows, each once; a complex one its real and imaginary parts.
     """
-    part = local(gradient.detach())
-    values = part.coalesce().values() if part.is_sparse else part
-    return torch.view_as_real(values) if values.is_complex() else values
+    found = []
+    for part in local_parts([gradient.detach() for gradient in gradients]):
+        values = part.coalesce().values() if part.is_sparse else part
+        found.append(torch.view_as_real(values) if values.is_complex() else values)
+    return found
 
 
-def norms(gradients: list[Tensor]) -> list[Tensor]:
-    """2-norm of each gradient on the CPU, f64 [], from squares in float32 or wider.
+def norms(gradients: list[Tensor]) -> Tensor:
+    """2-norm of each gradient on the CPU, f64 [P], from squares in float32 or wider.
 
     Runs of 4096 values are summed in float32 and the runs in float64: a single float32 sum of 25
     million squares is wrong in the third digit.
 
     Args:
-        gradients: As returned by ``dense``: any shape and floating-point dtype.
+        gradients: As returned by ``dense``, at least one: any shape and floating-point dtype.
     """
-    if not gradients:
-        return []
-    runs = [_runs(gradient) for gradient in gradients]
-    result = list(torch._foreach_norm(runs, 2, dtype=torch.float64))
-    for number, value in enumerate(torch.stack(result).tolist()):
+    runs = [
+        flat if flat.numel() <= _RUN else norms_of_runs(flat, _RUN)
+        for flat in [gradient.reshape(-1) for gradient in gradients]
+    ]
+    result = torch.stack(torch._foreach_norm(runs, 2, dtype=torch.float64))
+    for number, value in enumerate(result.tolist()):
         if not SMALL < value < LARGE:  # squares may have overflowed or underflowed
-            result[number] = _float64_norm(gradients[number])
+            result[number] = torch.linalg.vector_norm(gradients[number], dtype=torch.float64)
     return result
 
 
@@ -147,25 +151,23 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
         gradients: As for ``norms``.
         scale: None for 1.
     """
-    groups: defaultdict[tuple[torch.device, torch.dtype], list[int]] = defaultdict(list)
-    for number, gradient in enumerate(gradients):
-        groups[gradient.device, gradient.dtype].append(number)
     result: dict[int, Tensor] = {}
-    for (device, dtype), members in groups.items():
-        wide = torch.float64 if dtype == torch.float64 else torch.float32
+    for members in grouped(gradients):
         own = [gradients[number] for number in members]
+        wide = torch.promote_types(own[0].dtype, torch.float32)
         found = torch.stack(torch._foreach_norm(own, 2, dtype=wide))  # [P]
         if scale is not None:
-            found.div_(scale.to(device))
+            found.div_(scale.to(found.device))
         result.update(zip(members, found.unbind(), strict=True))
     return [result[number] for number in range(len(gradients))]
 
 
-def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) -> Tensor:
+def norms_of_runs(values: Tensor, run: int) -> Tensor:
     """2-norms [..., R] of consecutive runs of at most ``run`` values along the last axis.
 
-    Combine them in float64: a float32 sum of many similar squares drifts.
+    In float32 or wider. Combine them in float64: a float32 sum of many similar squares drifts.
     """
+    dtype = torch.promote_types(values.dtype, torch.float32)
     whole = values.shape[-1] // run * run
     cut = values[..., :whole].view(*values.shape[:-1], -1, run)  # [..., R, run]
     runs: Tensor = torch.linalg.vector_norm(cut, dim=-1, dtype=dtype)
@@ -173,20 +175,6 @@ def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) ->
         return runs
     rest: Tensor = torch.linalg.vector_norm(values[..., whole:], dim=-1, keepdim=True, dtype=dtype)
     return torch.cat([runs, rest], -1)
-
-
-def _runs(gradient: Tensor) -> Tensor:
-    """Norms of runs of a large gradient, f32 or f64; a small gradient itself, flattened."""
-    flat = gradient.reshape(-1)
-    if flat.numel() <= _RUN:
-        return flat
-    dtype = torch.float64 if flat.dtype == torch.float64 else torch.float32
-    return norms_of_runs(flat, _RUN, dtype)
-
-
-def _float64_norm(gradient: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(gradient, dtype=torch.float64)
-    return norm
 
 
 def _count_nonfinite(gradient: Tensor) -> Nonfinite:

@@ -9,7 +9,7 @@ rank 0 writes.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -27,21 +27,21 @@ from fmapboard.errors import interrupt_in
 # process.
 
 
+_FLATTENED = "_fsdp_flattened"
+
+
 def are_flattened(model: nn.Module) -> bool:
     """True if any parameter of the model is flattened."""
-    return any(map(_is_flattened, model.parameters()))
+    return any(getattr(parameter, _FLATTENED, False) for parameter in model.parameters())
 
 
 def not_flattened(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Those of the parameters, by name, that this rank holds completely."""
-    return {name: p for name, p in parameters.items() if not _is_flattened(p)}
+    return {name: p for name, p in parameters.items() if not getattr(p, _FLATTENED, False)}
 
 
-def _is_flattened(parameter: Tensor) -> bool:
-    return bool(getattr(parameter, "_fsdp_flattened", False))
-
-
-_CAN_DISTRIBUTE = dist.is_available()
+PLAIN = frozenset({Tensor, nn.Parameter})
+"""Types of tensors with memory of their own: no sharded, fake or quantized ones."""
 
 TIMEOUT = timedelta(seconds=120)
 """How long a worker thread waits for those of the other ranks, which may have steps to write."""
@@ -59,7 +59,7 @@ def world_size() -> int:
 
 def is_sharded(model: nn.Module) -> bool:
     """True if any of the model's parameters is sharded over several processes."""
-    return any(is_dtensor(parameter) for parameter in model.parameters())
+    return bool([p for p in model.parameters() if type(p) not in PLAIN and is_dtensor(p)])
 
 
 def local(tensor: Tensor) -> Tensor:
@@ -68,6 +68,11 @@ def local(tensor: Tensor) -> Tensor:
         return tensor
     part: Tensor = tensor.to_local()  # type: ignore[attr-defined]  # only DTensor has it
     return part
+
+
+def local_parts(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """``local`` of each tensor."""
+    return [one if type(one) in PLAIN else local(one) for one in tensors]
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -190,22 +195,25 @@ class Sharding:
         return squares
 
 
-def sharding(tensor: Tensor) -> Sharding | None:
-    """How a tensor is sharded; None for a tensor that this process holds completely."""
-    if not is_dtensor(tensor):
-        return None
-    placed: Any = tensor
-    cut = tuple(axis for axis, place in enumerate(placed.placements) if place.is_shard())
-    return Sharding(placed.device_mesh, cut) if cut else None
+def shardings(tensors: Mapping[str, Tensor]) -> dict[str, Sharding]:
+    """How the sharded ones among tensors are sharded, by name."""
+    found = {}
+    for name, tensor in tensors.items():
+        if type(tensor) not in PLAIN and is_dtensor(tensor):
+            placed: Any = tensor
+            cut = tuple(axis for axis, place in enumerate(placed.placements) if place.is_shard())
+            if cut:
+                found[name] = Sharding(placed.device_mesh, cut)
+    return found
 
 
 def is_dtensor(tensor: Tensor) -> bool:
     """True for a tensor that is distributed over a device mesh, sharded or replicated."""
-    if type(tensor) is Tensor or not (_CAN_DISTRIBUTE and dist.is_initialized()):
+    if type(tensor) in PLAIN or not (dist.is_available() and dist.is_initialized()):
         return False
     from torch.distributed.tensor import DTensor
 
-    return isinstance(tensor, DTensor) or isinstance(getattr(tensor, "data", None), DTensor)
+    return isinstance(tensor, DTensor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +266,9 @@ class ShardedNames:
 
 def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
     """The sharded ones among parameters, by how they are sharded; the same on every rank."""
-    if not dist.is_available() or not dist.is_initialized():
-        return ()
     ways: dict[Sharding, list[str]] = {}
-    for name, parameter in parameters.items():
-        way = sharding(parameter)
-        if way is not None:
-            ways.setdefault(way, []).append(name)
+    for name, way in shardings(parameters).items():
+        ways.setdefault(way, []).append(name)
     found = []
     for way, names in ways.items():
         device = local(parameters[names[0]]).device

@@ -21,7 +21,7 @@ from fmapboard.formats.training_facts import Findings, Idle
 from fmapboard.gradients.marks import Mark, marks, same, untouched
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
-from fmapboard.model.distributed import is_sharded
+from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
 from fmapboard.records import TrainingFacts
 from fmapboard.session.open_step import OpenStep
@@ -93,9 +93,6 @@ def _reads_mode(forward: Callable[..., Any]) -> bool:
 _PARAMETERS, _VALUES = 16, 64
 """Parameters of which values are read, spread over the model, and values read of each."""
 
-_PLAIN = frozenset({Tensor, nn.Parameter})
-"""Types of parameters whose memory can be read; wrappers such as quantized tensors have none."""
-
 
 @dataclass(frozen=True, slots=True)
 class PendingIdle:
@@ -144,7 +141,7 @@ class IdleWeights:
     def backward_ends(self, trainable: Mapping[str, Tensor]) -> None:
         """Called when a backward pass has ended."""
         if self._is_cleared is not None and not self._with_gradient:
-            own = [n for n, p in trainable.items() if p.grad is not None and type(p) in _PLAIN]
+            own = [n for n, p in trainable.items() if p.grad is not None and type(p) in PLAIN]
             self._with_gradient = tuple(own)
 
     def closes(self, trainable: Mapping[str, Tensor], *, has_stepped: bool) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
     def kernels_fail() -> None:
         raise ValueError("no kernels")
 
-    monkeypatch.setattr("fmapboard.gradients.reader.sample", fails)
+    monkeypatch.setattr("fmapboard.gradients.reader.samples", fails)
     reader = GradientReader(model, ["0.weight"], keeping_guard(errors))
     reader.arm(kernels_fail)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
