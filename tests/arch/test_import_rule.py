@@ -6,6 +6,7 @@ import ast
 import functools
 import subprocess
 import sys
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,13 @@ ORDER = [
     *("model", "render", "checks", "records", "formats", "schedule", "errors"),
 ]
 """Each may import the ones to its right."""
+
+TRAINING_PATH = {
+    *("session", "gradients", "capture", "measure", "summary", "render", "writers", "model"),
+    *("formats", "records", "options", "schedule", "logger", "errors"),
+}
+LONGEST_CHAIN, LONGEST_CHAIN_FROM_LOGGER = 13, 9
+"""Entries of ``src/fmapboard`` of which each imports the next; a package is one entry."""
 
 PLUGIN_MAY_IMPORT = {
     *("plugin", "checks", "records", "formats", "errors"),
@@ -64,6 +72,64 @@ def packages(module: str) -> set[str]:
     """Packages and top-level modules of fmapboard that a module imports."""
     own = {n.split(".")[1] for n in imports(MODULES[module]) if n.startswith("fmapboard.")}
     return own & {name.split(".")[0] for name in INNER}
+
+
+def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module that run when it is imported, type-checking blocks included."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield child
+            yield from outside_functions(child)
+
+
+@functools.cache
+def imported_modules(module: str) -> frozenset[str]:
+    """The modules of fmapboard that a module imports, those imported inside functions left out."""
+    names: set[str] = set()
+    for node in outside_functions(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                names.add(full if full.removeprefix("fmapboard.") in MODULES else node.module)
+    return frozenset({n.removeprefix("fmapboard.") for n in names} & set(INNER))
+
+
+def longest_chains(imported: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+    """Name -> the longest chain of imports that begins with it.
+
+    Raises:
+        AssertionError: some import each other in a circle, which the message lists.
+    """
+    chains: dict[str, list[str]] = {}
+
+    def chain(name: str, above: tuple[str, ...] = ()) -> list[str]:
+        assert name not in above, " -> ".join((*above[above.index(name) :], name))
+        if name not in chains:
+            below = [chain(other, (*above, name)) for other in sorted(imported[name])]
+            chains[name] = [name, *max(below, key=len, default=[])]
+        return chains[name]
+
+    for name in imported:
+        chain(name)
+    return chains
+
+
+def test_no_modules_of_the_training_path_import_each_other_in_a_circle() -> None:
+    own = {name for name in INNER if name.split(".")[0] in TRAINING_PATH}
+    assert longest_chains({name: imported_modules(name) & own for name in own})
+
+
+def test_a_chain_of_imports_between_packages_has_at_most_13_links_and_9_from_logger() -> None:
+    entries: dict[str, set[str]] = {name.split(".")[0]: set() for name in INNER}
+    for name in INNER:
+        own = name.split(".")[0]
+        entries[own] |= {one.split(".")[0] for one in imported_modules(name)} - {own}
+    chains = longest_chains(entries)
+    assert len(chains["logger"]) <= LONGEST_CHAIN_FROM_LOGGER, chains["logger"]
+    longest = max(chains.values(), key=len)
+    assert len(longest) <= LONGEST_CHAIN, longest
 
 
 def test_every_package_is_part_of_the_rule() -> None:
