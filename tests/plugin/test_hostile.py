@@ -13,11 +13,12 @@ from event_files import event_files
 from small_records import ARRAYS, HEADER
 from tab_client import Tab, open_tab
 from tensorboard import errors
-from tensorboard.compat.proto import event_pb2
+from tensorboard.compat.proto import event_pb2, types_pb2
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.errors import ConfigurationError
+from fmapboard.formats import tags
 from fmapboard.formats.tab_records import pack
 from fmapboard.records import Picture, TaggedPictures
 from fmapboard.report.write import write_report
@@ -157,6 +158,25 @@ def test_a_step_may_be_any_number_of_64_bits(tmp_path: Path, step: int) -> None:
     facts, _ = open_tab(tmp_path).open("data/maps", run="run", key="fmapboard/a", step=step)
     assert facts["step"] == step
     assert write_report([tmp_path / "run"], tmp_path / "out.html").steps == ((step,),)
+
+
+def test_a_series_with_a_damaged_tensor_is_not_there_and_the_others_are(tmp_path: Path) -> None:
+    log_steps(tmp_path / "run", steps=[0])
+    writer = EventFileWriter(str(tmp_path / "run"))
+    event = event_pb2.Event(step=0, wall_time=1.0)
+    for tag, plugin in (
+        (tags.FIRST_NONFINITE, "text"),
+        ("gradient_norm/0.weight", "scalars"),
+        ("weights/0.weight", "histograms"),
+    ):
+        value = event.summary.value.add(tag=tag)
+        value.metadata.plugin_data.plugin_name = plugin
+        value.tensor.dtype = types_pb2.DT_INT32  # one number, which is not there
+    writer.add_event(event)
+    writer.close()
+    tab = open_tab(tmp_path)
+    for route in ("health", "findings", "timeline", "health_step", "numbers"):
+        assert tab.get(f"data/{route}", run="run", key=KEY, step=0).status_code == 200, route
 
 
 def test_a_run_whose_steps_were_all_dropped_by_a_new_start_has_no_report(tmp_path: Path) -> None:

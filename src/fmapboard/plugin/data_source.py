@@ -217,8 +217,15 @@ class Reader:
     def _data(
         self, method: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
     ) -> dict[str, list[Any]]:
-        chosen = _filter(run, tags)
-        found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
+        """Tag -> data points, without series of which TensorBoard cannot convert a value."""
+        series = list(tags)
+        chosen = _filter(run, series)
+        try:
+            found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
+        except (TypeError, ValueError):  # a damaged tensor
+            each = [[tag] for tag in series] if len(series) > 1 else []
+            apart = (self._data(method, plugin, run, alone) for alone in each)
+            return {tag: data for found in apart for tag, data in found.items()}
         return {tag: list(data) for tag, data in found.get(run, {}).items()}
 
     def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
