@@ -167,7 +167,7 @@ class Options:
 
     @property
     def records_findings(self) -> bool:
-        """Record what only the training process knows (``findings_format``)."""
+        """Record what only the training process knows (``formats.training_facts``)."""
         return self.checks is not False
 
     def _check_attribution_loss(self) -> None:

@@ -566,7 +566,7 @@ class TabRecord:
 
     Attributes:
         tag: Tag in TensorBoard.
-        blobs: The record in the format of ``tab_format``.
+        blobs: The record in the format of ``formats.tab_records``.
     """
 
     tag: str

@@ -21,8 +21,6 @@ from fmapboard.formats import checksum
 from fmapboard.report.write import write_report
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "run_cde8805"
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -229,16 +227,6 @@ def test_a_resumed_run_forgets_what_it_replaced(
     assert check(capsys, tmp_path)[0] == 1
     train(tmp_path, network(), start_step=NAN_AT - 1)
     assert check(capsys, tmp_path)[0] == 0
-
-
-def test_a_run_of_an_earlier_version_says_what_is_not_recorded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    status, output, _ = check(capsys, GOLDEN)
-    assert status == 0
-    assert "nonfinite, dead" in output
-    assert "(needs the series fmapboard_overview)" in output
-    assert "(needs the series fmapboard_findings)" in output
 
 
 def test_models_with_names_are_told_apart(

@@ -1,4 +1,4 @@
-"""Runs for the overview page: healthy, going wrong, of an earlier version, and a large answer."""
+"""Runs for the overview page: healthy, going wrong, a stored one, and a large answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from fmapboard.plugin.cell_states import CODES
 
 HEALTHY_STEPS = list(range(0, 24, 3))
 NAN_FROM = 30
-OLD = "run_cde8805"
+STORED = "stored"
+"""A copy of the stored training of format 1."""
 
 
 def log_healthy(run: Path) -> None:
@@ -38,11 +39,12 @@ def log_healthy(run: Path) -> None:
 
 @pytest.fixture(scope="session")
 def overview_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``healthy``; ``ill``, with NaN from step 30 on and a dead channel of 16; and the old run."""
+    """``healthy``; ``ill``, with NaN from step 30 on and a dead channel of 16; and `STORED`."""
     root = tmp_path_factory.mktemp("overview")
     log_healthy(root / "healthy")
     train(root / "ill", STEPS, poison=NAN_FROM)
-    shutil.copytree(Path(__file__).parents[1] / "golden" / OLD, root / OLD)
+    golden = Path(__file__).parents[1] / "golden" / "format_1" / "training"
+    shutil.copytree(golden, root / STORED)
     return root
 
 
@@ -58,7 +60,7 @@ def large_answer() -> bytes:
     codes = np.ones((LARGE_STEPS, LARGE_LAYERS), np.uint8)
     codes[100:, 2000] = CODES.index("nonfinite")
     facts: dict[str, Any] = {
-        "run": "healthy", "source": "overview", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
+        "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
         "first_nonfinite": None, "arrays": [], "cells": ["codes", "range", "change"],
         "scales": {of: {"of": "range", "lo": 0.1, "hi": 10} for of in ("range", "change")},

@@ -4,7 +4,6 @@ import { test } from "node:test";
 import {
   SAME,
   columnText,
-  columnsOf,
   newColumn,
   parseColumn,
   swapped,
@@ -70,19 +69,6 @@ test("repeated entries are as many columns, up to three", () => {
   );
   const { columns } = fromEntries(entries);
   assert.deepEqual(columns.map(columnText), ["b@1", "c@", "d@2"]);
-});
-
-test("addresses of earlier versions are understood", () => {
-  const of = (/** @type {string} */ kind, /** @type {string} */ other) =>
-    columnsOf([kind], other).map(columnText);
-  assert.deepEqual(of("step", "0"), ["@0"]);
-  assert.deepEqual(of("step", "-5"), ["@-5"]);
-  assert.deepEqual(of("run", "b@5"), ["b@5@"]);
-  assert.deepEqual(of("sample", "1"), ["@:1"]);
-  assert.deepEqual(of("role", "inputs"), ["@::inputs"]);
-  assert.deepEqual(of("off", ""), []);
-  for (const kind of ["step", "run", "sample", "role"]) assert.deepEqual(of(kind, ""), []);
-  assert.deepEqual(of("sample", "-1"), []);
 });
 
 test("a new column has an existing, different value", () => {

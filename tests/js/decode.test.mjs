@@ -2,12 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrays, open } from "../../src/fmapboard/plugin/static/data/container.js";
-import {
-  columns,
-  corners,
-  planesOf,
-  valueAt,
-} from "../../src/fmapboard/plugin/static/data/decode.js";
+import { corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
 import {
   MARK,
   MARK_COLOURS,
@@ -20,7 +15,7 @@ import {
 /** @param {readonly (readonly number[])[]} colours */
 const rgba = (colours) => Uint8ClampedArray.from(colours.flatMap((rgb) => [...rgb, 255]));
 const grey = (/** @type {number} */ level) => [level, level, level];
-const ONE = { drawn: 1, tile: [1, 3] };
+const ONE = { drawn: 1, tile: [1, 3], columns: 1, padding: 2 };
 
 test("each grey of a picture without marks is its own level", () => {
   const planes = planesOf(rgba([0, 127, 255].map(grey)), 3, { ...ONE, palette: "grey" });
@@ -42,7 +37,7 @@ test("marks are found and have no value", () => {
 test("each colour of each palette is decoded to its level", () => {
   for (const name of ["viridis", "magma", "signed"]) {
     const colours = stored(name);
-    const planes = planesOf(rgba(colours), 250, { drawn: 1, tile: [1, 250], palette: name });
+    const planes = planesOf(rgba(colours), 250, { ...ONE, tile: [1, 250], palette: name });
     const back = [...planes.levels].map(
       (level, i) => packed(stored(name)[i]) === packed(stored(name)[PIXEL_OF_LEVEL.indexOf(level)]),
     );
@@ -59,13 +54,12 @@ test("a colour that is not in the palette raises an error", () => {
 
 test("a picture too small for its header raises an error", () => {
   assert.throws(
-    () => planesOf(rgba([grey(0)]), 1, { drawn: 4, tile: [2, 2], palette: "grey" }),
+    () => planesOf(rgba([grey(0)]), 1, { ...ONE, drawn: 4, tile: [2, 2], palette: "grey" }),
     /holds no 4 tiles of 2×2/,
   );
 });
 
 test("tiles are where make_grid puts them", () => {
-  assert.equal(columns(5), 2);
   assert.deepEqual(corners(5, 3, 4, 2, 2), [
     { left: 2, top: 2 },
     { left: 8, top: 2 },

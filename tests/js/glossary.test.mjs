@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/views/glossary.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/state/gone.js";
 import { leftToRight } from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
-import { START, fromEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 
 const ROOT = new URL("../../", import.meta.url);
 
@@ -59,8 +59,4 @@ test("of one run, older steps stand left; of several, the order is the user's", 
   assert.deepEqual(leftToRight([column("a", 9), column("a", 9)]), [0, 1]);
   assert.deepEqual(leftToRight([column("a", 9), column("b", 0)]), [0, 1]);
   assert.deepEqual(leftToRight([column("a", 9), { question: null }]), [0, 1]);
-});
-
-test("an address of an earlier version still lists only flagged layers", () => {
-  assert.equal(fromEntries([["sick", "1"]]).flagged, true);
 });

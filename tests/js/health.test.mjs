@@ -68,7 +68,6 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
   const levels = Uint8Array.from(codes.flat(), () => 3);
   return {
     run: "a",
-    source: "overview",
     steps: codes.map((_, i) => 10 * i),
     wall_times: codes.map((_, i) => 1000 + i),
     written: codes.length,

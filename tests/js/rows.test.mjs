@@ -174,7 +174,7 @@ test("a record of a newer format raises an error that says to reload", async () 
   };
   await assert.rejects(
     decodeMaps({ json, body: new ArrayBuffer(0) }),
-    /a record of format 3; this page reads up to 2: reload the page/,
+    /a record of format 2; this page reads up to 1: reload the page/,
   );
   json.header.format = FORMAT;
   assert.equal((await decodeMaps({ json, body: new ArrayBuffer(0) })).step, 0);

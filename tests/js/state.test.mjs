@@ -36,7 +36,7 @@ test("an address that names a layer, channel, step or comparison opens the maps"
     ["layer", "fmapboard/conv"],
     ["channel", "3"],
     ["step", "40"],
-    ["compare", "step"],
+    ["compare", "@0"],
   ]) {
     assert.equal(fromEntries([[field, text]]).view, "maps", field);
     assert.equal(

@@ -20,8 +20,8 @@ VIEWS: dict[str, dict[str, Any]] = {
     "maps": MAPS,
     "a channel": {**MAPS, "channel": 1, "overlay": 60},
     "faults": {"run": "bad", "layer": "fmapboard/block.0", "channel": 1, "flagged": 1},
-    "two steps": {**MAPS, "channel": 1, "compare": "step", "other": 0, "show": "all"},
-    "two runs": {**MAPS, "compare": "run", "other": "bad"},
+    "two steps": {**MAPS, "channel": 1, "compare": "@0", "show": "all"},
+    "two runs": {**MAPS, "compare": "bad@"},
     "kernels": {**MAPS, "role": "kernels"},
     "gradients": {**MAPS, "role": "gradients_of_maps", "colours": "signed"},
     "a film strip": {**MAPS, "view": "film", "channels": "1,2"},
@@ -109,7 +109,7 @@ def test_axe_finds_no_violation_in_a_small_window(
 def test_axe_finds_no_violation_with_open(
     address: str, visit: Callable[..., Person], axe: str, view: str
 ) -> None:
-    person = visit(address, width=1366, height=768, **MAPS, compare="run", other="bad")
+    person = visit(address, width=1366, height=768, **MAPS, compare="bad@")
     person.settle()
     OPENED[view](person)
     assert violations(person, axe) == {"dark": [], "light": []}

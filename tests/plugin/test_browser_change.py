@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from tab_client import open_tab
 from torch import nn
 
 import fmapboard
-
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 class Net(nn.Module):
@@ -50,11 +47,10 @@ def train(run: Path, **options: Any) -> None:
 
 @pytest.fixture(scope="module")
 def logdir_of_changes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of batches, one of a probe, and one that an earlier version stored."""
+    """A run of batches, and one of a probe."""
     root = tmp_path_factory.mktemp("runs")
     train(root / "batches")
     train(root / "probe", probe=torch.rand(1, 3, 16, 16))
-    shutil.copytree(GOLDEN / "run_cde8805", root / "old")
     return root
 
 
@@ -109,15 +105,3 @@ def test_channels_are_sorted_by_the_mean_of_the_recorded_changes(
         value = float(text.removesuffix(" std of the maps since step 10"))
         assert value == pytest.approx(changes[2, channel], rel=0.01)
         person.press("]")
-
-
-def test_an_old_run_says_that_the_change_was_not_recorded(
-    logged: str, visit: Callable[..., Person]
-) -> None:
-    person = visit(logged, run="old", step=20, sort="change")
-    person.see(".layer .strip.known").first.wait_for()
-    titles = person.see(".tree .layer").evaluate_all("rows => rows.map((row) => row.title)")
-    assert len(titles) == 5
-    assert all(title.endswith("\nchange: not recorded") for title in titles)
-    person.see(".note:visible:has-text('change: not recorded, so the channels are')").wait_for()
-    assert person.see(".badge:text-is('no change')").count() == 0

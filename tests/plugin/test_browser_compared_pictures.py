@@ -32,7 +32,7 @@ def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
     compared: str, visit: Callable[..., Person]
 ) -> None:
     person = open_compared(
-        visit, compared, run="batches", compare="step", other=0, show="difference", channel=2
+        visit, compared, run="batches", compare="@0", show="difference", channel=2
     )
     person.see(".sides[data-inputs=different]").wait_for()
     assert notes(person)[0] == "different input image"
@@ -47,15 +47,13 @@ def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
 def test_a_difference_of_one_probe_image_is_not_marked(
     compared: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_compared(
-        visit, compared, run="probed", compare="step", other=0, show="difference"
-    )
+    person = open_compared(visit, compared, run="probed", compare="@0", show="difference")
     person.see(".sides[data-inputs=same]").wait_for()
     assert len(inputs(person)) == 2
     assert len(set(inputs(person))) == 1
     assert notes(person) == []
     # Sample 0 of the two steps is the same image; that of two samples is not.
-    person = open_compared(visit, compared, run="batches", compare="sample", other=1)
+    person = open_compared(visit, compared, run="batches", compare="@:1")
     person.see(".sides[data-inputs=different]").wait_for()
 
 
@@ -74,7 +72,7 @@ def number(text: str) -> float:
 def test_captions_and_colour_bars_of_a_difference_are_its_own(
     compared: str, visit: Callable[..., Person]
 ) -> None:
-    state = {"run": "probed", "compare": "step", "other": 0, "show": "difference"}
+    state = {"run": "probed", "compare": "@0", "show": "difference"}
     person = open_compared(visit, compared, inside=True, channel=2, **state)
     expected = pytest.approx(largest_difference(2), rel=0.1)
     texts = written(person, lambda: person.press("c"))
@@ -94,7 +92,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
 def test_a_saved_difference_has_its_own_captions_bar_and_inputs(
     compared: str, visit: Callable[..., Person], show: str, ranges: int
 ) -> None:
-    person = open_compared(visit, compared, run="batches", compare="step", other=0, show=show)
+    person = open_compared(visit, compared, run="batches", compare="@0", show=show)
     person.see(".sides[data-inputs=different]").wait_for()
     person.frame.evaluate(PAINTS_ALWAYS)
     texts = saved_texts(person)
@@ -110,9 +108,7 @@ def test_a_saved_difference_has_its_own_captions_bar_and_inputs(
 def test_another_run_at_another_step_is_said_on_the_picture(
     compared: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_compared(
-        visit, compared, run="batches", compare="run", other="late", show="all", channel=2
-    )
+    person = open_compared(visit, compared, run="batches", compare="late@", show="all", channel=2)
     assert headings(person) == ["A batches · step 20 · sample 0", "B late · step 14 · sample 0"]
     assert notes(person)[0].startswith("different step: step 20 is not kept")
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
@@ -126,13 +122,13 @@ def test_another_run_at_another_step_is_said_on_the_picture(
 
 
 def test_a_run_without_the_layer_says_so(compared: str, visit: Callable[..., Person]) -> None:
-    person = open_compared(visit, compared, run="wide", compare="run", other="batches")
+    person = open_compared(visit, compared, run="wide", compare="batches@")
     assert "no layer" not in person.see(".sides").text_content()
     person.see(".layer .name:text-is('2')").click()
     person.drawn(20, "2")
     assert notes(person) == ["no layer 2 in run batches"]
     person = open_compared(
-        visit, compared, run="wide", role="gradients_of_maps", compare="run", other="batches"
+        visit, compared, run="wide", role="gradients_of_maps", compare="batches@"
     )
     assert headings(person)[1] == "B batches · step 20 · sample 0 · Gradients"
     assert notes(person) == ["not logged for this layer at this step"]

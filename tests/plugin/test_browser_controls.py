@@ -205,7 +205,7 @@ def test_the_range_of_a_layer_has_a_line_at_zero(
 
 
 def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> None:
-    person = visit(address, run=HOSTILE, layer=f"fmapboard/{HOSTILE}", compare="run", other="good")
+    person = visit(address, run=HOSTILE, layer=f"fmapboard/{HOSTILE}", compare="good@")
     person.settle()
     assert person.see(".head h1").text_content() == HOSTILE
     assert person.see("select[aria-label=Run]").input_value() == HOSTILE
@@ -247,7 +247,7 @@ def test_the_keyboard_alone_reaches_everything(address: str, visit: Callable[...
 def test_nothing_is_cut_off_sideways(
     address: str, visit: Callable[..., Person], width: int
 ) -> None:
-    person = visit(address, width=width, height=768, run="good", channel=1, compare="step", other=0)
+    person = visit(address, width=width, height=768, run="good", channel=1, compare="@0")
     wider = person.frame.evaluate(
         "[...document.querySelectorAll('.top, .time, .head, .legend, .layers, aside')]"
         ".filter((e) => e.scrollWidth > e.clientWidth + 1"

@@ -16,7 +16,7 @@ from torch import nn
 import fmapboard
 
 STEM = {"run": "good", "layer": "fmapboard/stem.0"}
-COMPARED = {**STEM, "channel": 1, "compare": "step", "other": 0, "show": "all"}
+COMPARED = {**STEM, "channel": 1, "compare": "@0", "show": "all"}
 
 
 def focused(person: Person) -> str:

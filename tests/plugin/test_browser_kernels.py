@@ -110,14 +110,11 @@ def test_kernels_have_numbers_and_follow_the_tile_size(
     assert numbers == [*map(str, range(6))]
 
 
-@pytest.mark.parametrize(
-    ("kind", "other", "run", "step"), [("step", "0", "one", 0), ("run", "two", "two", 20)]
-)
+@pytest.mark.parametrize(("other", "run", "step"), [("@0", "one", 0), ("two@", "two", 20)])
 def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
-    trained_kernels: Kernels, open_kernels: Callable[..., Person], kind: str, other: str,
-    run: str, step: int,
-) -> None:  # fmt: skip
-    person = open_kernels("plain", step=20, compare=kind, other=other, show="all", channel=2)
+    trained_kernels: Kernels, open_kernels: Callable[..., Person], other: str, run: str, step: int
+) -> None:
+    person = open_kernels("plain", step=20, compare=other, show="all", channel=2)
     mine, theirs = (trained_kernels.at[k]["plain"][:DRAWN] for k in (("one", 20), (run, step)))
     points = sweep(person, every=4)
     for part, expected in ((" · A ·", mine), (" · B ·", theirs), (" · A − B ·", mine - theirs)):
@@ -146,7 +143,7 @@ def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
 def test_the_same_kernels_differ_by_no_more_than_their_rounding(
     open_kernels: Callable[..., Person],
 ) -> None:
-    person = open_kernels("plain", step=20, compare="step", other=20, show="difference")
+    person = open_kernels("plain", step=20, compare="@20", show="difference")
     offered = person.see("select[aria-label='Compare with'] option").evaluate_all(
         "(all) => all.map((each) => each.value)"
     )
@@ -164,9 +161,7 @@ def test_kernels_of_another_shape_are_not_compared(
         model = torch.nn.Sequential(torch.nn.Conv2d(2, 4, size, padding=size // 2))
         with fmapboard.watch(model, tmp_path / run, every=1, kernels=1) as board, board.step(0):
             model(torch.randn(1, 2, 8, 8)).sum().backward()
-    person = visit(
-        serve(tmp_path), run="a", role="kernels", layer="fmapboard/0", compare="run", other="b"
-    )
+    person = visit(serve(tmp_path), run="a", role="kernels", layer="fmapboard/0", compare="b@")
     assert "kernels of another shape" in person.see(".grid-room > .note").text_content()
     assert sweep(person)
 
@@ -220,7 +215,7 @@ def test_a_channel_without_drawn_kernels_says_so(open_kernels: Callable[..., Per
 def test_saved_kernels_have_their_numbers_scale_and_meaning(
     open_kernels: Callable[..., Person], tmp_path: Path
 ) -> None:
-    person = open_kernels("plain", step=20, compare="step", other=0, show="all")
+    person = open_kernels("plain", step=20, compare="@0", show="all")
     person.frame.evaluate(
         """() => { window.written = []; const kind = CanvasRenderingContext2D.prototype;
           const write = kind.fillText;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser_visitor import Person
-from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer, large_step
+from overview_runs import HEALTHY_STEPS, NAN_FROM, large_answer, large_step
 
 MAGENTA = [255, 0, 255, 255]
 COUNT_PAINTS = """() => { window.paints = 0;
@@ -226,17 +226,6 @@ def test_a_healthy_run_says_what_was_looked_through(overview: Callable[..., Pers
     assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
 
 
-def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
-    overview: Callable[..., Person],
-) -> None:
-    person = overview(OLD)
-    assert "step 30" in person.see(".finding").first.inner_text()
-    told = "read from records and scalars: range and change of drawn channels only"
-    assert told in person.see(".findings").inner_text()
-    assert told in person.see(".overview .about").text_content()
-    assert person.see(".health-map canvas").is_visible()
-
-
 def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
     person = visit(runs, view="overview", run="healthy", chosen="healthy")
     found = {
@@ -246,7 +235,6 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
     }  # fmt: skip
     answer = {
         "run": "healthy",
-        "source": "overview",
         "layers": 3,
         "steps": 8,
         "written": 8,

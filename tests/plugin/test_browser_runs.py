@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser_visitor import Person
-from overview_runs import NAN_FROM, OLD
+from overview_runs import NAN_FROM, STORED
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,11 @@ def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_
     assert "p.feature_maps.run=ill" in person.page.url
     assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
     listed = person.see(".top .choice option").all_text_contents()
-    assert sorted(listed) == sorted(["healthy", "ill · 1 warning", f"{OLD} · 1 warning"])
-    of_other = person.see(f".finding:has(.of-run:has-text('{OLD}'))").first
+    assert sorted(listed) == sorted(["healthy", "ill · 1 warning", f"{STORED} · 1 warning"])
+    of_other = person.see(f".finding:has(.of-run:has-text('{STORED}'))").first
     of_other.click()
     person.wait("document.documentElement.dataset.view === 'maps'")
-    assert f"p.feature_maps.run={OLD}" in person.page.url
+    assert f"p.feature_maps.run={STORED}" in person.page.url
     assert "ill · 1 warning" in person.see(".top .choice option").all_text_contents()
 
 

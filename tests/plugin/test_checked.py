@@ -100,7 +100,7 @@ def test_growth_after_the_last_step_of_large_magnitudes_is_told() -> None:
     conv = LayerFacts("conv", "conv", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, activation="relu")
     relu = LayerFacts("relu", "relu", "ReLU", None, 1, 1, 2, 4)
     rows = tuple(rows_of("", [conv, relu]))
-    table = HealthTable("run", "overview", (0, 3, 6, 9, 12), 5, rows, {}, {})
+    table = HealthTable("run", (0, 3, 6, 9, 12), 5, rows, {}, {})
     large = LayerFinding("large", 2, "", "conv", None, None, 6, None, 9, 1e5, 0, "")
 
     def line(label: str, since: int, message: str = "magnitudes in") -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""Health of all layers at all kept steps: from the overview series, or from what a run has."""
+"""Health of all layers at all kept steps, from the overview series."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,14 @@ from tab_client import Tab, open_tab
 from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
 
-from fmapboard.checks.health_table import HealthTable
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
-from fmapboard.plugin import http, recorded_health, routes
+from fmapboard.plugin import http, routes
 from fmapboard.plugin.cache import BlobCache
 from fmapboard.plugin.calls import InTurn
 from fmapboard.plugin.cell_states import CODES, LEVELS, UNKNOWN_LEVEL
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table
 
-STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"
 FACTS = LayerFacts("a", "a", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, drawn=2, roles=("feature_maps",))
 TAG = "fmapboard_overview"
 
@@ -41,9 +38,9 @@ def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader
     with provider_of(faulty_runs, loader) as provider:
         reader = Reader(provider, BlobCache(0), InTurn(), RequestContext(), "")
         table = health_table(reader, "faulty")
-        assert health_table(reader, "nope") is None
-    assert isinstance(table, HealthTable)
-    assert (table.source, table.steps, table.written) == ("overview", tuple(STEPS), 10)
+        with pytest.raises(http.Refused, match="no feature maps in run 'nope'"):
+            health_table(reader, "nope")
+    assert (table.steps, table.written) == (tuple(STEPS), 10)
     assert [row.facts.label for row in table.rows] == ["big", "act", "act.call2", "many", "last"]
     assert [row.key for row in table.rows] == ["fmapboard/big", None, None, "fmapboard/many", None]
     assert [row.shown_at for row in table.rows] == [
@@ -69,7 +66,7 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
         "kernel_shape": [80, 6, 1, 1], "call": 1, "position": 3, "channels": 80, "values": 200,
         "drawn": 64, "activation": "last", "key": "fmapboard/many", "shown_at": "fmapboard/many",
     }  # fmt: skip
-    assert (facts["source"], facts["since"]["nonfinite"]) == ("overview", {"2": INFINITE_AT})
+    assert facts["since"]["nonfinite"] == {"2": INFINITE_AT}
     assert set(arrays) == {
         "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
     }  # fmt: skip
@@ -230,9 +227,7 @@ def test_a_broken_record_is_reported_and_the_other_steps_are_shown(
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_run_whose_only_overview_is_broken_falls_back_to_its_records(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_model_whose_only_overview_is_broken_leaves_the_others(tmp_path: Path, name: str) -> None:
     log_steps(tmp_path / "run", steps=[0])
     for tag in (TAG, f"{TAG}_first"):  # beside the valid records, of another model
         header, *rest = pack_overview(OverviewStep(0, 1, (FACTS,), {}, {}))
@@ -242,6 +237,16 @@ def test_a_run_whose_only_overview_is_broken_falls_back_to_its_records(
     facts, _ = health(tab, "run")
     assert [row["label"] for row in facts["layers"]] == ["0", "1"]
     assert set(facts["errors"]) == {"0"}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_run_whose_only_overview_is_broken_says_why(tmp_path: Path, name: str) -> None:
+    stored_overview(tmp_path / "run", 0, BROKEN[name])
+    tab = open_tab(tmp_path)
+    for route in ("health", "timeline", "findings"):
+        answer = tab.get(f"data/{route}", run="run")
+        assert answer.status_code == 404
+        assert "the overview of run 'run' cannot be read: at step 0, the " in answer.text
 
 
 def test_arbitrary_numbers_of_a_record_give_an_answer(tmp_path: Path) -> None:
@@ -256,33 +261,3 @@ def test_arbitrary_numbers_of_a_record_give_an_answer(tmp_path: Path) -> None:
     for step in range(5):
         tab.ask("data/overview", run="run", step=step)
     assert health(tab, "run")[0]["steps"] == [0, 1, 2, 3, 4]
-
-
-def test_a_run_of_an_earlier_version_falls_back_to_records_and_scalars(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tab = open_tab(STORED.parent)
-    facts, arrays = health(tab, STORED.name)
-    assert (facts["source"], facts["steps"], facts["since"]) == ("records", [0, 10, 20, 30], {})
-    labels = [row["label"] for row in facts["layers"]]
-    assert labels[:4] == ["stem.0", "stem.1", "refine", "relu"]
-    assert [row["shown_at"] for row in facts["layers"][:2]] == ["fmapboard/stem.0"] * 2
-    assert arrays["minimum"][3, 0] == pytest.approx(-0.843, abs=1e-3)
-    assert arrays["dead"][3, labels.index("refine")] == pytest.approx(0.2)  # of its ReLU
-    assert facts["first_nonfinite"] is None  # only its text tells, which is not read
-    monkeypatch.setattr(recorded_health, "MAX_RECORDS", 3)
-    fewer, without = health(tab, STORED.name)
-    assert fewer["source"] == "scalars"
-    assert np.isnan(without["minimum"]).all()
-    np.testing.assert_array_equal(without["dead"], arrays["dead"])
-
-
-def test_a_run_that_an_earlier_version_began_falls_back_for_all_its_steps(tmp_path: Path) -> None:
-    shutil.copytree(STORED, tmp_path / "run")
-    log_steps(tmp_path / "run", steps=[40], start_step=40)
-    stored_overview(tmp_path / "run", 50)
-    key = "fmapboard/refine"
-    tab = open_tab(tmp_path)
-    assert tab.layer("run", key)["steps"] == [0, 10, 20, 30]
-    facts, _ = health(tab, "run")
-    assert facts["steps"][:4] == [0, 10, 20, 30]

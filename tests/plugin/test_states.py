@@ -14,15 +14,12 @@ import fmapboard
 from fmapboard.formats.overview import LayerFacts, is_activation, states
 from fmapboard.plugin.cell_states import CODES
 
-STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"
 
-
-@pytest.mark.parametrize("run", [STORED, "faulty", "still"], ids=str)
+@pytest.mark.parametrize("name", ["faulty", "still"])
 def test_the_timeline_has_the_states_of_the_overview(
-    run: Path | str, faulty_runs: Path, tmp_path: Path
+    name: str, faulty_runs: Path, tmp_path: Path
 ) -> None:
-    root = run.parent if isinstance(run, Path) else faulty_runs
-    name = run.name if isinstance(run, Path) else run
+    root = faulty_runs
     if name == "still":
         root = tmp_path
         log_still(tmp_path / name)
@@ -50,12 +47,11 @@ def test_the_timeline_has_the_states_of_the_overview(
         assert [fault["kind"] for fault in told.values()] == ["unchanged"] * 3
 
 
-@pytest.mark.parametrize("run", [STORED, "faulty", "frozen"], ids=str)
+@pytest.mark.parametrize("name", ["faulty", "frozen"])
 def test_the_cell_at_the_step_that_a_finding_names_has_its_state_and_the_one_before_has_not(
-    run: Path | str, faulty_runs: Path, tmp_path: Path
+    name: str, faulty_runs: Path, tmp_path: Path
 ) -> None:
-    root = run.parent if isinstance(run, Path) else faulty_runs
-    name = run.name if isinstance(run, Path) else run
+    root = faulty_runs
     if name == "frozen":
         root = tmp_path
         log_still(tmp_path / name, frozen_from=3, steps=8)

@@ -1,6 +1,6 @@
-"""A run stored by an earlier version opens in TensorBoard and in the tab, with both loaders.
+"""The stored runs of format 1 open in TensorBoard and the tab with both loaders, and elsewhere.
 
-tests/golden/write_run.py wrote the run. The tests import nothing from fmapboard.
+``tests/golden/write_run.py`` wrote them, and ``expected.json`` beside them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import urllib.parse
-import urllib.request
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,172 +21,260 @@ from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from PIL import Image
 from tab_answers import facts_and_parts, unpacked
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-RUN = "run_cde8805"
-EXPECTED = json.loads((GOLDEN / f"{RUN}.json").read_text())
-STEPS = [0, 10, 20, 30]
+from fmapboard.cli.main import run as run_command
+from fmapboard.report.write import write_report
+
+FORMAT_1 = Path(__file__).parents[1] / "golden" / "format_1"
+EXPECTED = json.loads((FORMAT_1 / "expected.json").read_text())
+RUNS = sorted(EXPECTED)
+STEPS = {"training": [0, 10, 20], "sequences": [0, 1], "images": [0, 1]}
+LAYERS = {
+    "training": ["stem.0", "refine", "unused", "refine.call2", "block.0"],
+    "sequences": ["0", "2"],
+    "images": ["stem.0"],
+}
 TAB = "plugin/feature_maps/data/"
 STEP_AT = {"images": "step", "text": "step", "histograms": 1, "scalars": 1}
 
 
-class StoredRun(Server):
-    """A TensorBoard that has loaded the stored run; requests are about that run."""
-
-    def get(self, route: str, **query: object) -> bytes:
-        return super().get(route, **{"run": RUN, **query})
+class StoredRuns(Server):
+    """A TensorBoard that has loaded the stored runs."""
 
     def open(self, route: str, **query: object) -> tuple[dict[str, Any], bytes]:
         """The JSON and the parts of a binary answer."""
-        return facts_and_parts(self.get(route, **query))
+        return facts_and_parts(self.get(f"{TAB}{route}", **query))
 
-    def maps(self, layer: str, step: int) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
-        """A layer's arrays by name, and the SHA-256 of its decoded pictures by role."""
-        facts, body = self.open(f"{TAB}maps", key=f"fmapboard/{layer}", step=step)
-        assert (facts["step"], facts["header"]["step"]) == (step, step)
-        arrays: dict[str, list[Any]] = {}
+    def tab(self, route: str, **query: object) -> Any:
+        return self.ask(f"{TAB}{route}", **query)
+
+    def layers(self, run: str) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = self.tab("layers", run=run)["layers"]
+        return listed
+
+    def maps(
+        self, run: str, key: str, step: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+        """A layer's arrays by name, and the digests of its decoded pictures by tag."""
+        facts, body = self.open("maps", run=run, key=key, step=step)
+        assert facts["missing"] == []
+        assert (facts["step"], facts["header"]["step"], facts["header"]["format"]) == (
+            step,
+            step,
+            1,
+        )
+        tag_of = {picture["role"]: picture["tag"] for picture in facts["header"]["pictures"]}
+        arrays: dict[str, np.ndarray] = {}
         pixels: dict[str, list[str]] = {}
         for part in facts["parts"]:
             blob = body[part["offset"] : part["offset"] + part["length"]]
             if part["kind"] == "arrays":
-                arrays = {
-                    name: values.tolist() for name, values in unpacked(part["arrays"], blob).items()
-                }
+                arrays = unpacked(part["arrays"], blob)
             else:
-                pixels.setdefault(part["role"], []).append(sha256_of_pixels(blob))
+                pixels.setdefault(tag_of[part["role"]], []).append(digest(blob))
         return arrays, pixels
 
 
-def sha256_of_pixels(png: bytes) -> str:
+def digest(png: bytes) -> str:
     with Image.open(io.BytesIO(png)) as image:
-        return hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()
+        return hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()[:16]
 
 
 @contextmanager
-def stored_run(output: Path, *flags: str) -> Iterator[StoredRun]:
-    """A real server that has loaded the stored run."""
-    with tensorboard(GOLDEN, output, *flags) as server:
-        run = StoredRun(server.address)
+def stored_runs(output: Path, *flags: str) -> Iterator[StoredRuns]:
+    """A real server that has loaded the stored runs."""
+    with tensorboard(FORMAT_1, output, *flags) as server:
+        runs = StoredRuns(server.address)
 
         def is_loaded() -> bool:
-            if RUN not in [one["run"] for one in run.ask(f"{TAB}runs")["runs"]]:
+            if sorted(one["run"] for one in runs.tab("runs")["runs"]) != RUNS:
                 return False
-            layers = run.ask(f"{TAB}layers")["layers"]
-            return len(layers) == 5 and all(layer["steps"][-1] == STEPS[-1] for layer in layers)
+            if not runs.tab("patches", run="training")["series"]:
+                return False  # in the second file of the run
+            return all(
+                [layer["label"] for layer in runs.layers(run)] == LAYERS[run]
+                and runs.layers(run)[0]["steps"][-1] == STEPS[run][-1]
+                for run in RUNS
+            )
 
-        wait_for("the stored run", LOAD_LIMIT, is_loaded)
-        yield run
+        wait_for("the stored runs", LOAD_LIMIT, is_loaded)
+        yield runs
 
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast", "python"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StoredRun]:
+) -> Iterator[StoredRuns]:
     output = tmp_path_factory.mktemp("server") / "output"
-    with stored_run(output, f"--load_fast={request.param}") as started:
+    with stored_runs(output, f"--load_fast={request.param}") as started:
         yield started
 
 
 @pytest.mark.parametrize("plugin", ["images", "histograms", "scalars", "text"])
+@pytest.mark.parametrize("run", RUNS)
 def test_every_stored_series_is_listed_with_all_of_its_steps(
-    server: StoredRun, plugin: str
+    server: StoredRuns, run: str, plugin: str
 ) -> None:
-    expected = EXPECTED["steps"][plugin]
-    assert sorted(server.ask(f"plugin/{plugin}/tags")[RUN]) == sorted(expected)
+    expected = EXPECTED[run]["steps"].get(plugin, {})
+    assert sorted(server.ask(f"plugin/{plugin}/tags").get(run, [])) == sorted(expected)
     for tag, steps in expected.items():
-        series = server.ask(f"plugin/{plugin}/{plugin}", tag=tag, sample=0)
+        series = server.ask(f"plugin/{plugin}/{plugin}", run=run, tag=tag, sample=0)
         assert [point[STEP_AT[plugin]] for point in series] == steps, tag
 
 
-def test_the_first_nonfinite_value_is_in_the_text_dashboard(server: StoredRun) -> None:
-    (text,) = server.ask("plugin/text/text", tag="fmapboard/first_nonfinite")
-    assert text["text"] == (
-        "<p>step 30: first values that are not finite: 16 NaN of 80 in the activations of layer "
-        "<code>block.0</code> (Conv2d, call 1)</p>"
-    )
+def test_the_network_is_in_the_graphs_dashboard(server: StoredRuns) -> None:
+    assert server.ask("plugin/graphs/info")["training"]["run_graph"]
+    assert b"block" in server.get("plugin/graphs/graph", run="training", conceptual="false")
 
 
-def test_stored_numbers_and_pictures_are_served(server: StoredRun) -> None:
-    dead = server.ask("plugin/scalars/scalars", tag="dead_channels/relu.call2")
-    assert [value for _, _, value in dead] == pytest.approx([0.2] * 4)
-    weights = server.ask("plugin/histograms/histograms", tag="weights/refine.weight")
-    assert [sum(count for _, _, count in buckets) for _, _, buckets in weights] == [225.0] * 4
-    for sample, digest in enumerate(EXPECTED["network_input"]):
-        tag = f"network_input/sample_{sample}"
-        last = server.ask("plugin/images/images", tag=tag, sample=0)[-1]
-        png = server.get(
-            "plugin/images/individualImage", **dict(urllib.parse.parse_qsl(last["query"]))
-        )
-        assert sha256_of_pixels(png) == digest
+def test_the_tab_opens_every_stored_step_of_every_layer(server: StoredRuns) -> None:
+    for run in RUNS:
+        for layer in server.layers(run):
+            assert layer["error"] is None
+            for step in layer["steps"]:
+                arrays, pixels = server.maps(run, layer["key"], step)
+                assert pixels, (run, layer["key"], step)
+                for tag, digests in pixels.items():
+                    assert digests == EXPECTED[run]["pixels"][tag][str(step)], (run, tag, step)
+                if layer["label"] != "unused":
+                    nan_channels = 1 if (layer["label"], step) == ("block.0", 20) else 0
+                    assert np.isnan(arrays["feature_maps.mean"]).sum() == nan_channels
 
 
-def test_the_tab_lists_every_stored_layer_in_network_order(server: StoredRun) -> None:
-    assert {one["run"]: one["layers"] for one in server.ask(f"{TAB}runs")["runs"]}[RUN] == 5
-    found = server.ask(f"{TAB}layers")
-    assert (found["steps"], found["steps_written"]) == (STEPS, 4)
-    assert [(one["name"], one["sample"], one["steps"]) for one in found["inputs"]] == [
-        ("", 0, STEPS), ("", 1, STEPS),
-    ]  # fmt: skip
-    names = EXPECTED["layers"][0]
-    assert [{name: layer[name] for name in names} for layer in found["layers"]] == EXPECTED[
-        "layers"
-    ]
+def test_the_tab_lists_the_stored_layers_with_what_is_known_of_them(server: StoredRuns) -> None:
+    listed = {layer["label"]: layer for layer in server.layers("training")}
+    all_roles = ["feature_maps", "inputs", "gradients_of_maps", "kernels"]
+    assert {name: listed["refine.call2"][name] for name in (
+        "key", "layer", "call", "type", "kernel_shape", "channels", "drawn", "samples", "roles",
+        "activation", "steps", "steps_written", "step_from_first",
+    )} == {
+        "key": "fmapboard/refine.call2", "layer": "refine", "call": 2, "type": "Conv2d",
+        "kernel_shape": [5, 5, 3, 3], "channels": 5, "drawn": 5, "samples": 2,
+        "roles": all_roles[:3], "activation": "relu.call2", "steps": [0, 10, 20],
+        "steps_written": 3, "step_from_first": False,
+    }  # fmt: skip
+    assert listed["stem.0"]["roles"] == all_roles
+    assert (listed["unused"]["roles"], listed["unused"]["steps"]) == (["kernels"], [0, 20])
+    assert [layer["name"] for layer in server.layers("sequences")] == ["critic", "critic"]
+    inputs = server.tab("layers", run="training")["inputs"]
+    assert [(one["sample"], one["steps"]) for one in inputs] == [(k, [0, 10, 20]) for k in (0, 1)]
+    words = server.tab("layers", run="images")["step_words"]
+    assert words == {"0": "image 0 (image0)", "1": "image 1 (image1)"}
 
 
-def test_the_tab_opens_every_stored_step_of_every_layer(server: StoredRun) -> None:
-    for layer, digests in EXPECTED["pixels"].items():
-        for step in STEPS:
-            arrays, pixels = server.maps(layer, step)
-            assert pixels == digests[str(step)], (layer, step)
-            nan_channels = {("block.0", 30): 1, ("block.2", 30): 4}.get((layer, step), 0)
-            assert np.isnan(arrays["feature_maps.mean"]).sum() == nan_channels
-
-
-def test_the_tab_has_the_stored_statistics_of_channels(server: StoredRun) -> None:
-    arrays, _ = server.maps("stem.0", 20)
-    expected = EXPECTED["stem.0 at step 20"]
-    assert {name: arrays[name] for name in expected} == expected
-    assert arrays["feature_maps.constant"] == [0.0, 0.0, 1.0, 0.0, 0.0]
-    arrays, _ = server.maps("refine", 20)
-    assert arrays["activation.dead"] == [0.0, 0.0, 0.0, 0.0, 1.0]
-
-
-def test_the_tab_has_the_health_and_the_history_of_stored_layers(server: StoredRun) -> None:
-    health = {one["key"]: one for one in server.ask(f"{TAB}overview", step=30)["layers"]}
+def test_the_tab_has_the_health_of_stored_layers(server: StoredRuns) -> None:
+    health = {one["key"]: one for one in server.tab("overview", run="training", step=20)["layers"]}
     counts = ("nan", "channels_nonfinite", "channels_constant", "channels_dead")
     assert {key: [one[name] for name in counts] for key, one in health.items()} == {
         "fmapboard/stem.0": [0, 0, 1, 0], "fmapboard/refine": [0, 0, 0, 1],
-        "fmapboard/refine.call2": [0, 0, 0, 1], "fmapboard/block.0": [16, 1, 0, 1],
-        "fmapboard/block.2": [64, 4, 0, 0],
+        "fmapboard/refine.call2": [0, 0, 0, 1], "fmapboard/block.0": [16, 1, 0, 0],
+        "fmapboard/unused": [None] * 4,
     }  # fmt: skip
-    facts, body = server.open(f"{TAB}history", key="fmapboard/stem.0")
-    assert facts["steps"] == STEPS
+    unused = health["fmapboard/unused"]
+    assert (unused["change"], unused["weights_unchanged_since"]) == (None, None)
+    facts, body = server.open("health", run="training")
+    arrays = unpacked(facts["arrays"], body)
+    rows = [row["label"] for row in facts["layers"]]
+    assert rows == [
+        "stem.0", "stem.1", "refine", "relu", "refine.call2", "relu.call2", "block.0", "block.1",
+    ]  # fmt: skip
+    assert (facts["steps"], facts["written"], facts["errors"]) == ([0, 10, 20], 3, {})
+    assert arrays["dead"][:, rows.index("refine")] == pytest.approx([0.2] * 3)
+    assert facts["since"]["nonfinite"]["6"] == 20
+    assert facts["first_nonfinite"]["step"] == 20
+    assert facts["first_nonfinite"]["label"] == "block.0"
+
+
+def test_the_tab_has_the_findings_of_the_stored_run(server: StoredRuns) -> None:
+    answer = server.tab("findings", run="training")
+    first = answer["findings"][0]
+    assert (first["kind"], first["class"], first["since"]) == ("nonfinite", "warning", 20)
+    assert "`block.0`" in first["message"]
+    assert "The fault is in the weights: `block.0.weight` is not finite" in first["explanation"]
+    assert [one["class"] for one in answer["findings"]].count("warning") == 1
+    assert server.tab("findings", run="sequences")["findings"] == []
+    timeline = server.tab("timeline", run="training")
+    assert [(fault["step"], fault["kind"]) for fault in timeline["faults"]] == [
+        (0, "dead"), (10, "dead"), (20, "nonfinite"),
+    ]  # fmt: skip
+
+
+def test_the_tab_has_the_history_and_the_charts_of_stored_layers(server: StoredRuns) -> None:
+    key = "fmapboard/stem.0"
+    facts, body = server.open("history", run="training", key=key)
     history = unpacked(facts["arrays"], body)
-    assert history["feature_maps.constant"].tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0]] * 4
-    for name in ("feature_maps.maximum", "feature_maps.std"):
-        assert history[name][2].tolist() == EXPECTED["stem.0 at step 20"][name]
-    numbers = server.ask(f"{TAB}numbers", key="fmapboard/block.0")
-    assert numbers["scalars"]["nonfinite/block.0"]["values"] == pytest.approx([0, 0, 0, 0.2])
-    assert server.get(f"{TAB}input", step=30).startswith(b"\x89PNG")
+    assert history["feature_maps.constant"].tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0]] * 3
+    assert [one["step"] for one in facts["kernels"]] == [0, 20]
+    changes = history["weights.change"]
+    assert np.isnan(changes[0]).all()
+    assert (changes[1:, [0, 1, 3, 4]] > 0).all()
+    numbers = server.tab("numbers", run="training", key="fmapboard/block.0")
+    assert numbers["scalars"]["nonfinite/block.0"]["values"] == pytest.approx([0, 0, 0.25])
+    assert sum(numbers["histograms"]["weights/block.0.weight"]["counts"][0]) == 180
+    facts, body = server.open("history", run="sequences", key="critic.fmapboard/0")
+    changes = unpacked(facts["arrays"], body)["feature_maps.change"]
+    assert (changes[1, 1:] > 0).all()  # of a probe, the change of the maps is known
+
+
+def test_the_tab_has_the_inputs_attributions_and_patches(server: StoredRuns) -> None:
+    png = server.get(f"{TAB}input", run="training", step=20)
+    assert digest(png) == EXPECTED["training"]["pixels"]["network_input/sample_0"]["20"][0]
+    series = server.tab("attribution", run="training")["series"]
+    assert [(one["label"], one["sample"]) for one in series] == [
+        (label, sample) for label in ("stem.1", "relu.call2", "block.1") for sample in (0, 1)
+    ]
+    for one in series:
+        assert (one["of"], one["steps"][0]) == ("loss", 0)
+        assert one["gradients"][0] > 0
+        query = {"run": "training", "key": one["key"], "step": 0}
+        png = server.get(f"{TAB}attribution_picture", **query)
+        assert digest(png) == EXPECTED["training"]["pixels"][one["key"]]["0"][0]
+    (patches,) = server.tab("patches", run="training")["series"]
+    facts, body = server.open(
+        "layer_patches", run="training", key=patches["key"], step=patches["steps"][0]
+    )
+    assert (facts["header"]["searched"], facts["header"]["k"]) == (5, 2)
+    arrays = unpacked(facts["arrays"], body)
+    assert (arrays["value"][:, 0] >= arrays["value"][:, 1]).all()
+    size = 4 * sum(math.prod(one["shape"]) for one in facts["arrays"])
+    tag = facts["header"]["picture"]["tag"]
+    assert digest(body[size:]) == EXPECTED["training"]["pixels"][tag]["20"][0]
 
 
 def test_the_stored_first_step_opens_even_if_tensorboard_dropped_it(tmp_path: Path) -> None:
-    with stored_run(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
-        for layer in server.ask(f"{TAB}layers")["layers"]:
-            assert (layer["steps"], layer["step_from_first"]) == ([0, 30], True)
-            _, pixels = server.maps(layer["label"], 0)
-            assert pixels == EXPECTED["pixels"][layer["label"]]["0"]
+    with stored_runs(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
+        for layer in server.layers("training"):
+            assert (layer["steps"], layer["step_from_first"]) == ([0, 20], True)
+            _, pixels = server.maps("training", layer["key"], 0)
+            for tag, digests in pixels.items():
+                assert digests == EXPECTED["training"]["pixels"][tag]["0"]
+        first = server.tab("attribution", run="training")["series"][0]
+        assert (first["steps"], first["first_is_restored"]) == ([0, 20], True)
+
+
+def test_check_reads_the_stored_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_command(["check", str(FORMAT_1), "--json"])
+    assert ended.value.code == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["kind"], one["class"]) for one in found] == [("nonfinite", "warning")]
+
+
+def test_a_report_holds_the_stored_runs(tmp_path: Path) -> None:
+    report = write_report([FORMAT_1], tmp_path / "runs.html")
+    assert sorted(report.runs) == RUNS
+    assert {run: list(steps) for run, steps in zip(report.runs, report.steps, strict=True)} == STEPS
 
 
 def test_a_browser_shows_the_stored_layers_a_grid_and_the_last_step(
-    server: StoredRun, visit: Callable[..., Person]
+    server: StoredRuns, visit: Callable[..., Person]
 ) -> None:
-    person = visit(server.address, run=RUN)
-    person.drawn(30)
+    person = visit(server.address, run="training")
+    person.drawn(20)
     names = person.see(".tree .layer .name").all_text_contents()
     colours = person.frame.evaluate(
         """() => { const c = document.querySelector(".grid canvas");
         const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
         return new Set(new Uint32Array(d.buffer)).size; }"""
     )
-    assert names == ["stem.0", "refine", "refine (call 2)", "block.0", "block.2"]
+    assert names == ["stem.0", "refine", "unused", "refine (call 2)", "block.0"]
     assert colours > 20

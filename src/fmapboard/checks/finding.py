@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-Class = Literal["warning", "note"]
+from fmapboard.formats.checks import Class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,6 @@ def health_of(
     shown = {step: of.source for step, of in overviews}
     return HealthTable(
         run=run,
-        source="overview",
         steps=tuple(shown),
         written=max(len(overviews), newest.steps_written),
         rows=tuple(rows_of(name, layers)),

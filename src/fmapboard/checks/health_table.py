@@ -1,10 +1,9 @@
-"""What is known about the state of a run's layers over the steps, whatever it was read from."""
+"""What is known about the state of a run's layers over the steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import LayerFacts, StepSource
@@ -38,18 +37,14 @@ class HealthTable:
 
     Attributes:
         run: name of the run.
-        source: ``"overview"`` if the run has an overview series; otherwise ``"records"``, or
-            ``"scalars"`` for a run with too many records to read. Then only what those tell is
-            known: of both the shares of channels that the scalars tell, at the steps of the
-            records; of ``"records"`` also the range and the change of the drawn channels.
         steps: the kept steps, ascending.
         written: number of logged steps.
         rows: the layers in network order.
-        columns: name of one of `overview_format.COLUMNS` -> float [steps, rows], NaN if not known.
-        since: kind of `overview_format.KINDS` -> row -> first of the logged steps at which the
+        columns: name of one of `formats.overview.COLUMNS` -> float [steps, rows], NaN if not known.
+        since: kind of `formats.overview.KINDS` -> row -> first of the logged steps at which the
             layer has been in that state without interruption up to the newest step; of
             ``"unchanged"``, the step since which the weights are the same. Exact even where
-            TensorBoard has dropped steps; empty unless ``source`` is ``"overview"``.
+            TensorBoard has dropped steps.
         first_nonfinite: where the first non-finite value was found; None if none was.
         wall_times: time of each step, s.
         errors: step -> why its record cannot be read; its numbers are NaN.
@@ -58,7 +53,6 @@ class HealthTable:
     """
 
     run: str
-    source: Literal["overview", "records", "scalars"]
     steps: tuple[int, ...]
     written: int
     rows: tuple[HealthRow, ...]

@@ -13,7 +13,6 @@ from fmapboard.checks.health_table import HealthTable
 from fmapboard.checks.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.checks.spells import spells as spells_of
 from fmapboard.formats.overview import LASTING, MAJOR, MINOR, is_activation, states
-from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite
 
 LINES = 5
@@ -29,7 +28,7 @@ class LayerFinding:
     """Something that is wrong in one layer, since a step.
 
     Attributes:
-        kind: one of `overview_format.KINDS`.
+        kind: one of `formats.overview.KINDS`.
         severity: order of the findings: 3 for non-finite values, 2 for large values and for dead or
             constant channels that are half of the layer or more, 1 for others.
         name: name of the model, as in ``watch(name=...)``; "" for none.
@@ -64,16 +63,16 @@ def findings(table: HealthTable) -> list[LayerFinding]:
     """Everything that is wrong, the most severe first; equally severe, the earliest first.
 
     - Non-finite values: the first layer that had them is named, and the number of others.
-    - Large values: magnitudes of at least `overview_format.LARGE`.
+    - Large values: magnitudes of at least `formats.overview.LARGE`.
     - Dead channels: at least a tenth of a layer's channels dead at each of the last four logged
-      steps, in maps of at least 500 values per channel. Where only the share at each step is known,
-      it must have been that high at four kept steps in a row.
+      steps, in maps of at least 500 values per channel.
     - Constant channels of drawn layers, at four kept steps in a row.
     - Weights that did not change over the last three kept steps or more, except in a run of images.
     """
     if not table.steps or not table.rows:
         return []
-    flags = _states(table)
+    own = is_activation([row.facts for row in table.rows], table.columns["dead"])
+    flags = states(table.columns, own)
     found = [
         *_nonfinite(table, flags["nonfinite"]),
         *_large(table, flags["large"]),
@@ -84,16 +83,8 @@ def findings(table: HealthTable) -> list[LayerFinding]:
     return sorted(found, key=lambda finding: (-finding.severity, finding.since))
 
 
-def _states(table: HealthTable) -> dict[str, Flags]:
-    """Kind of `overview_format.KINDS` -> [steps, rows]."""
-    names = ("minimum", "maximum", "nonfinite", "dead", "constant", "weights_change")
-    columns = {name: _column(table, name) for name in names}
-    facts = [row.facts for row in table.rows]
-    return states(columns, is_activation(facts, columns["dead"]))
-
-
 def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
-    share = _column(table, "nonfinite")
+    share = table.columns["nonfinite"]
     spells = sorted(spells_of(table, "nonfinite", flags), key=lambda s: (s.since, s.row))
     told = table.first_nonfinite
     if told is not None and (not spells or told.step <= spells[0].since):
@@ -123,7 +114,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         place = f"in {where} (of such parameters the first in the model's order)"
     kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
     last, until = (own.last, own.until) if own is not None else (-1, None)
-    shares = _column(table, "nonfinite")
+    shares = table.columns["nonfinite"]
     return LayerFinding(
         "nonfinite",
         3,
@@ -157,7 +148,7 @@ def _further(more: int) -> str:
 
 
 def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
-    magnitude = np.fmax(np.abs(_column(table, "minimum")), np.abs(_column(table, "maximum")))
+    magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
     spells = _without_followers(table, list(spells_of(table, "large", flags)))
     spells.sort(key=lambda spell: (spell.since, spell.row))
     for spell, more in _limited(spells):
@@ -177,13 +168,10 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
 
 def _dead(table: HealthTable, dead: Flags) -> Flags:
     """Where a layer has dead channels that last, in maps that are not too small to tell."""
-    lasting = _column(table, "dead_lasting")
-    often = in_a_row(dead, LASTING)
     values = np.array([row.facts.values for row in table.rows])
     # The channels have been dead since before they had been so for `LASTING` steps.
-    long = back_to_start(lasting >= MINOR, dead)
-    flags: Flags = np.where(np.isnan(lasting), often, long)
-    flags &= (values == 0) | (values >= _LEAST_VALUES)
+    long = back_to_start(table.columns["dead_lasting"] >= MINOR, dead)
+    flags: Flags = long & (values >= _LEAST_VALUES)
     return flags
 
 
@@ -194,8 +182,8 @@ def _constant(table: HealthTable, constant: Flags) -> Flags:
 
 
 def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFinding]:
-    shares = _column(table, kind)
-    overtaken = _column(table, "nonfinite") > 0
+    shares = table.columns[kind]
+    overtaken = table.columns["nonfinite"] > 0
     spells = [
         spell
         for spell in _without_followers(table, list(spells_of(table, kind, flags)))
@@ -207,15 +195,14 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         value, row = share[spell.row], table.rows[spell.row]
         first = int(np.flatnonzero(flags[:, spell.row])[0])
         began, now = _percent(float(shares[first, spell.row])), _percent(value)
-        count = f"{row.facts.channels} " if row.facts.channels else ""
+        count = row.facts.channels
         where = _named(table, spell.row)
         if kind == "dead":
             where += after_activation(table, row)
-        text = f"{now} of {count}channels {kind} in {where} {when(table, spell)}"
+        text = f"{now} of {count} channels {kind} in {where} {when(table, spell)}"
         if began != now:
-            of = f" of {count.strip()}" if count else ""
             ends = (table.step_text(table.steps[at]) for at in (first, spell.last))
-            text = f"channels {kind} in {where} {when(table, spell)}: {began}{of} at "
+            text = f"channels {kind} in {where} {when(table, spell)}: {began} of {count} at "
             text += f", {now} at ".join(ends)
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
@@ -241,12 +228,6 @@ def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     if more:
         text += f", and those of {more} further layer{'s' * (more > 1)}"
     return [_finding(table, "unchanged", 1, first, 0.0, text, more)]
-
-
-def _column(table: HealthTable, name: str) -> Floats:
-    """[steps, rows]; NaN throughout if it is not known."""
-    found = table.columns.get(name)
-    return np.full((len(table.steps), len(table.rows)), np.nan) if found is None else found
 
 
 def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:

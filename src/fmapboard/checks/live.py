@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from fmapboard.checks.built_in import run_checks
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read
 from fmapboard.checks.run_record import Check
-from fmapboard.checks.stored_findings import pack_stored
 from fmapboard.errors import log
 from fmapboard.formats import tags
+from fmapboard.formats.checks import pack_checks
 from fmapboard.records import LoggedStep, TabRecord
 
 _FIRST, _LAST = 4, 12
@@ -90,7 +90,7 @@ class LiveChecks:
         state = replace(_with_findings(state, report.findings), stores=True)
         records = (
             *step.records,
-            TabRecord(self._prefix + tags.CHECKS, pack_stored(report.findings)),
+            TabRecord(self._prefix + tags.CHECKS, pack_checks(map(asdict, report.findings))),
         )
         texts = dict(step.texts)
         if state.new:

@@ -49,7 +49,7 @@ class RunRecord:
             no such series.
         first: label of a drawn layer -> ``minimum``, ``maximum``, ``mean`` and ``std`` of its drawn
             channels at the first logged step, float32 [channels].
-        network_input: logged step -> `overview_format.INPUT_NUMBERS` of the drawn input images.
+        network_input: logged step -> `formats.overview.INPUT_NUMBERS` of the drawn input images.
     """
 
     run: str = ""

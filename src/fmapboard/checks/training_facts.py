@@ -1,4 +1,4 @@
-"""Faults of the training loop, which only the training process can know (``findings_format``)."""
+"""Faults of the training loop, which only the training process can know."""
 
 from __future__ import annotations
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tensorboard.compat.proto import event_pb2
 
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
-from fmapboard.writers.event_records import array_of, run_directories, stored_events
+from fmapboard.writers.event_records import run_directories, stored_events
 
 
 class UnreadableRun(FmapboardError):
@@ -121,21 +120,7 @@ def _add(builders: dict[str, RecordBuilder], event: Any, run: str) -> None:
 
 def _add_value(builder: RecordBuilder, step: int, tag: str, value: Any) -> None:
     if tag.partition("/")[0] in GROUPS:
-        number = _number(value)
-        if number is not None:
-            builder.add_scalar(step, tag, number)
+        if value.HasField("simple_value"):
+            builder.add_scalar(step, tag, float(value.simple_value))
     else:
         builder.add_blobs(step, tag, list(value.tensor.string_val))
-
-
-def _number(value: Any) -> float | None:
-    """The number of a scalar, in either of TensorBoard's formats; None if it is none."""
-    if value.HasField("simple_value"):
-        return float(value.simple_value)
-    if not value.HasField("tensor"):
-        return None
-    try:
-        array = np.asarray(array_of(value.tensor), np.float64)
-    except (TypeError, ValueError):
-        return None
-    return float(array.reshape(-1)[0]) if array.size == 1 else None

@@ -1,7 +1,7 @@
 """Stored format of a run's overview series, shared by writer and plugin.
 
 One record per logged step in the series ``tags.OVERVIEW``, with numbers of every layer call whose
-feature maps were measured, drawn or not. Blob 0 is a JSON header as in ``tab_format``, with the
+feature maps were measured, drawn or not. Blob 0 is a JSON header as in ``tab_records``, with the
 keys ``format``, ``step``, ``steps_written``, ``columns``, ``since``, ``layers`` and ``arrays``;
 blob 1 holds one array, ``numbers`` [layers, columns] of float32; blob 2 is a zlib-compressed JSON
 list of what is known about each layer (``LayerFacts``), in the order of calls. ``layers`` is
@@ -54,8 +54,7 @@ class LayerFacts:
         samples: number of samples drawn.
         roles: kinds of pictures.
         activation: label of the activation that directly follows, or None.
-        transposed_stride: stride of a transposed convolution; None for other layers, and in records
-            of earlier versions.
+        transposed_stride: stride of a transposed convolution; None for other layers.
     """
 
     label: str
@@ -262,7 +261,7 @@ def overview_step(
     *,
     with_since: bool = True,
 ) -> OverviewStep:
-    """Validate a record that `tab_format.unpack` has parsed; ``since`` only if it is asked for.
+    """Validate a record that `tab_records.unpack` has parsed; ``since`` only if it is asked for.
 
     Raises:
         FormatError: the header or the arrays are invalid, or of a different number of layers.

@@ -2,8 +2,8 @@
 
 A record is a sequence of blobs. Blob 0 is a JSON header. Blob 1 holds the arrays that the header
 lists, one after another, as little-endian float32. A layer's first-step record also has one PNG
-blob per picture and sample, in the header's order. Readers ignore unknown keys; a change that old
-readers would misread gets a new format number.
+blob per picture and sample, in the header's order. Readers ignore unknown keys, so that fields may
+be added; none is removed or changes its meaning under the same `FORMAT`.
 
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
 ``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
@@ -22,14 +22,13 @@ bounds (see ``records.Statistics``). A picture of kernels has ``role``, ``tag``,
 of a kernel, the depth slices of a 3-D one side by side), ``outputs`` and ``inputs`` (each [drawn,
 all] of the weight's axes, as drawn: those of a regular convolution are [out, in / groups], of a
 transposed one [out / groups, in]), ``groups``, only if it is not 1, and ``transposed``, only if it
-is true. The last five are missing in early records.
+is true.
 
-Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
-With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one
-column per position (or per ``block`` positions, averaged); ``tile`` is then [1, number of columns],
-``columns`` is 1 and ``padding`` is 0. A picture of kernels with ``"rows"`` shows 1-D kernels: a
-matrix of tiles, each 1 px high, with one row per output and one column per input. A record without
-``"rows"`` is still written as format 1.
+A picture is a grid of tiles, unless it has the key ``layout`` with the value ``"rows"``: then it is
+one picture of sequences [C, L], with one row of pixels per channel and one column per position (or
+per ``block`` positions, averaged); ``tile`` is then [1, number of columns], ``columns`` is 1 and
+``padding`` is 0. A picture of kernels with ``"rows"`` shows 1-D kernels: a matrix of tiles, each
+1 px high, with one row per output and one column per input.
 
 Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [samples, drawn];
 ``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
@@ -70,8 +69,8 @@ import numpy.typing as npt
 from fmapboard.errors import FmapboardError
 
 Floats = npt.NDArray[np.floating[Any]]
-FORMAT = 2
-"""Newest format that this version reads and writes."""
+FORMAT = 1
+"""Version of everything that is stored; readers refuse a higher one."""
 _MAX_HEADER = 16 * 2**20
 """Maximum size in bytes of a header: parsed, a hostile one takes many times the memory."""
 PLUGIN_NAME = "feature_maps"
@@ -79,6 +78,22 @@ PLUGIN_NAME = "feature_maps"
 
 class FormatError(FmapboardError):
     """A stored record that this version cannot read."""
+
+
+def refuse_newer(version: Any) -> None:
+    """Check the ``format`` of a stored record.
+
+    Raises:
+        FormatError: it is higher than `FORMAT`.
+        TypeError: it is no version.
+    """
+    if type(version) is not int or version < 1:
+        raise TypeError(f"format is {version!r:.80}, not a whole number from 1")
+    if version > FORMAT:
+        raise FormatError(
+            f"the record was written by a newer fmapboard, in format {version}; this fmapboard "
+            f"reads formats up to {FORMAT}: upgrade it"
+        )
 
 
 def pack(
@@ -95,8 +110,7 @@ def pack(
         ValueError: The header contains NaN or infinity, which JSON cannot represent.
     """
     listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
-    has_layout = any("layout" in picture for picture in header.get("pictures", ()))
-    whole = {"format": FORMAT if has_layout else 1, **header, "arrays": listed}
+    whole = {"format": FORMAT, **header, "arrays": listed}
     text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
         numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
@@ -113,12 +127,7 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
         if len(blobs[0]) > _MAX_HEADER:
             raise ValueError(f"the header has {len(blobs[0])} bytes, more than {_MAX_HEADER}")
         header: dict[str, Any] = json.loads(blobs[0])
-        version = header["format"]
-        if version > FORMAT:
-            raise FormatError(
-                f"the record has format {version}, and this fmapboard reads up to {FORMAT}; "
-                "upgrade fmapboard"
-            )
+        refuse_newer(header["format"])
         arrays, offset = {}, 0
         for entry in header["arrays"]:
             shape = entry["shape"]

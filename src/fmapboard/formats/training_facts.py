@@ -1,13 +1,12 @@
 """Stored format of the findings series, shared by writer, plugin and ``fmapboard check``.
 
 One record per logged step of a training in the series ``tags.FINDINGS``: what only the training
-process can know. A record is one JSON blob with the keys of `Findings` and ``version``. Lists of
+process can know. A record is one JSON blob with the keys of `Findings` and ``format``. Lists of
 names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each had. Readers ignore
-keys that they do not know; a missing key has the default of `Findings`. A change that old readers
-would misread gets a new version.
+keys that they do not know; a missing key has the default of `Findings`.
 
 The series ``tags.FIRST_NONFINITE_RECORD`` has one record, of the first step with a non-finite
-value: a JSON blob with the keys of `FirstNonfinite` and ``version``.
+value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from fmapboard.formats.tab_records import FormatError
+from fmapboard.formats.tab_records import FORMAT, FormatError, refuse_newer
 
-VERSION = 1
-"""Newest version that this fmapboard reads and writes."""
 MAX_NAMES = 64
 """Maximum number of names and of images that are stored per list."""
 MAX_EVAL_MODULES = 20
@@ -210,7 +207,7 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
     Raises:
         ValueError: a learning rate is not finite.
     """
-    raw: dict[str, Any] = {"version": VERSION}
+    raw: dict[str, Any] = {"format": FORMAT}
     left_out = dict(found.left_out)
     for name, most in _LISTS.items():
         entries = getattr(found, name)
@@ -236,14 +233,14 @@ def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
     """Parse and validate the blobs of a record.
 
     Raises:
-        FormatError: the blob is missing, too large or damaged, or its version is newer.
+        FormatError: the blob is missing, too large or damaged, or of a newer format.
     """
     return _unpacked(blobs, _parsed)
 
 
 def pack_nonfinite(found: FirstNonfinite) -> tuple[bytes, ...]:
     """The blob of the record of the first non-finite value."""
-    raw = {"version": VERSION, **{key: _stored(of) for key, of in asdict(found).items()}}
+    raw = {"format": FORMAT, **{key: _stored(of) for key, of in asdict(found).items()}}
     del raw["name"]
     return (_json(raw),)
 
@@ -256,7 +253,7 @@ def unpack_nonfinite(blobs: Sequence[bytes | None], name: str) -> FirstNonfinite
         name: name of the model; "" for none.
 
     Raises:
-        FormatError: the blob is missing, too large or damaged, or its version is newer.
+        FormatError: the blob is missing, too large or damaged, or of a newer format.
     """
 
     def parsed(raw: Mapping[str, Any]) -> FirstNonfinite:
@@ -292,12 +289,7 @@ def _unpacked(blobs: Sequence[bytes | None], parsed: Callable[[Mapping[str, Any]
         raise FormatError(f"the findings have {len(blobs[0])} bytes; expected {_MAX_BYTES} at most")
     try:
         raw = json.loads(blobs[0])
-        version = _whole(raw["version"])
-        if version > VERSION:
-            raise FormatError(
-                f"the findings have version {version}, and this fmapboard reads up to {VERSION}; "
-                "upgrade fmapboard"
-            )
+        refuse_newer(raw["format"])
         return parsed(raw)
     except _INVALID as error:
         raise FormatError(f"the findings are not in fmapboard's format: {error}") from error

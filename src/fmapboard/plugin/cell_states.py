@@ -57,9 +57,9 @@ def cell_codes(
     """The most severe state of each layer at each step, as an index of `CODES`.
 
     Args:
-        columns: name of one of `overview_format.COLUMNS` -> [steps, layers], NaN if not known.
+        columns: name of one of `formats.overview.COLUMNS` -> [steps, layers], NaN if not known.
         shape: number of steps and layers.
-        is_activation: bool [layers], see `overview_format.is_activation`.
+        is_activation: bool [layers], see `formats.overview.is_activation`.
 
     Returns:
         uint8 [steps, layers].

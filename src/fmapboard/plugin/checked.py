@@ -10,9 +10,9 @@ from fmapboard.checks.finding import Finding
 from fmapboard.checks.growth import MAGNITUDES
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding
-from fmapboard.checks.stored_findings import unpack_stored
 from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.formats import tags
+from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.plugin.data_source import Reader
 
@@ -31,7 +31,7 @@ def stored_findings(reader: Reader, run: str, table: HealthTable) -> list[Findin
     listed: list[Finding] = []
     for (name, _), blob in zip([of for of in newest if of[1].blobs], blobs, strict=True):
         try:
-            listed += unpack_stored(blob, name)
+            listed += [Finding(**found, model=name) for found in unpack_checks(blob)]
         except FormatError:
             continue
     return listed

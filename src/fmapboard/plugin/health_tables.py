@@ -1,4 +1,4 @@
-"""Build the health table of a run, from its overview series or what else it has."""
+"""Build the health table of a run from its overview series."""
 
 from __future__ import annotations
 
@@ -15,24 +15,31 @@ from fmapboard.formats.step_source import is_of_images
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.first_nonfinite import first_nonfinite
+from fmapboard.plugin.http import missing
 from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.overview_table import ModelOverview
-from fmapboard.plugin.recorded_health import recorded_health
 
 Built = tuple[tuple[ModelOverview, ...], HealthTable]
 """A table, and what it was built from."""
 
 
-def health_table(reader: Reader, run: str) -> HealthTable | None:
-    """The health of a run's layers at all steps that are kept; None if there are no layers."""
+def health_table(reader: Reader, run: str) -> HealthTable:
+    """The health of a run's layers at all steps that are kept.
+
+    Raises:
+        Refused: the run has no overview that can be read.
+    """
     overview = run_overview(reader, run)
-    if overview.models:
-        return from_overview(reader, run, overview)
-    table = recorded_health(reader, run)
-    return None if table is None else replace(table, errors=overview.errors)
+    if not overview.models:
+        for step, why in overview.errors.items():
+            raise missing(f"the overview of run {run!r} cannot be read: at step {step}, {why}")
+        raise missing(f"no feature maps in run {run!r}")
+    build = partial(_renewed, reader, run, overview)
+    _, table = reader.built(("health", run), build, _bytes)
+    return table
 
 
-def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) -> HealthTable | None:
+def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) -> HealthTable:
     """As `health_table`; without asking TensorBoard if the step of that time has been read before.
 
     Args:
@@ -47,12 +54,6 @@ def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) ->
         if (step, stamp) in zip(table.steps, table.wall_times, strict=True):
             return table
     return health_table(reader, run)
-
-
-def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTable:
-    """The health table of a run with an overview series."""
-    _, table = reader.built(("health", run), partial(_renewed, reader, run, overview), _bytes)
-    return table
 
 
 def _renewed(reader: Reader, run: str, overview: RunOverview, last: Built | None) -> Built:
@@ -96,7 +97,6 @@ def _built(run: str, models: tuple[ModelOverview, ...]) -> HealthTable:
         since = {}
     return HealthTable(
         run=run,
-        source="overview",
         steps=steps,
         # A restarted run starts counting at 1 again.
         written=max(len(steps), *(model.newest.steps_written for model in models)),

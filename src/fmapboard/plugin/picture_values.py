@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import struct
 import zlib
 from collections.abc import Mapping
@@ -65,7 +64,7 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
 
     Args:
         png: the picture of one sample.
-        picture: its entry in the record's header (see `tab_format`).
+        picture: its entry in the record's header (see `formats.tab_records`).
         lo: lower end of each channel's scale, [drawn].
         hi: upper end, [drawn].
 
@@ -93,8 +92,7 @@ def tiles_of(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
     """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
     try:
         height, width = picture["tile"]
-        drawn, padding = picture["drawn"], picture.get("padding", 2)
-        columns = picture.get("columns", max(1, math.isqrt(drawn)))
+        drawn, padding, columns = (picture[name] for name in ("drawn", "padding", "columns"))
     except (LookupError, TypeError, ValueError):
         return None
     numbers = (height, width, drawn, columns, padding)

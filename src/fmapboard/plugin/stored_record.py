@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.formats.tab_records import FORMAT, Floats, FormatError, unpack
+from fmapboard.formats.tab_records import Floats, FormatError, refuse_newer, unpack
 
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
 FLOORED = {
@@ -49,7 +49,7 @@ class PictureFacts:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a record; `tab_format` describes its fields.
+    """The header of a record; `formats.tab_records` describes its fields.
 
     Attributes:
         raw: the stored JSON.
@@ -172,12 +172,7 @@ def change(record: Record, name: str) -> Floats | None:
 
 
 def _header(raw: Any) -> Header:
-    version = _whole(raw, "format")
-    if version > FORMAT:
-        raise FormatError(
-            f"the record has format {version}, but this fmapboard reads up to {FORMAT}; upgrade "
-            "fmapboard in TensorBoard's environment"
-        )
+    refuse_newer(raw["format"])
     _check_plain(raw)
     shape = raw.get("kernel_shape")
     if shape is not None and not all(type(side) is int for side in shape):

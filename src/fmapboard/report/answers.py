@@ -98,14 +98,16 @@ class RunAnswers:
     def numbers(self) -> Iterator[Answer]:
         """Everything but pictures and the lists of them."""
         run, keys = self._run, {layer["key"] for layer in self._listed["layers"]}
-        facts, body = opened(self._body("health"))
-        for row in facts["layers"]:
-            for name in ("key", "shown_at"):
-                row[name] = row[name] if row[name] in keys else None
-        yield Answer.of("health", closed(facts, body), run=run)
-        if not facts["arrays"]:
-            for step in facts["steps"]:
-                yield self._answer("health_step", step=step)
+        health = self._body("health")
+        if health:
+            facts, body = opened(health)
+            for row in facts["layers"]:
+                for name in ("key", "shown_at"):
+                    row[name] = row[name] if row[name] in keys else None
+            yield Answer.of("health", closed(facts, body), run=run)
+            if not facts["arrays"]:
+                for step in facts["steps"]:
+                    yield self._answer("health_step", step=step)
         yield self._answer("findings")
         yield self._answer("timeline")
         for layer in self._listed["layers"]:

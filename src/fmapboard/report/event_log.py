@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tensorboard import data_compat
 from tensorboard.compat.proto import event_pb2
 
@@ -129,9 +129,7 @@ class EventLog:
             series = self.series[value.tag] = TagSeries(plugin)
         if event.step in series.data:
             return
-        number = float(value.simple_value) if is_number else np.nan
-        if series.plugin == SCALARS and not is_number:
-            number = _number(value)
+        number = float(value.simple_value) if is_number else math.nan
         count = len(value.tensor.string_val)
         wall_time = event.wall_time
         series.data[event.step] = Datum(event.step, wall_time, place, index, count, number)
@@ -157,11 +155,3 @@ class EventLog:
 def _migrated(value: Any) -> Any:
     """The value in the format that has tensors only."""
     return data_compat.migrate_value(value)
-
-
-def _number(value: Any) -> float:
-    try:
-        array = np.asarray(array_of(_migrated(value).tensor), np.float64)
-    except (TypeError, ValueError):
-        return np.nan
-    return float(array.reshape(-1)[0]) if array.size == 1 else np.nan

@@ -148,7 +148,7 @@ def _of_maps(
 
 
 def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, Any]:
-    """What the header of a picture of kernels says of them (see ``tab_format``).
+    """What the header of a picture of kernels says of them (see ``formats.tab_records``).
 
     Args:
         kernels: The kernels.
@@ -187,7 +187,7 @@ def _dead_after(
 
 
 def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:
-    """The arrays of one tensor (see ``tab_format``), without counts and flags that are all 0."""
+    """The arrays of one tensor (see ``formats.tab_records``), without those that are all 0."""
     planes, statistics = part.planes, part.statistics
     assert planes is not None
     drawn = planes.pixels.shape[1]

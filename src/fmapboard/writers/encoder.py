@@ -2,8 +2,7 @@
 
 Images and histograms use the newer plugin format (tensors with explicit data classes), which both
 of TensorBoard's loaders read. Scalars are stored as ``simple_value``, like those of torch's
-SummaryWriter, since ``EventAccumulator.Scalars()``, tbparse and trackers read only that; both
-loaders can continue a run whose earlier files store scalars as tensors.
+SummaryWriter, since ``EventAccumulator.Scalars()``, tbparse and trackers read only that.
 
 Three measures keep the interpreter lock and the memory allocator free for training:
 

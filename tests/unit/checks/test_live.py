@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +11,8 @@ from check_records import layer
 
 from fmapboard.checks import Finding, RunRecord
 from fmapboard.checks.live import LiveChecks, LiveState
-from fmapboard.checks.stored_findings import pack_stored, unpack_stored
+from fmapboard.formats.checks import pack_checks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
-from fmapboard.formats.tab_records import FormatError
 from fmapboard.records import LoggedStep, TabRecord
 
 FAILED: list[tuple[str, str]] = []
@@ -82,10 +80,10 @@ def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() ->
     checks = live(says, name="gen")
     first = stored(checks, step(0)).records[-1]
     assert first.tag == "gen.fmapboard_checks"
-    (read,) = unpack_stored(first.blobs[0], "gen")
-    assert read == replace(WARNING, model="gen")
+    (read,) = unpack_checks(first.blobs[0])
+    assert Finding(**read) == WARNING
     object.__setattr__(says, "findings", [])
-    assert stored(checks, step(1)).records[-1].blobs == (b"[]",)
+    assert stored(checks, step(1)).records[-1].blobs == pack_checks([])
 
 
 def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
@@ -151,34 +149,3 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
     given = step(0)
     assert stored(live(Fails([])), given) is given
     assert FAILED.pop() == ("mine", "ValueError: no way")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"class": "worse"}, {"since": -1}, {"since": True}, {"since": 2**60}, {"value": "1"},
-        {"kind": 3}, {"message": "\ud800"}, {"layer": 5}, {"parameter": []},
-    ],
-)  # fmt: skip
-def test_damaged_records_are_refused(change: dict[str, object]) -> None:
-    (raw,) = json.loads(pack_stored([WARNING])[0])
-    blob = json.dumps([{**raw, **change}]).encode()
-    with pytest.raises(FormatError):
-        unpack_stored(blob, "")
-
-
-@pytest.mark.parametrize("blob", [None, b"", b"{}", b"[3]", b"[" * 10**5, b" " * 2**21, b"\xff"])
-def test_blobs_that_are_no_record_are_refused(blob: bytes | None) -> None:
-    with pytest.raises(FormatError):
-        unpack_stored(blob, "")
-
-
-def test_the_first_names_of_the_classes_are_still_read() -> None:
-    (raw,), (other,) = (json.loads(pack_stored([each])[0]) for each in (WARNING, NOTE))
-    blob = json.dumps([{**raw, "class": "warning"}, {**other, "class": "note"}]).encode()
-    assert unpack_stored(blob, "") == [WARNING, NOTE]
-
-
-def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
-    (read,) = unpack_stored(pack_stored([replace(WARNING, value=float("inf"))])[0], "")
-    assert read.value is None

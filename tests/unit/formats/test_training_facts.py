@@ -45,7 +45,7 @@ FULL = Findings(
 
 def record(**changes: Any) -> list[bytes]:
     """A stored record with some keys replaced."""
-    return [json.dumps({"version": 1, **changes}).encode()]
+    return [json.dumps({"format": 1, **changes}).encode()]
 
 
 def test_findings_are_read_back_unchanged() -> None:
@@ -56,7 +56,7 @@ def test_findings_are_read_back_unchanged() -> None:
 def test_the_record_is_the_documented_json() -> None:
     (blob,) = pack_findings(FULL)
     assert json.loads(blob) == {
-        "version": 1,
+        "format": 1,
         "not_in_optimizer": ["head.weight"],
         "not_cleared": ["conv1.weight", "conv1.bias"],
         "eval_mode": True,
@@ -111,9 +111,9 @@ def test_a_rate_that_is_not_finite_is_refused_by_the_writer() -> None:
         pack_findings(Findings(rates=(0.1, float("inf"))))
 
 
-def test_a_newer_version_says_what_to_do() -> None:
-    with pytest.raises(FormatError, match="have version 2, and this fmapboard reads up to 1"):
-        unpack_findings([b'{"version": 2}'])
+def test_a_newer_format_says_what_to_do() -> None:
+    with pytest.raises(FormatError, match="written by a newer fmapboard, in format 2"):
+        unpack_findings([b'{"format": 2}'])
 
 
 @pytest.mark.parametrize("blobs", [[], [None]])
@@ -131,8 +131,8 @@ def test_a_huge_record_is_refused_without_being_parsed() -> None:
     "blob",
     [
         b"", b"\xff\xfe\x00", b"[]", b"null", b"{}", b"[" * 100_000,
-        b'{"version": true}', b'{"version": "1"}', b'{"version": -1}', b'{"version": 1.0}',
-        b'{"version": 1, "batch": ' + b"9" * 5000 + b"}",
+        b'{"format": true}', b'{"format": "1"}', b'{"format": -1}', b'{"format": 1.0}',
+        b'{"format": 1, "batch": ' + b"9" * 5000 + b"}",
     ],
 )  # fmt: skip
 def test_what_is_no_record_is_refused(blob: bytes) -> None:
@@ -183,7 +183,7 @@ FIRST = FirstNonfinite(7, "inputs", "a`b", "Conv2d", 2, Nonfinite(3, 0, 1), 1200
 def test_the_first_nonfinite_value_is_stored_as_fields() -> None:
     (blob,) = pack_nonfinite(FIRST)
     assert json.loads(blob) == {
-        "version": 1, "step": 7, "place": "inputs", "owner": "a`b", "type": "Conv2d", "call": 2,
+        "format": 1, "step": 7, "place": "inputs", "owner": "a`b", "type": "Conv2d", "call": 2,
         "found": [3, 0, 1], "total": 1200, "counted": False,
     }  # fmt: skip
     read = unpack_nonfinite([blob], "net")
@@ -199,7 +199,7 @@ def test_the_first_nonfinite_value_is_stored_as_fields() -> None:
     "change",
     [
         {"step": -1}, {"place": "weights"}, {"owner": 3}, {"found": [1, 2, 3, 4]}, {"found": "1"},
-        {"call": "1"}, {"counted": 1}, {"version": 2}, {"total": 0.5},
+        {"call": "1"}, {"counted": 1}, {"format": 2}, {"total": 0.5},
     ],
 )  # fmt: skip
 def test_a_damaged_record_of_the_first_nonfinite_value_is_refused(change: dict[str, Any]) -> None:

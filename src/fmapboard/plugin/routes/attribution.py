@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import FORMAT, PLUGIN_NAME
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, refuse_newer
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Kept
@@ -128,8 +128,7 @@ def _facts(header: bytes | None) -> dict[str, Any]:
     facts = {**_UNKNOWN, "gradient": None}
     try:
         stored = json.loads(header or b"")
-        if stored["format"] > FORMAT:
-            return facts
+        refuse_newer(stored["format"])
         height, width = map(int, stored["size"])
         return {
             "type": str(stored["type"]),
@@ -138,7 +137,7 @@ def _facts(header: bytes | None) -> dict[str, Any]:
             "of": stored["of"] if stored["of"] in ("score", "probe") else "loss",
             "gradient": _finite(stored["gradient"]),
         }
-    except (LookupError, TypeError, ValueError, RecursionError):
+    except (FormatError, LookupError, TypeError, ValueError, RecursionError):
         return facts
 
 

@@ -10,7 +10,7 @@ from fmapboard.plugin.checked import checked, in_one_line, stored_findings, with
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.explanations import explanation
 from fmapboard.plugin.health_tables import health_table
-from fmapboard.plugin.http import Answer, Query, missing
+from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.overview_series import unread_step
 
 
@@ -21,8 +21,6 @@ def findings(reader: Reader, query: Query) -> Answer:
     """
     run = query.text("run")
     table = health_table(reader, run)
-    if table is None:
-        raise missing(f"no feature maps in run {run!r}")
     told = find(table)
     stored = stored_findings(reader, run, table)
     said, told = in_one_line(without_repeats(checked(stored, table), told, table), told)
@@ -37,13 +35,10 @@ def findings(reader: Reader, query: Query) -> Answer:
     ]
     listed += said
     listed.sort(key=lambda line: (-line["severity"], line["since"]))
-    unread = None
-    if table.source == "overview":
-        unread = unread_step(reader, run, table.rows[0].name, table.wall_times)
+    unread = unread_step(reader, run, table.rows[0].name, table.wall_times)
     return Answer(
         {
             "run": table.run,
-            "source": table.source,
             "layers": len(table.rows),
             "steps": len(table.steps),
             "written": table.written,

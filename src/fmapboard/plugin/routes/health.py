@@ -33,10 +33,10 @@ def health(reader: Reader, query: Query) -> Answer:
     ``range`` and by ``change``.
     """
     run, stamp = query.text("run"), query.stamp()
-    table = _found(health_table(reader, run), run)
+    table = health_table(reader, run)
     shape = (len(table.steps), len(table.rows))
-    dead = table.columns.get("dead", np.full(shape, np.nan))
-    codes = cell_codes(table.columns, shape, is_activation([row.facts for row in table.rows], dead))
+    own = is_activation([row.facts for row in table.rows], table.columns["dead"])
+    codes = cell_codes(table.columns, shape, own)
     shadings = {
         "range": shading_by_range(table.columns, codes),
         "change": shading_by_change(table.columns, codes),
@@ -45,7 +45,6 @@ def health(reader: Reader, query: Query) -> Answer:
     names = NUMBERS if codes.size <= MAX_NUMBERS else ()
     facts = {
         "run": run,
-        "source": table.source,
         "steps": table.steps,
         "wall_times": table.wall_times,
         "written": table.written,
@@ -70,7 +69,7 @@ def health(reader: Reader, query: Query) -> Answer:
 def health_step(reader: Reader, query: Query) -> Answer:
     """``data/health_step``: the numbers of all layers at one kept step, float32 [layers] each."""
     run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
-    table = _found(table_with_step(reader, run, step, stamp), run)
+    table = table_with_step(reader, run, step, stamp)
     if step not in table.steps:
         raise missing(f"step {step} of run {run!r} is not kept")
     at = table.steps.index(step)
@@ -80,19 +79,10 @@ def health_step(reader: Reader, query: Query) -> Answer:
     return container(facts, parts, lasting=stamp == table.wall_times[at])
 
 
-def _found(table: HealthTable | None, run: str) -> HealthTable:
-    if table is None:
-        raise missing(f"no feature maps in run {run!r}")
-    return table
-
-
 def _numbers(table: HealthTable, name: str, at: int | slice = slice(None)) -> Floats:
-    """A column as little-endian float32, or a step of it; NaN throughout if it is not there."""
-    found = table.columns.get(name)
-    if found is None:
-        found = np.full((len(table.steps), len(table.rows)), np.nan)
+    """A column as little-endian float32, or a step of it."""
     with np.errstate(over="ignore"):
-        return found[at].astype("<f4")
+        return table.columns[name][at].astype("<f4")
 
 
 def _scale(of: Shading) -> dict[str, Any]:

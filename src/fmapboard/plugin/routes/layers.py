@@ -30,11 +30,8 @@ def layers(reader: Reader, query: Query) -> Answer:
     overview = run_overview(reader, run)
     listed = [one for model in overview.models for one in _from_overview(reader, run, model)]
     told = {one["key"] for one in listed}
-    if overview.models:
-        found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
-        every = series_of(reader, run, found - told)
-    else:
-        every = series_of(reader, run)
+    found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
+    every = series_of(reader, run, found - told)  # without feature maps: their kernels were drawn
     headers = _headers(reader, every)
     listed += [_layer(series, *headers[series.layer.key]) for series in every]
     if not listed:

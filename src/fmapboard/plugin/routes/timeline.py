@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,15 @@ from fmapboard.formats.overview import KINDS, MAJOR, MINOR, constant_alone, is_a
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.first_nonfinite import sent
 from fmapboard.plugin.health_tables import health_table
-from fmapboard.plugin.http import Answer, Query, missing
-from fmapboard.plugin.recorded_health import MAX_SERIES, SCALARS, read_shares
+from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.tag_names import natural
+
+SCALARS = {
+    tags.NONFINITE: "nonfinite", tags.DEAD_CHANNELS: "dead", tags.CONSTANT_CHANNELS: "constant",
+}  # fmt: skip
+"""Group of scalars with the share of each layer's channels -> kind of fault."""
+_MAX_SERIES = 1500
+"""Scalar series that are read at most."""
 
 Found = dict[int, dict[str, dict[str, float]]]
 """Step -> kind -> layer -> share of channels, above 0."""
@@ -26,25 +31,18 @@ def timeline(reader: Reader, query: Query) -> Answer:
     """``data/timeline``: one entry per step with a fault, of the most severe kind at that step.
 
     The states are those of ``data/health``, from the same numbers. The scalars of the run add the
-    steps between the kept ones, unless there are too many layers. ``kinds`` lists what was looked
-    for in all layers: a run with very many layers and no overview series is not read completely.
+    steps between the kept ones, unless there are too many layers.
     """
     run = query.text("run")
     table = health_table(reader, run)
-    if table is None:
-        raise missing(f"no feature maps in run {run!r}")
     found: Found = defaultdict(lambda: defaultdict(dict))
-    kinds = list(KINDS)
-    if table.source != "overview" or len(SCALARS) * len(table.rows) <= MAX_SERIES:
-        told = _read_scalars(reader, table, found)
-        if table.source != "overview":
-            drawn = ["large", "unchanged"] if table.source == "records" else []
-            kinds = [kind for kind in KINDS if kind in (*told, *drawn)]
+    if len(SCALARS) * len(table.rows) <= _MAX_SERIES:
+        _read_scalars(reader, table, found)
     known = _table_faults(table, found)
     known |= {step: _worst(found[step]) for step in found if step not in known}
     faults = [{"step": step, **known[step]} for step in sorted(known) if known[step]]
     first = _first(table)
-    return Answer({"run": run, "kinds": kinds, "faults": faults, "first_nonfinite": first})
+    return Answer({"run": run, "faults": faults, "first_nonfinite": first})
 
 
 def _first(table: HealthTable) -> dict[str, Any] | None:
@@ -88,22 +86,26 @@ def _names(table: HealthTable) -> list[str]:
     return [tags.prefix(row.name) + row.facts.label for row in table.rows]
 
 
-def _read_scalars(reader: Reader, table: HealthTable, found: Found) -> Sequence[str]:
-    """Add the faults that scalars tell of; returns the kinds that were looked for."""
-    prefixes = sorted({tags.prefix(row.name) for row in table.rows})
-    drawn = {name for name, row in zip(_names(table), table.rows, strict=True) if row.key}
-    shares, kinds = read_shares(reader, table.run, prefixes)
-    for (name, label), of in shares.items():
-        layer = tags.prefix(name) + label
-        for kind, values in of.items():
-            # A dead activation is constant too; only of drawn layers that is a fault of its own.
-            if kind == "constant" and layer not in drawn:
-                continue
-            least = MINOR if kind != "nonfinite" else 0.0
-            for step, value in values.items():
-                if value > least or value == least > 0:
-                    found[step][kind][layer] = value
-    return kinds
+def _read_scalars(reader: Reader, table: HealthTable, found: Found) -> None:
+    """Add the faults that scalars tell of."""
+    kind_of: dict[str, tuple[str, str]] = {}
+    drawn = set()
+    for layer, row in zip(_names(table), table.rows, strict=True):
+        kind_of |= {
+            tags.prefix(row.name) + tags.of(group, row.facts.label): (kind, layer)
+            for group, kind in SCALARS.items()
+        }
+        if row.key:
+            drawn.add(layer)
+    for tag, data in reader.scalars(table.run, kind_of).items():
+        kind, layer = kind_of[tag]
+        # A dead activation is constant too; only of drawn layers that is a fault of its own.
+        if kind == "constant" and layer not in drawn:
+            continue
+        least = MINOR if kind != "nonfinite" else 0.0
+        for datum in data:
+            if datum.value > least or datum.value == least > 0:
+                found[datum.step][kind][layer] = datum.value
 
 
 def _worst(kinds: dict[str, dict[str, float]]) -> dict[str, Any]:

@@ -113,7 +113,6 @@
  * `data/timeline`.
  * @typedef {object} TimelineAnswer
  * @property {string} run
- * @property {FaultName[]} kinds what was looked for
  * @property {TimelineFault[]} faults steps with a fault, ascending; they may be steps without pictures
  * @property {FirstNonfinite|null} first_nonfinite
  */
@@ -230,8 +229,8 @@
  * @property {number} drawn channels in the picture
  * @property {number} samples
  * @property {number[]} tile [height, width] of a map, px
- * @property {number} [columns] tiles per row
- * @property {number} [padding] px
+ * @property {number} columns tiles per row
+ * @property {number} padding px
  * @property {number} block values per side averaged into one pixel
  * @property {string} view how the tensor was read as maps, "" for [N, C, H, W]
  * @property {string} palette
@@ -242,11 +241,11 @@
 /**
  * @typedef {object} KernelsPicture
  * @property {"kernels"} role
- * @property {number|null} peak largest magnitude: the scale is -peak … peak
+ * @property {number} peak largest magnitude: the scale is -peak … peak
  * @property {string} palette "rgb" or "signed"
- * @property {number} [padding] px
- * @property {number[]} [outputs] [drawn, all] of the weight's axis
- * @property {number[]} [inputs] [drawn, all] of the weight's axis
+ * @property {number} padding px
+ * @property {number[]} outputs [drawn, all] of the weight's axis
+ * @property {number[]} inputs [drawn, all] of the weight's axis
  * @property {number} [groups] of the convolution, if there are several
  * @property {boolean} [transposed]
  * @property {"rows"} [layout]

@@ -22,11 +22,6 @@ import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "../draw/pale
  * @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts
  */
 
-/** Tiles per row of a stored grid. @param {number} channels */
-export function columns(channels) {
-  return Math.max(1, Math.floor(Math.sqrt(channels)));
-}
-
 /**
  * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
  * @param {number} channels @param {number} height @param {number} width
@@ -74,13 +69,7 @@ export function planesOf(rgba, pictureWidth, header) {
   const name = header.palette;
   const of = known.get(name) ?? meanings(name);
   known.set(name, of);
-  const places = corners(
-    channels,
-    height,
-    width,
-    header.columns ?? columns(channels),
-    header.padding ?? 2,
-  );
+  const places = corners(channels, height, width, header.columns, header.padding);
   const last = places[channels - 1];
   if (
     !last ||

@@ -20,7 +20,7 @@ import { planesOf } from "./decode.js";
  */
 
 /** Newest record format that this tab reads (`FORMAT` of `fmapboard.formats.tab_records`). */
-export const FORMAT = 2;
+export const FORMAT = 1;
 
 /**
  * Keeps the stored colours: no colour space conversion, no premultiplied alpha.

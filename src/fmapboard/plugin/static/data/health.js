@@ -24,8 +24,6 @@ import { withFeeders } from "./feeders.js";
  * @property {string|null} shown_at key of the layer whose pictures show this one
  */
 
-/** @typedef {"overview"|"records"|"scalars"} HealthOrigin what an answer was read from */
-
 /**
  * Scale of the brightness of cells.
  * @typedef {object} Scale
@@ -38,7 +36,6 @@ import { withFeeders } from "./feeders.js";
  * JSON of `data/health`; its arrays are [steps, layers], NaN where a number is not known.
  * @typedef {object} HealthFacts
  * @property {string} run
- * @property {HealthOrigin} source
  * @property {number[]} steps kept ones, ascending
  * @property {number[]} wall_times s, one per step
  * @property {number} written number of logged steps
@@ -84,7 +81,6 @@ import { withFeeders } from "./feeders.js";
  * `data/findings`.
  * @typedef {object} FindingsAnswer
  * @property {string} run
- * @property {HealthOrigin} source
  * @property {number} layers
  * @property {number} steps
  * @property {number} written

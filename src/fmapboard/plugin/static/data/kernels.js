@@ -1,7 +1,7 @@
 // @ts-check
 /** Kernels of one convolution, read back from the stored picture: their arrangement and weights. */
 
-import { columns, corners, planesOf } from "./decode.js";
+import { corners, planesOf } from "./decode.js";
 
 /** @typedef {import("./answers.js").KernelsPicture} KernelsPicture */
 /** @typedef {import("./answers.js").RecordHeader} RecordHeader */
@@ -13,10 +13,9 @@ import { columns, corners, planesOf } from "./decode.js";
  * @typedef {object} Arrangement
  * @property {number} outputs drawn
  * @property {number} inputs drawn
- * @property {boolean} counted false if `outputs` is that of all tiles, of which the last may be empty
  * @property {number} allOutputs
  * @property {number} allInputs
- * @property {number|null} groups null if it was not recorded
+ * @property {number} groups
  * @property {boolean} transposed
  * @property {number} height of a kernel
  * @property {number} width of a kernel, all depth slices side by side
@@ -34,50 +33,38 @@ import { columns, corners, planesOf } from "./decode.js";
  */
 
 /**
- * Records of earlier versions have no arrangement; it then follows from the kernel's shape and the
- * picture's size. Null if it cannot be known.
+ * Null for weights that are no kernels of 1 to 3 dimensions, such as one row per expert, and for a
+ * picture whose size is not that of its header.
  * @param {RecordHeader} header @param {KernelsPicture} picture
  * @param {{width: number, height: number}} size of the picture, px
  * @returns {Arrangement|null}
  */
 export function arrangement(header, picture, size) {
   const { kernel_shape: shape } = header;
-  if (!shape || shape.length < 3 || shape.length > 5 || picture.peak === null) return null;
+  if (!shape || shape.length < 3 || shape.length > 5) return null;
   const rgb = picture.palette === "rgb";
-  const transposed = picture.outputs
-    ? picture.transposed === true
-    : /Transpose/.test(header.type ?? "");
   const kernel = shape.slice(2);
   const depth = kernel.length === 3 ? kernel[0] : 1;
   const width = kernel[kernel.length - 1] * depth;
   const height = kernel.length === 1 ? 1 : kernel[kernel.length - 2];
   const rows = picture.layout === "rows";
-  const padding = picture.padding ?? 1;
-  const [allOutputs, allInputs] = transposed ? [shape[1], shape[0]] : [shape[0], shape[1]];
-  const counted = (/** @type {number} */ side, /** @type {number} */ tile) =>
-    Math.max(1, Math.floor((side - padding) / (tile + padding)));
-  const [across, down] = [counted(size.width, width), counted(size.height, height)];
-  const old = rgb
-    ? { outputs: Math.min(allOutputs, across * down), inputs: 3 }
-    : { outputs: rows ? down : across, inputs: rows ? across : down };
-  const outputs = picture.outputs?.[0] ?? old.outputs;
-  const inputs = picture.inputs?.[0] ?? old.inputs;
+  const [outputs, allOutputs] = picture.outputs;
+  const [inputs, allInputs] = picture.inputs;
   /** @type {Arrangement} */
   const found = {
     outputs,
     inputs,
-    counted: Boolean(picture.outputs) || !rgb,
     allOutputs,
     allInputs,
-    groups: picture.groups ?? (picture.outputs ? 1 : null),
-    transposed,
+    groups: picture.groups ?? 1,
+    transposed: picture.transposed === true,
     height,
     width,
     depth,
     rows,
     rgb,
-    perRow: rgb ? columns(outputs) : rows ? inputs : outputs,
-    padding,
+    perRow: rgb ? Math.max(1, Math.floor(Math.sqrt(outputs))) : rows ? inputs : outputs,
+    padding: picture.padding,
     peak: picture.peak,
   };
   return fits(found, size) ? found : null;
@@ -111,23 +98,21 @@ export function placeOf(of, plane) {
 }
 
 /**
- * The layer's output and input channel that a kernel connects. `input` counts within the group if
- * the number of groups is not known.
+ * The layer's output and input channel that a kernel connects.
  * @param {Arrangement} of @param {number} output @param {number} input of the weight's axes
  */
 export function channelsOf(of, output, input) {
-  const groups = of.groups ?? 1;
   if (of.transposed) {
-    const group = Math.floor(input / (of.allInputs / groups));
+    const group = Math.floor(input / (of.allInputs / of.groups));
     return { output: group * of.allOutputs + output, input };
   }
-  const group = Math.floor(output / (of.allOutputs / groups));
+  const group = Math.floor(output / (of.allOutputs / of.groups));
   return { output, input: group * of.allInputs + input };
 }
 
 /** Number of output channels of the layer. @param {Arrangement} of */
 export function outputChannels(of) {
-  return of.allOutputs * (of.transposed ? (of.groups ?? 1) : 1);
+  return of.allOutputs * (of.transposed ? of.groups : 1);
 }
 
 /**
@@ -141,16 +126,15 @@ export function kernelsOf(of, channel) {
       if (channelsOf(of, output, input).output === channel) planes.push(planeOf(of, output, input));
     }
   }
-  return { planes, all: of.transposed ? of.allInputs / (of.groups ?? 1) : of.allInputs };
+  return { planes, all: of.transposed ? of.allInputs / of.groups : of.allInputs };
 }
 
 /**
  * Weights are stored rounded down to one of 255 steps; each is taken to be in the middle.
  * @param {Uint8ClampedArray} rgba of the whole picture @param {number} pictureWidth px
- * @param {Arrangement} listed @returns {Kernels}
+ * @param {Arrangement} of @returns {Kernels}
  */
-export function readKernels(rgba, pictureWidth, listed) {
-  const of = listed.counted ? listed : { ...listed, outputs: filled(rgba, pictureWidth, listed) };
+export function readKernels(rgba, pictureWidth, of) {
   const planes = of.rgb
     ? colourPlanes(rgba, pictureWidth, of)
     : planesOf(rgba, pictureWidth, {
@@ -169,20 +153,6 @@ export function readKernels(rgba, pictureWidth, listed) {
     lo: new Float64Array(planes.channels).fill(half - of.peak),
     hi: new Float64Array(planes.channels).fill(half + of.peak),
   };
-}
-
-/**
- * Number of RGB tiles without the black ones at the end, which fill the last row of the picture.
- * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of
- */
-function filled(rgba, pictureWidth, of) {
-  const { levels } = colourPlanes(rgba, pictureWidth, of);
-  const size = of.inputs * of.height * of.width;
-  let outputs = of.outputs;
-  while (outputs > 1 && !levels.subarray((outputs - 1) * size, outputs * size).some(Boolean)) {
-    outputs -= 1;
-  }
-  return outputs;
 }
 
 /**

@@ -42,12 +42,11 @@ const decoded = new WeakMap();
 export function kernelBlock({ picture, image, layer }, channel, peak) {
   const tile = tileOf(layer.kernel_shape);
   if (!picture || !image || !tile || !layer.kernel_shape) return "no kernel is stored";
-  const isTransposed = picture.transposed ?? layer.type.includes("Transpose");
-  if (isTransposed && layer.kernel_shape[1] !== layer.channels) {
+  if (picture.transposed && layer.kernel_shape[1] !== layer.channels) {
     return "a grouped transposed convolution: its kernels are not told apart by channel";
   }
   const [height, width] = tile;
-  const own = Number(picture.peak ?? 0);
+  const own = picture.peak;
   if (picture.palette === "rgb") {
     return rgbBlock(image, height, width, channel, own / (peak || 1));
   }
@@ -137,7 +136,7 @@ export function kernelAt(film, i, channel) {
   if (picture?.role !== "kernels") return "no kernel is stored";
   if (!frame.kernels) return "TensorBoard no longer keeps this kernel";
   const from = { picture, image: frame.kernels, layer: film.layer };
-  return kernelBlock(from, channel, film.kernelPeak || Number(picture.peak ?? 0));
+  return kernelBlock(from, channel, film.kernelPeak || picture.peak);
 }
 
 /**

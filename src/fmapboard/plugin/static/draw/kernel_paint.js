@@ -100,7 +100,7 @@ export function paintKernels(context, grid, of, where, look) {
  * @param {number[]} cells first and last + 1 @param {Where} where @param {Look} look
  */
 function frames(context, grid, of, [first, last], where, look) {
-  const apart = grid.of.transposed && (grid.of.groups ?? 1) > 1; // a channel is part of a column
+  const apart = grid.of.transposed && grid.of.groups > 1; // a channel is part of a column
   const chosen = [];
   for (let cell = first; cell < last; cell += 1) {
     const plane = grid.cells[cell];

@@ -70,7 +70,7 @@ export function cellsOf(of) {
 
 /** True if a tile's colours are the three inputs of one output channel. @param {Kernels} of */
 function isColour(of) {
-  return of.rgb && !(of.transposed && (of.groups ?? 1) > 1);
+  return of.rgb && !(of.transposed && of.groups > 1);
 }
 
 /** @param {Kernels} a @param {Kernels} b */
@@ -153,18 +153,12 @@ export function cellOf({ of, cells }, channel) {
   return channel === null ? -1 : cells.findIndex((plane) => channelOf(of, plane) === channel);
 }
 
-/** Name of an input channel. @param {Kernels} of @param {number} output @param {number} input */
-export function inputName(of, output, input) {
-  const known = of.groups !== null || of.allInputs === 1;
-  const name = `input ${channelsOf(of, output, input).input}`;
-  return known || of.transposed ? name : `${name} of the group`;
-}
-
 /** Output and input channel of a cell, in words. @param {KernelCells} grid @param {number} plane */
 export function kernelName({ of, colour }, plane) {
   const { output, input } = placeOf(of, plane);
-  const channel = `channel ${channelsOf(of, output, input).output}`;
-  return colour ? channel : `${channel} ← ${inputName(of, output, input)}`;
+  const connected = channelsOf(of, output, input);
+  const channel = `channel ${connected.output}`;
+  return colour ? channel : `${channel} ← input ${connected.input}`;
 }
 
 /** Position in a kernel, in words. @param {Kernels} of @param {number} y @param {number} x */
@@ -215,8 +209,8 @@ export function weightText(grid, part, plane, y, x) {
   if (!colour) return `${what}${weight(grid, part, plane, y, x)}`;
   const { output, input } = placeOf(of, plane);
   const parts = ["red", "green", "blue"].map((paint, c) => {
-    const name = inputName(of, output, input + c);
-    return `${paint} (${name}) ${weight(grid, part, plane + c, y, x)}`;
+    const from = channelsOf(of, output, input + c).input;
+    return `${paint} (input ${from}) ${weight(grid, part, plane + c, y, x)}`;
   });
   return what + parts.join(", ");
 }
@@ -247,7 +241,7 @@ export function kernelMeaning({ grid, question }) {
     /** @type {number} */ all,
     /** @type {string} */ what,
   ) => (drawn < all ? `${drawn} of ${all} ${what}` : `${all} ${what}`);
-  const grouped = of.groups === null ? "" : of.groups > 1 ? ` in each of ${of.groups} groups` : "";
+  const grouped = of.groups > 1 ? ` in each of ${of.groups} groups` : "";
   const drawn =
     `Kernels at step ${stepText(question.step)}: ` +
     `${count(of.outputs, of.allOutputs, "output channels")}${of.transposed ? grouped : ""}, ` +
@@ -258,7 +252,7 @@ export function kernelMeaning({ grid, question }) {
       `full ${short(grid.peak)}, none ${short(-grid.peak)}.${noise}`
     );
   }
-  const within = (of.groups ?? 1) > 1 ? " of the group" : "";
+  const within = of.groups > 1 ? " of the group" : "";
   const input = `input${of.transposed ? "" : within}`;
   const output = `output channel${of.transposed ? within : ""}`;
   const [row, column] = grid.down === "inputs" ? [input, output] : [output, input];

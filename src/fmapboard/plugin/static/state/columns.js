@@ -58,38 +58,11 @@ export function parseColumn(text) {
   };
 }
 
-/** @param {string} text */
-function whole(text) {
-  return /^-?\d{1,15}$/.test(text) ? Number(text) : null;
-}
-
-/**
- * The column of an address of an earlier version: `compare=step|run|sample|role` and `other=`.
- * @param {string} kind @param {string} other @returns {Column|null} null for none
- */
-function earlier(kind, other) {
-  const number = whole(other);
-  if (kind === "step") return number === null ? null : { ...SAME, step: number };
-  if (kind === "run") return other ? { ...SAME, run: other } : null;
-  if (kind === "sample") {
-    return number === null || number < 0 ? null : { ...SAME, sample: number };
-  }
-  return ROLES.includes(other) ? { ...SAME, role: /** @type {Role} */ (other) } : null;
-}
-
-/**
- * The columns of an address: its `compare` entries, and the `other` entry of earlier versions.
- * @param {string[]} compared @param {string} other @returns {Column[]}
- */
-export function columnsOf(compared, other) {
+/** The columns of the `compare` entries of an address. @param {string[]} compared @returns {Column[]} */
+export function columnsOf(compared) {
   return compared
-    .map((text) => {
-      if (text === "" || text === "off") return null;
-      return ["step", "run", "sample", "role"].includes(text)
-        ? earlier(text, other)
-        : parseColumn(text);
-    })
-    .filter((column) => column !== null)
+    .filter((text) => text !== "")
+    .map(parseColumn)
     .slice(0, MOST);
 }
 

@@ -132,13 +132,3 @@ export function unreadText(unread) {
   if (unread === null) return "";
   return `TensorBoard has not yet read the whole log, which goes up to step ${stepText(unread)}`;
 }
-
-/** What a page was read from, if not from the series that knows all layers; "" otherwise. @param {import("../data/health.js").HealthOrigin} source */
-export function originText(source) {
-  if (source === "records")
-    return "read from records and scalars: range and change of drawn channels only";
-  if (source === "scalars") {
-    return "read from scalars: shares of dead, constant and non-finite channels only";
-  }
-  return "";
-}

@@ -120,8 +120,6 @@ const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overla
 /** @type {Partial<Record<string, RegExp>>} */
 const FORMS = { channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ };
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
-/** Fields by the names that they had in older addresses. */
-const RENAMED = new Map([["sick", "flagged"]]);
 
 /**
  * One value of an address, or undefined if it is not valid for the field.
@@ -154,21 +152,18 @@ export function fromEntries(entries) {
   /** @type {Set<string>} */
   const given = new Set();
   const compared = [];
-  let other = "";
-  for (const [name, text] of entries) {
-    const field = RENAMED.get(name) ?? name;
+  for (const [field, text] of entries) {
     if (COMPARED.test(field)) {
       compared.push(text);
       given.add("compare");
     }
-    if (field === "other") other = text;
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
     if (value === undefined) continue;
     state[field] = value;
     given.add(field);
   }
   if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
-  state.columns = columnsOf(compared, other);
+  state.columns = columnsOf(compared);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 

@@ -4,7 +4,7 @@
 import { counted, stepText } from "../draw/number_text.js";
 import { runColour } from "../draw/run_colours.js";
 import { callName } from "../state/call_names.js";
-import { originText, scope, unreadText } from "../state/front.js";
+import { scope, unreadText } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
@@ -120,8 +120,7 @@ export function createFindings(app) {
       } else if (answer && !(together && isQuiet(answer))) {
         const sofar = answer.unread === null ? "" : "so far ";
         const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
-        const more = [unreadText(answer.unread), originText(answer.source)];
-        const text = [nothing, ...more].filter(Boolean).join("; ");
+        const text = [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
         if (text) lines.push(h("li", { class: "quiet" }, named(run), text));
       }
     }
@@ -136,9 +135,9 @@ export function createFindings(app) {
   return { element, draw };
 }
 
-/** True if nothing was found in the whole of the run's own series. @param {import("../data/health.js").FindingsAnswer} of */
-function isQuiet({ findings, source, unread }) {
-  return !findings.length && !originText(source) && unread === null;
+/** True if nothing was found in the whole run. @param {import("../data/health.js").FindingsAnswer} of */
+function isQuiet({ findings, unread }) {
+  return !findings.length && unread === null;
 }
 
 /** The layers that a line stands for besides its own, unless its message says so. @param {Finding} of */

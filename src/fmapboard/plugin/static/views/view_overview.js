@@ -1,7 +1,7 @@
 // @ts-check
 /** The overview page: findings in words, and below them the map of layers × steps. */
 
-import { originText, scope, unreadText } from "../state/front.js";
+import { scope, unreadText } from "../state/front.js";
 import { CODE, tableOf } from "../state/health_states.js";
 import { kindOf } from "../state/step_words.js";
 import { h, say, show } from "./dom.js";
@@ -66,14 +66,13 @@ export function createOverview(app) {
     show(note, Boolean(health && unmentioned(front)));
     say(note, NOTE);
     if (!health) return;
-    const { layers, steps, written, source } = health;
+    const { layers, steps, written } = health;
     const kind = kindOf(health.step_words);
     say(title, `All layers of ${health.run || "."} over the ${kind}s`);
     const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
     const isMore = health.run === state.run && steps.length > model.steps.length;
     const column = `a column per ${isMore ? "logged" : "kept"} ${kind}`;
-    const said = [size, column, unreadText(model.unread), originText(source)];
-    said.push(lost(health));
+    const said = [size, column, unreadText(model.unread), lost(health)];
     say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);

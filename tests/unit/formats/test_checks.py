@@ -1,0 +1,77 @@
+"""The stored findings of the checks: read back as written; damaged and newer ones are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from fmapboard.checks.finding import Finding
+from fmapboard.formats.checks import pack_checks, unpack_checks
+from fmapboard.formats.tab_records import FormatError
+
+WARNING = Finding(
+    kind="mine",
+    class_="warning",
+    message="a `fault`",
+    layer="conv1",
+    since_step=3,
+    meaning="It is",
+    advice="Do",
+    parameter="conv1.weight",
+    parameters=("conv1.weight", "conv1.bias"),
+    value=0.5,
+    healthy="0 to 0.1",
+)
+
+
+def test_a_finding_is_read_back() -> None:
+    (read,) = unpack_checks(pack_checks([asdict(WARNING)])[0])
+    assert Finding(**read) == WARNING
+
+
+def test_the_keys_are_those_of_format_1() -> None:
+    whole = json.loads(pack_checks([asdict(WARNING)])[0])
+    assert whole["format"] == 1
+    assert set(whole["findings"][0]) == {
+        "kind", "class", "message", "healthy", "meaning", "advice", "layer", "parameter",
+        "parameters", "since", "value",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"class": "worse"}, {"since": -1}, {"since": True}, {"since": 2**60}, {"value": "1"},
+        {"kind": 3}, {"message": "\ud800"}, {"layer": 5}, {"parameter": []}, {"parameters": "a"},
+        {"parameters": [1]},
+    ],
+)  # fmt: skip
+def test_damaged_findings_are_refused(change: dict[str, object]) -> None:
+    whole = json.loads(pack_checks([asdict(WARNING)])[0])
+    whole["findings"][0] |= change
+    with pytest.raises(FormatError, match="not in fmapboard's format"):
+        unpack_checks(json.dumps(whole).encode())
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        None, b"", b"{}", b"[3]", b"[" * 10**5, b" " * 2**21, b"\xff", b'{"format": 1}',
+        b'{"format": "1", "findings": []}', b'{"format": 1, "findings": [3]}',
+    ],
+)  # fmt: skip
+def test_blobs_that_are_no_record_are_refused(blob: bytes | None) -> None:
+    with pytest.raises(FormatError):
+        unpack_checks(blob)
+
+
+def test_a_newer_format_says_what_to_do() -> None:
+    with pytest.raises(FormatError, match="written by a newer fmapboard, in format 2"):
+        unpack_checks(b'{"format": 2, "findings": []}')
+
+
+def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
+    (read,) = unpack_checks(pack_checks([{**asdict(WARNING), "value": float("inf")}])[0])
+    assert read["value"] is None
