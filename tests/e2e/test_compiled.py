@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from compiled_training import EVERY, NETWORKS, SETUPS, STEPS, Block, Own, Setup, train
@@ -164,7 +166,7 @@ class Stateful(Own):
         if not hasattr(self, "has_run"):
             self.has_run = True
             out = out * 2
-        return out + self.aux + self.passes * 0.01
+        return out + self.aux + self.passes * 0.01 + random.random() + np.random.rand()
 
 
 def test_what_forward_leaves_on_the_model_is_as_without_us() -> None:
@@ -178,6 +180,8 @@ def test_what_forward_leaves_on_the_model_is_as_without_us() -> None:
             return out + self.body.aux + len(self.body.losses) + self.body.kept  # type: ignore[no-any-return]
 
     def part(model: Any, watch: Any, how: Any) -> Any:
+        random.seed(0)
+        np.random.seed(0)
         model.body.layer1 = torch.compile(model.body.layer1, **how)
         watch(model)
         return model
