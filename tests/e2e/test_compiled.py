@@ -87,6 +87,38 @@ def test_with_other_options_too(setup: str, options: Any) -> None:
     check(train(True, SETUPS[setup], **options), train(False, SETUPS[setup], **options))
 
 
+def test_a_compiled_step_of_the_optimizer_too() -> None:
+    def plain(model: nn.Module, watch: Any, how: Any) -> Any:
+        watch(model)
+        return model
+
+    bare, seen = (train(watched, plain, compiled_step=True) for watched in (False, True))
+    for counted in ("frames", "breaks"):  # torch itself has one inside, in another place then
+        seen.compiled[counted] = bare.compiled[counted]
+    check(seen, bare)
+    assert bare.compiled["calls"] == STEPS
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, after a graph break
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_compiled_function_around_the_model_too(fullgraph: bool) -> None:
+    def around(model: nn.Module, watch: Any, how: Any) -> Any:
+        watch(model)
+
+        def function(x: Tensor) -> Tensor:
+            y = model(x)
+            if not fullgraph:
+                torch._dynamo.graph_break()
+            return torch.sin(y * 2)
+
+        return torch.compile(function, **how)
+
+    bare, seen = (train(watched, around, fullgraph=fullgraph) for watched in (False, True))
+    seen.assert_is(bare)
+    assert bare.compiled["calls"] == STEPS * (1 if fullgraph else 2)
+    assert [step.step for step in seen.steps] == DUE
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("options", FULL.values(), ids=FULL)
@@ -115,7 +147,7 @@ def test_the_maps_are_those_of_an_uncompiled_pass_and_the_gradients_of_the_compi
 
 
 def test_no_execution_stance_is_set_while_the_users_code_runs() -> None:
-    seen, other_graphs = list[int](), list[int]()
+    seen, other_graphs = list[tuple[int, bool]](), list[int]()
 
     def backend(graph: Any, inputs: Any) -> Any:
         def run(*args: Any) -> Any:
@@ -130,7 +162,7 @@ def test_no_execution_stance_is_set_while_the_users_code_runs() -> None:
     class Notes(Own):
         def forward(self, x: Tensor) -> Tensor:
             if not torch.compiler.is_compiling():
-                seen.append(len(_Stance.holders))
+                seen.append((len(_Stance.holders), torch.is_grad_enabled()))
             return super().forward(x)
 
     model = Notes()
@@ -142,7 +174,7 @@ def test_no_execution_stance_is_set_while_the_users_code_runs() -> None:
             model(torch.rand(2, 3, 12, 12)).sum().backward()
             other(torch.ones(2))
             optimizer.step()
-    assert seen == [1, 0] * 3  # the side pass, and the user's own
+    assert seen == [(1, False), (0, True)] * 3  # the side pass, and the user's own
     assert len(other_graphs) == 6
 
 
@@ -156,6 +188,7 @@ class Stateful(Own):
         self.aux: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
+        x.add_(0.5)
         self.passes.add_(1)
         self.passes = self.passes.clone()
         self.kept.add_(1)
@@ -166,6 +199,9 @@ class Stateful(Own):
         if not hasattr(self, "has_run"):
             self.has_run = True
             out = out * 2
+        if "late" not in self._buffers:
+            self.register_buffer("late", torch.zeros(()))
+            out = out * 3
         return out + self.aux + self.passes * 0.01 + random.random() + np.random.rand()
 
 

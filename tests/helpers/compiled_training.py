@@ -165,6 +165,7 @@ def train(
     fullgraph: bool = False,
     autocast: bool = False,
     shorter_batch: bool = False,
+    compiled_step: bool = False,
     steps: int = STEPS,
     **options: Any,
 ) -> Result:
@@ -191,6 +192,7 @@ def train(
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     watch = Watcher(optimizer, watched, options)
     call = setup(model, watch, {"backend": counting, "fullgraph": fullgraph})
+    step = torch.compile(optimizer.step, backend=counting) if compiled_step else optimizer.step
     for number in range(steps):
         size = 4 if shorter_batch and number == steps - 2 else 6
         x, y = torch.rand(size, 3, 12, 12), torch.randint(4, (size,))
@@ -198,7 +200,7 @@ def train(
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             loss = functional.cross_entropy(call(x).float(), y)
         loss.backward()
-        optimizer.step()
+        step()
         result.numbers += [loss.detach(), torch.get_rng_state()]
     if watch.board is not None:
         watch.board.close()
