@@ -100,22 +100,29 @@ def test_a_compiled_step_of_the_optimizer_too() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, after a graph break
-@pytest.mark.parametrize("fullgraph", [False, True])
-def test_a_compiled_function_around_the_model_too(fullgraph: bool) -> None:
+@pytest.mark.parametrize(("break_at", "calls"), [("", 1), ("end", 2), ("around", 2)])
+def test_a_compiled_function_around_the_model_too(break_at: str, calls: int) -> None:
+    def last(y: Tensor) -> Tensor:
+        return torch.sin(y * 2)
+
     def around(model: nn.Module, watch: Any, how: Any) -> Any:
         watch(model)
 
         def function(x: Tensor) -> Tensor:
             y = model(x)
-            if not fullgraph:
+            if break_at == "end":
                 torch._dynamo.graph_break()
-            return torch.sin(y * 2)
+            return last(y)
 
+        if break_at == "around":  # the function runs as it is, and what it calls is compiled
+            uncompiled = torch.compiler.disable(function, recursive=False)  # type: ignore[no-untyped-call]  # torch
+            return torch.compile(lambda x: uncompiled(x), **how)
         return torch.compile(function, **how)
 
+    fullgraph = not break_at
     bare, seen = (train(watched, around, fullgraph=fullgraph) for watched in (False, True))
     seen.assert_is(bare)
-    assert bare.compiled["calls"] == STEPS * (1 if fullgraph else 2)
+    assert bare.compiled["calls"] == STEPS * calls
     assert [step.step for step in seen.steps] == DUE
 
 

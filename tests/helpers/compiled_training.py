@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -210,7 +211,7 @@ def train(
         "calls": calls[1],
         "frames": dict(counters["frames"]),
         "recompiles": dict(counters["recompiles"]),
-        "breaks": dict(counters["graph_break"]),
+        "breaks": {re.sub(" at 0x[0-9a-f]+", "", k): n for k, n in counters["graph_break"].items()},
         "unique": counters["stats"].get("unique_graphs"),
     }
     result.steps = watch.kept.steps
