@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.step_source import StepSource
+from fmapboard.formats.overview import StepSource
 from fmapboard.formats.training_facts import Findings, Nonfinite
 
 COLOURS = 3  # red, green and blue

@@ -16,7 +16,7 @@ import fmapboard
 from fmapboard.checks import run_checks
 from fmapboard.cli.main import run_visualize
 from fmapboard.cli.run_files import read_runs
-from fmapboard.formats.step_source import parsed_source
+from fmapboard.formats.overview import parsed_source
 from fmapboard.report.write import OF_IMAGES, PRIVACY, write_report
 
 NAMES = ("ant.png", "bee.png", "cow.png", "dog.png")

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmapboard.checks.health_table import HealthTable, rows_of
-from fmapboard.formats.overview import KINDS, LayerFacts, OverviewStep
-from fmapboard.formats.step_source import is_of_images
+from fmapboard.formats.overview import KINDS, LayerFacts, OverviewStep, is_of_images
 from fmapboard.formats.training_facts import FirstNonfinite
 
 COLUMNS = (

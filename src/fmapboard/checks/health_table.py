@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmapboard.formats import tags
-from fmapboard.formats.overview import LayerFacts, StepSource
-from fmapboard.formats.step_source import is_of_images, source_text
+from fmapboard.formats.overview import LayerFacts, StepSource, is_of_images, source_text
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite
 

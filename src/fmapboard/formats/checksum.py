@@ -8,6 +8,7 @@ linear, so the bytes that follow a part map its register by a fixed linear map.
 
 from __future__ import annotations
 
+import struct
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
@@ -40,6 +41,11 @@ def extend_numpy(crc: int, data: bytes) -> int:
 def value_numpy(data: bytes) -> int:
     """CRC-32C of ``data``."""
     return extend_numpy(0, data)
+
+
+def masked(crc: int) -> bytes:
+    """A checksum as it is stored behind a record's length and behind its bytes."""
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def _block(register: int, octets: npt.NDArray[np.uint8]) -> int:

@@ -22,12 +22,11 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.step_source import StepSource, parsed_source
 from fmapboard.formats.tab_records import Floats, FormatError, pack, unpack
 
 _MAX_LAYERS_TEXT = 16 * 2**20
@@ -146,12 +145,6 @@ def whole(value: Any, below: int = 2**53) -> int:
     return value
 
 
-__all__ = [
-    "COLUMNS", "INPUT_NUMBERS", "KINDS", "LARGE", "LASTING", "MAJOR", "MINOR", "Flags",
-    "LayerFacts", "OverviewStep", "StepSource", "digest", "is_activation", "overview_step",
-    "pack_layers", "pack_overview", "states", "unpack_layers", "unpack_overview",
-]  # fmt: skip
-
 COLUMNS = (
     "minimum", "maximum", "mean", "std",
     "nonfinite", "constant", "dead", "dead_lasting", "change", "weights_change",
@@ -186,6 +179,50 @@ values are NaN or infinite."""
 ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 Flags = npt.NDArray[np.bool_]
+
+
+Kind = Literal["image", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSource:
+    """What a step of ``visualize`` shows.
+
+    Attributes:
+        kind: ``"image"`` if each step is another image, ``"checkpoint"`` if each is the same image
+            with other weights.
+        name: name of the image's or the checkpoint's file.
+    """
+
+    kind: Kind
+    name: str
+
+
+def source_text(source: StepSource | None, step: int) -> str:
+    """A step in words.
+
+    Example:
+        >>> source_text(StepSource("image", "cat.jpg"), 3)
+        'image 3 (cat.jpg)'
+        >>> source_text(StepSource("checkpoint", "ckpt_20.pt"), 20), source_text(None, 20)
+        ('step 20 (ckpt_20.pt)', 'step 20')
+    """
+    kind = "image" if source is not None and source.kind == "image" else "step"
+    # Images that are given as tensors have a number for a name.
+    name = "" if source is None or source.name.isdecimal() else f" ({source.name})"
+    return f"{kind} {step}{name}"
+
+
+def is_of_images(sources: Mapping[int, StepSource | None]) -> bool:
+    """True if every step is another image, so that nothing is before or after anything else."""
+    return bool(sources) and all(of is not None and of.kind == "image" for of in sources.values())
+
+
+def parsed_source(raw: Any) -> StepSource | None:
+    """The source in a header; None if there is none, or a kind that this version does not know."""
+    if not isinstance(raw, Mapping) or raw.get("kind") not in get_args(Kind):
+        return None
+    return StepSource(cast(Kind, raw["kind"]), str(raw.get("name", "")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.formats import tags
-from fmapboard.formats.overview import COLUMNS, KINDS
-from fmapboard.formats.step_source import is_of_images
+from fmapboard.formats.overview import COLUMNS, KINDS, is_of_images
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.first_nonfinite import first_nonfinite

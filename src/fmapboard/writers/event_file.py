@@ -339,8 +339,4 @@ def _framed(*parts: bytes) -> list[bytes]:
     crc = 0
     for part in parts:
         crc = checksum.extend(crc, part)
-    return [length, _masked(checksum.value(length)), *parts, _masked(crc)]
-
-
-def _masked(crc: int) -> bytes:
-    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+    return [length, checksum.masked(checksum.value(length)), *parts, checksum.masked(crc)]

@@ -20,7 +20,6 @@ from fmapboard.formats import checksum
 _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
 _MAX_EVENT = 2**31
 """Maximum size in bytes of an event; protocol buffers have no larger messages."""
-_MASK = 0xA282EAD8
 _MOST_REPEATED = 2**16
 """Values of a tensor that may be stored as one that is repeated."""
 _HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
@@ -90,7 +89,7 @@ def shown_steps(files: Iterable[Path]) -> set[int]:
             while len(header := opened.read(_HEADER.size)) == _HEADER.size:
                 size, _ = _HEADER.unpack(header)
                 offset = opened.tell()
-                if _masked(header[:8]) != header[8:] or offset + size + _FOOTER.size > end:
+                if _checksum(header[:8]) != header[8:] or offset + size + _FOOTER.size > end:
                     break
                 found = _HEAD.match(opened.read(min(size, _HEAD_BYTES)))
                 if found is not None:
@@ -166,7 +165,7 @@ def _events_of(opened: BinaryIO, file: Path, problems: list[str]) -> Iterator[St
         if len(header) < _HEADER.size:
             problems.append(f"{name} ends within a record: still being written, or cut off")
             return
-        if size > _MAX_EVENT or _masked(header[:8]) != header[8:]:
+        if size > _MAX_EVENT or _checksum(header[:8]) != header[8:]:
             problems.append(f"{name} is damaged at byte {opened.tell() - len(header)}")
             return
         offset = opened.tell()
@@ -176,7 +175,7 @@ def _events_of(opened: BinaryIO, file: Path, problems: list[str]) -> Iterator[St
             problems.append(f"{name} ends within a record: still being written, or cut off")
             return
         try:
-            if _masked(content) != footer:
+            if _checksum(content) != footer:
                 raise DecodeError("wrong checksum")
             yield StoredEvent(event_pb2.Event.FromString(content), file, offset, size)
         except DecodeError as error:
@@ -197,7 +196,6 @@ def array_of(tensor: Any) -> Any:
     return tensor_util.make_ndarray(tensor)
 
 
-def _masked(data: bytes) -> bytes:
-    """The checksum of a record, as it is stored."""
-    crc = checksum.value(data)
-    return _FOOTER.pack(((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF)
+def _checksum(data: bytes) -> bytes:
+    """The checksum of a record or of its length, as it is stored."""
+    return checksum.masked(checksum.value(data))

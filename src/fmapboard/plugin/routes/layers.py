@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks.health_table import rows_of
-from fmapboard.formats.step_source import source_text
+from fmapboard.formats.overview import source_text
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
