@@ -66,7 +66,11 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "shared statistics": [(merge_ranks, "_values_per_channel")],
 }
 """What raises an error on rank 1."""
-ONLY = {"sent norms": "fsdp", "finalized": "ddp", "shared statistics": "ddp"}
+ONLY = {
+    "sent norms": "fsdp",
+    **dict.fromkeys(("before the probe", "beside the probe"), "ddp"),
+    **dict.fromkeys(("finalized", "shared statistics"), "ddp"),
+}
 """Faults of one kind of training only: it alone has what fails."""
 
 

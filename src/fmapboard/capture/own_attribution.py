@@ -23,7 +23,6 @@ from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, untouched
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import is_sharded
 from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import first_tensor, map_tensors
@@ -252,15 +251,8 @@ class ProbeAttribution:
     def of(
         cls, model: nn.Module, probe: Probe | None, options: Options, guard: Guard
     ) -> ProbeAttribution | None:
-        """None unless ``attribution_loss`` is given, or if parameters are sharded."""
+        """None unless ``attribution_loss`` is given, and a probe."""
         if options.attribution_loss is None or probe is None:
-            return None
-        if is_sharded(model):
-            guard.hint(
-                "attribution of sharded parameters",
-                "attribution_loss= is not supported with sharded parameters (FSDP): no attribution "
-                "is logged",
-            )
             return None
         loss, chosen = options.attribution_loss, options.attribution
         return cls(model, probe, loss, chosen, options.normalization, guard)

@@ -25,7 +25,7 @@ from fmapboard.capture.passes import Side
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, WarnOnce, first_line, interrupt_in
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import Agreement, are_flattened, is_sharded, reshard
+from fmapboard.model.distributed import are_flattened, is_sharded, reshard
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
@@ -149,11 +149,7 @@ class Probe:
         return copied
 
 
-def _always() -> bool:
-    return True
-
-
-def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _always) -> Any:
+def run_side_pass(model: nn.Module, probe: Any) -> Any:
     """Run the unwrapped model on the probe in eval mode, without gradients or autocast.
 
     Args:
@@ -161,10 +157,9 @@ def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _a
             another.
         probe: a ``Probe``, or its images. Floating-point tensors are moved to the device and dtype
             of the model's first floating-point parameter, other tensors to its device.
-        may_run: called when everything but the pass itself is done; False cancels the pass.
 
     Returns:
-        What ``forward`` returned; None if the pass was cancelled.
+        What ``forward`` returned.
     """
     inner = unwrap(model)
     like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
@@ -177,7 +172,7 @@ def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _a
     ):
         arguments = kept.arguments(like)
         try:
-            return inner(*arguments) if may_run() else None
+            return inner(*arguments)
         finally:
             reshard(inner)
 
@@ -236,11 +231,15 @@ def _check_images(probe: Any) -> None:
         )
 
 
+NO_PROBE = (
+    "the probe is not drawn: parameters are sharded (FSDP), and a forward pass of fmapboard's own "
+    "would gather them from all ranks"
+)
+"""What to say of ``probe=`` with sharded parameters."""
+
+
 class ProbePass:
     """Runs a model on the probe images and records what its layers return.
-
-    Under FSDP2 the pass gathers parameters from all ranks. So the ranks agree right before it, once
-    everything that can fail on one of them alone is done: either all of them run it, or none.
 
     Args:
         model: the unwrapped model.
@@ -256,7 +255,6 @@ class ProbePass:
         self._model, self._options = model, options
         self._reducer, self._guard = replace(reducer, samples=None), guard
         self.probe = None if options.probe is None else Probe(options.probe)
-        self._agreement = Agreement() if options.probe is None else Agreement.among(model)
 
     def record(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector | None:
         """The feature maps of the probe; None without a probe, and after an error.
@@ -268,19 +266,9 @@ class ProbePass:
         probe = self.probe
         if probe is None:
             return None
-        if are_flattened(self._model):  # after ``watch``, which had left out the probe
-            self._guard.hint("flattened", "the probe is not drawn: parameters are sharded by FSDP1")
+        if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
+            self._guard.hint("sharded probe", NO_PROBE)
             return None
-        found, is_asked = None, False
-
-        def may_run() -> bool:
-            nonlocal is_asked
-            is_asked = True
-            all_can = self._agreement.all_say(True)
-            if not all_can:
-                self._guard.hint("others", f"the probe is not drawn: {self._agreement.why_not}")
-            return all_can
-
         with self._guard("probe"), registry.paused():
             seen = ActivationCollector(
                 self._reducer,
@@ -294,12 +282,9 @@ class ProbePass:
             own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
             own.tap_choice = registry.tap_choice
             with own.listening(seen, sides=sides):
-                run_side_pass(self._model, probe, may_run)
-            found = seen
-        if not is_asked:
-            with self._guard("probe"):
-                self._agreement.all_say(False)
-        return found
+                run_side_pass(self._model, probe)
+            return seen
+        return None  # after an error, which the guard has reported
 
 
 # ``EagerPass``: an uncompiled forward pass beside a compiled one, which leaves nothing behind.

@@ -18,8 +18,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from fmapboard.errors import interrupt_in
-
 # Parameters that ``FullyShardedDataParallel`` (FSDP1) has flattened.
 #
 # Each rank holds a piece of one long vector. The layers' weights are views of it: whole during a
@@ -99,72 +97,15 @@ def reshard(model: nn.Module) -> None:
             release()
 
 
-class Agreement:
-    """Lets the ranks that share a model's parameters decide something together.
-
-    The answers travel between the hosts, over a group of fmapboard's own, so nobody waits for a
-    device.
-
-    Args:
-        group: those ranks; None if there is only this one.
-        is_possible: False if there are others, but no way to ask them.
-    """
-
-    def __init__(self, group: Any = None, *, is_possible: bool = True) -> None:
-        self._group, self._is_possible = group, is_possible
-
-    @classmethod
-    def among(cls, model: nn.Module) -> Agreement:
-        """Set up the group. Collective if parameters are sharded: every rank must call it."""
-        ways = sharded_names(dict(model.named_parameters()))
-        meshes: list[Any] = [way.sharding.mesh for way in ways]
-        ranks = sorted({int(one) for mesh in meshes for one in mesh.mesh.flatten()})
-        if len(ranks) < 2:
-            return cls()
-        try:
-            # No time limit of its own: the pass that follows would wait for a late rank as well.
-            return cls(host_group(ranks))
-        except Exception as error:
-            if interrupt_in(error) is not None:
-                raise
-            return cls(is_possible=False)
-
-    @property
-    def why_not(self) -> str:
-        """What to say if this rank says yes and the answer is no."""
-        if self._is_possible:
-            return "it failed on another rank"
-        return "the ranks cannot ask each other whether all of them can run it"
-
-    def all_say(self, yes: bool) -> bool:
-        """True if every rank says yes. Collective: every rank must call it.
-
-        Waits for the other ranks' hosts to get there. If they cannot be reached, the answer is no
-        from then on.
-        """
-        if self._group is None:
-            return yes and self._is_possible
-        answer = torch.tensor([int(yes)], device="cpu")
-        try:
-            dist.all_reduce(answer, dist.ReduceOp.MIN, group=self._group)
-        except Exception:
-            self._group, self._is_possible = None, False
-            raise
-        return bool(answer)
-
-
-def host_group(ranks: list[int] | None = None, timeout: timedelta | None = None) -> Any:
+def host_group(timeout: timedelta) -> Any:
     """A process group of fmapboard's own, for messages between hosts.
 
-    Collective: each of the ranks must call it, with the same argument.
+    Collective: every rank must call it.
 
     Args:
-        ranks: its members; None for all ranks.
-        timeout: how long a message is waited for; None for torch's default.
+        timeout: how long a message is waited for.
     """
-    return dist.new_group(
-        ranks, timeout=timeout, backend="gloo", use_local_synchronization=ranks is not None
-    )
+    return dist.new_group(timeout=timeout, backend="gloo")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ class OpenStep:
         stopwatch: measures the time that fmapboard spends on the training thread.
         probed: holds the feature maps of the probe images; None until the probe has run.
         attributions: those of the probe, with ``attribution_loss=``.
-        is_probed: True once the probe's pass was tried.
         kernels: copies of convolution kernels; None until they were read.
         before_clipping: gradient norms read before the user clipped the gradients.
     """
@@ -42,7 +41,6 @@ class OpenStep:
     stopwatch: Stopwatch
     probed: ActivationCollector | None = None
     attributions: PendingAttributions | None = None
-    is_probed: bool = False
     kernels: tuple[PendingKernels, ...] | None = None
     before_clipping: PendingNorms = field(default=NO_NORMS)
 

@@ -19,7 +19,7 @@ from fmapboard.capture.kernels import read_kernels
 from fmapboard.capture.module_calls import is_compile_used
 from fmapboard.capture.own_attribution import ProbeAttribution
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import EagerPass, ProbePass
+from fmapboard.capture.side_pass import NO_PROBE, EagerPass, ProbePass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.gradients.loss_scale import LossScale
@@ -64,14 +64,12 @@ class BeforeUpdate:
     ) -> None:
         self._registry, self._options, self._guard = registry, options, guard
         self._probe_pass, self._probe_cam, self._sides = probe_pass, probe_cam, sides
-        self._is_sharded, self.steps = is_sharded(registry.model), 0
+        self.steps = 0
 
     def draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
-        has_maps = opened.probed is not None and opened.probed.pending
-        if opened.is_probed if self._is_sharded else has_maps:
+        if opened.probed is not None and opened.probed.pending:
             return
-        opened.is_probed = True
         opened.probed = self._probe_pass.record(self._registry, self._sides)
         if self._probe_cam:
             opened.attributions = self._probe_cam.record(self._registry)
@@ -90,14 +88,25 @@ class BeforeUpdate:
 def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
     """The options without what needs whole weights, or a pass that other ranks take part in.
 
-    Only one rank watches a flattened model. A pass of fmapboard's own would wait for the others for
-    ever.
+    A pass of fmapboard's own gathers sharded parameters from all ranks: one that fails alone would
+    keep the others waiting. Only one rank watches a model that FSDP1 has flattened.
 
     Args:
         model: the model.
-        options: as the user gave them; returned unchanged unless the model is flattened.
+        options: as the user gave them; returned unchanged unless parameters are sharded.
         warn: where rank 0 tells the user what is not logged.
     """
+    of_probe = options.attribution_loss is not None
+    without_probe = replace(
+        options,
+        probe=None,
+        attribution=False if of_probe else options.attribution,
+        attribution_loss=None,
+    )
+    if is_sharded(model):
+        if options.probe is not None and rank() == 0:
+            warn.warn("sharded probe", f"{NO_PROBE}; the training batch is drawn instead")
+        return without_probe
     if not are_flattened(model):
         return options
     if rank() == 0:
@@ -107,17 +116,9 @@ def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
             "parameters are sharded by FullyShardedDataParallel (FSDP1), and each rank holds only "
             f"a piece of them: {probe}kernels, gradient norms, update ratios, and histograms of "
             "weights are not logged. Feature maps and their statistics are. With fully_shard "
-            "(FSDP2), everything is logged",
+            "(FSDP2), everything but the images of probe= is logged",
         )
-    of_probe = options.attribution_loss is not None
-    return replace(
-        options,
-        probe=None,
-        attribution=False if of_probe else options.attribution,
-        attribution_loss=None,
-        kernels=False,
-        update_ratios=False,
-    )
+    return replace(without_probe, kernels=False, update_ratios=False)
 
 
 class StepSession:
@@ -380,7 +381,7 @@ class StepSession:
         """Discard what was read if an optimizer stepped before the recorded pass."""
         if not self._gradients.pass_begins():
             return
-        opened.probed, opened.is_probed, opened.kernels = None, False, None
+        opened.probed, opened.kernels = None, None
         self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
