@@ -157,6 +157,24 @@ def test_modules_that_run_without_torch_do_not_import_it(module: str) -> None:
         assert top & {"torch", "torchvision"} == set()
 
 
+TRAINING_PATH = {
+    *("session", "gradients", "capture", "measure", "summary", "render", "writers", "model"),
+    *("formats", "records", "logger", "options", "schedule"),
+}
+
+
+def test_a_file_that_one_other_imports_says_in_its_first_line_what_sets_it_apart() -> None:
+    importers = {
+        name: [by for by in INNER if f"fmapboard.{name}" in imports(MODULES[by])]
+        for name in INNER
+        if MODULES[name].name != "__init__.py"
+    }
+    for name, by in importers.items():
+        if name.split(".")[0] in TRAINING_PATH and len(by) == 1:
+            text = ast.get_docstring(ast.parse(MODULES[name].read_text())) or ""
+            assert "a file of its own" in text.splitlines()[0], f"{name}, imported by {by[0]}"
+
+
 def test_the_import_rule_in_contributing_is_the_one_tested() -> None:
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
     rule = text.split("**Import rule.**")[1].split(";")[0]

@@ -16,8 +16,8 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.demo.bundled import bundled
-from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.folder import MemoryWriter
+from fmapboard.writers.tensorboard import Encoder
 
 ON = {"attribution": True, "samples": 2}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmapboard.checks import RunRecord, Series
-from fmapboard.checks.health_of_steps import COLUMNS, health_of
+from fmapboard.checks.health_table import COLUMNS, health_of
 from fmapboard.formats.overview import LayerFacts, OverviewStep
 from fmapboard.formats.training_facts import Findings, FirstNonfinite
 

@@ -1,4 +1,4 @@
-"""``GraphDrawer``: the network's graph, recorded once on a copy of the model."""
+"""``GraphDrawer``, a file of its own for ``graph=True``: the graph, recorded once on a copy."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from fmapboard.checks.built_in import run_checks
 from fmapboard.checks.finding import Finding
-from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read
-from fmapboard.checks.run_record import Check
+from fmapboard.checks.run_record import GROUPS, Check, RecordBuilder, is_read
 from fmapboard.errors import log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks

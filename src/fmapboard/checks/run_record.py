@@ -1,19 +1,25 @@
-"""What the checks read: the numbers of one watched model over the logged steps of a run."""
+"""The record of a run that checks read, and how it is collected: from files, or live."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fmapboard.checks.finding import Finding
-from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.checks.health_table import HealthRow, HealthTable, health_of
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import Floats
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
+from fmapboard.formats.tab_records import Floats, FormatError, unpack
+from fmapboard.formats.training_facts import (
+    Findings,
+    FirstNonfinite,
+    unpack_findings,
+    unpack_nonfinite,
+)
 
 Steps = npt.NDArray[np.int64]
 
@@ -143,3 +149,202 @@ class Check(Protocol):
             NotRecorded: the run lacks a series that the check reads.
         """
         ...
+
+
+UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
+GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})
+"""Groups of scalars that are collected."""
+_SERIES = frozenset(
+    {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FINDINGS, tags.FIRST_NONFINITE_RECORD}
+)
+_FIRST = tags.FIRST_RECORD.rstrip("/")
+_STATISTICS = ("minimum", "maximum", "mean", "std")
+_LISTS = 8
+"""Lists of layers to keep parsed."""
+
+Blobs = Sequence[bytes | None]
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """Name of the model and the tag without its prefix.
+
+    Example:
+        >>> split_tag("net.gradient_norm/layer1.0.weight")
+        ('net', 'gradient_norm/layer1.0.weight')
+        >>> split_tag("fmapboard_overview")
+        ('', 'fmapboard_overview')
+    """
+    group, slash, label = tag.partition("/")
+    name, _, marker = group.rpartition(".")
+    return name, f"{marker}{slash}{label}"
+
+
+def is_read(tag: str) -> bool:
+    """True for a series that some check reads."""
+    own = split_tag(tag)[1]
+    group = own.partition("/")[0]
+    return group in GROUPS or own in _SERIES or group == _FIRST
+
+
+@dataclass(slots=True)
+class _Step:
+    """What was collected of one step."""
+
+    overview: OverviewStep | None = None
+    facts: Findings | None = None
+    scalars: dict[str, float] = field(default_factory=dict)
+
+
+class RecordBuilder:
+    """Collects the record of one model; used by one thread at a time.
+
+    Args:
+        run: name or path of the run.
+        name: name of the model; "" for none.
+    """
+
+    def __init__(self, run: str = "", name: str = "") -> None:
+        self._run, self._name = run, name
+        self._steps: dict[int, _Step] = {}
+        self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
+        self._listed: dict[str, tuple[LayerFacts, ...]] = {}
+        self._nonfinite: dict[int, FirstNonfinite] = {}
+        self.errors: dict[int, str] = {}
+        """Step -> why a record of it cannot be read."""
+
+    def add_scalar(self, step: int, tag: str, value: float) -> None:
+        """Add a value of a scalar.
+
+        Args:
+            step: the logged step.
+            tag: the tag without the model's prefix.
+            value: the value; may be NaN or infinite.
+        """
+        self._at(step).scalars[tag] = value
+
+    def add_scalars(self, step: int, values: dict[str, float]) -> None:
+        """Replace the scalars of a step; ``values`` is kept, by tag without the model's prefix."""
+        self._at(step).scalars = values
+
+    def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
+        """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
+
+        Args:
+            step: the logged step.
+            tag: the tag without the model's prefix.
+            blobs: the blobs of the record.
+        """
+        try:
+            if tag == tags.FINDINGS:
+                self._at(step).facts = unpack_findings(blobs)
+            elif tag == tags.FIRST_NONFINITE_RECORD:
+                self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
+            elif tag in _SERIES:
+                self._at(step).overview = self._overview(blobs)
+            else:
+                self._add_first(step, tag.partition("/")[2], blobs)
+        except FormatError as error:
+            self.errors[step] = str(error)
+
+    def purge(self, step: int) -> None:
+        """Forget everything from a step on: the run was resumed there."""
+        self._steps = {at: found for at, found in self._steps.items() if at < step}
+        self._nonfinite = {at: found for at, found in self._nonfinite.items() if at < step}
+        self._first = {label: of for label, of in self._first.items() if of[0] < step}
+        self.errors = {at: why for at, why in self.errors.items() if at < step}
+
+    def copy(self) -> RecordBuilder:
+        """A copy to which steps can be added without changing this one."""
+        found = RecordBuilder(self._run, self._name)
+        found._steps = {at: replace(of) for at, of in self._steps.items()}
+        found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
+        found.errors = dict(self.errors)
+        found._listed = self._listed  # unpacked lists, whoever unpacked them
+        return found
+
+    def thin(self, first: int, last: int) -> None:
+        """Keep only the first and the last steps, to bound the memory of a long run."""
+        ordered = sorted(self._steps)
+        for step in ordered[first : max(first, len(ordered) - last)]:
+            del self._steps[step]
+
+    def record(self) -> RunRecord:
+        """What was collected so far."""
+        ordered = sorted(self._steps.items())
+        overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
+        told = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
+        return RunRecord(
+            run=self._run,
+            name=self._name,
+            health=health_of(self._run, self._name, overviews, told),
+            scalars=_series([(at, of.scalars) for at, of in ordered]),
+            facts={at: of.facts for at, of in ordered if of.facts is not None},
+            first={label: arrays for label, (_, arrays) in self._first.items()},
+            network_input={at: of.network_input for at, of in overviews if of.network_input},
+        )
+
+    def _at(self, step: int) -> _Step:
+        return self._steps.setdefault(step, _Step())
+
+    def _overview(self, blobs: Blobs) -> OverviewStep:
+        if len(blobs) < 3 or any(blob is None for blob in blobs):
+            raise FormatError("the overview has fewer than 3 blobs")
+        header, arrays = unpack([blob for blob in blobs[:2] if blob is not None])
+        digest = str(header.get("layers"))
+        if digest not in self._listed:
+            self._listed[digest] = unpack_layers(blobs[2] or b"")
+            for old in list(self._listed)[:-_LISTS]:
+                del self._listed[old]
+        return overview_step(header, arrays, self._listed[digest])
+
+    def _add_first(self, step: int, label: str, blobs: Blobs) -> None:
+        if len(blobs) < 2 or blobs[0] is None or blobs[1] is None:
+            raise FormatError("the record has fewer than 2 blobs")
+        known = self._first.get(label)
+        if known is not None and known[0] <= step:
+            return
+        _, arrays = unpack([blobs[0], blobs[1]])
+        found = {
+            n: arrays[f"feature_maps.{n}"] for n in _STATISTICS if f"feature_maps.{n}" in arrays
+        }
+        if len(found) == len(_STATISTICS) and len({one.shape for one in found.values()}) == 1:
+            self._first[label] = step, {name: one.ravel().copy() for name, one in found.items()}
+
+
+def _series(
+    steps: Sequence[tuple[int, Mapping[str, float]]],
+) -> dict[str, dict[str, Series]]:
+    """Group -> name -> its values at the steps that have it."""
+    steps = [(step, values) for step, values in steps if values]
+    if not steps:
+        return {}
+    found: dict[str, dict[str, Series]] = {}
+    for tag, series in _whole(steps) if _is_regular(steps) else _in_parts(steps):
+        group, _, name = tag.partition("/")
+        found.setdefault(group, {})[name] = series
+    return found
+
+
+def _is_regular(steps: Sequence[tuple[int, Mapping[str, float]]]) -> bool:
+    """True if every step has the same tags, in the same order."""
+    tags_of_first = list(steps[0][1])
+    return all(list(values) == tags_of_first for _, values in steps)
+
+
+def _whole(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
+    at = np.array([step for step, _ in steps], np.int64)
+    table = np.array([list(values.values()) for _, values in steps], np.float64)  # [S, tags]
+    table[~np.isfinite(table)] = np.nan
+    for tag, column in zip(steps[0][1], table.T, strict=True):
+        yield tag, Series(at, column)
+
+
+def _in_parts(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
+    points: dict[str, list[tuple[int, float]]] = {}
+    for step, values in steps:
+        for tag, value in values.items():
+            points.setdefault(tag, []).append((step, value))
+    for tag, of in points.items():
+        numbers = np.array([value for _, value in of], np.float64)
+        numbers[~np.isfinite(numbers)] = np.nan
+        yield tag, Series(np.array([step for step, _ in of], np.int64), numbers)

@@ -11,8 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.record_builder import BATCHNORM_GAP, UPDATE_RATIO
-from fmapboard.checks.run_record import NotRecorded, RunRecord, has_zero_gradient
+from fmapboard.checks.run_record import (
+    BATCHNORM_GAP,
+    UPDATE_RATIO,
+    NotRecorded,
+    RunRecord,
+    has_zero_gradient,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from typing import Any
 
 from tensorboard.compat.proto import event_pb2
 
-from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
-from fmapboard.checks.run_record import RunRecord
+from fmapboard.checks.run_record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
 from fmapboard.writers.event_records import run_directories, stored_events

@@ -1,4 +1,4 @@
-"""How much an optimizer's step changes each parameter: rows read right before and right after it.
+"""How much a step changes each parameter; a file of its own, as the one that reads weights twice.
 
 Rows of 16 values that are adjacent in memory, one cache line in float32, cost far less to read than
 as many single values. All rows of one dtype and device are copied in one operation.

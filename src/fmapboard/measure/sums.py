@@ -1,4 +1,4 @@
-"""Per-plane min, max, sum and norm, computed in the forward hook on the CPU.
+"""Per-plane min, max, sum and norm on the CPU, a file of its own beside ``device``.
 
 The hook makes a few vectorized passes over the tensor, in chunks that fit the CPU cache where
 possible, and checks the result once. ``channel_stats`` finalizes the numbers in the worker thread.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.health_of_steps import MAX_LAYERS, merged, with_values
+from fmapboard.checks.health_table import MAX_LAYERS, merged, with_values
 from fmapboard.formats.overview import (
     COLUMNS,
     LayerFacts,

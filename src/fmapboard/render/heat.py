@@ -1,4 +1,4 @@
-"""Draw attribution as heat over the input image, readable in grey print and without colours.
+"""Attribution as heat over the input, a file of its own: readable in grey and without colours.
 
 The input is dimmed to greys of low contrast; heat is drawn over it from dark orange to bright
 yellow. Lightness never falls where heat rises, so the hottest places are the brightest whatever

@@ -1,4 +1,4 @@
-"""Warnings that explain why something is missing from a logged step, each logged once."""
+"""Why something is missing from a logged step, a file of its own for its texts, logged once."""
 
 from __future__ import annotations
 

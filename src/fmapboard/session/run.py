@@ -1,4 +1,4 @@
-"""``Run``: opens the steps of one run when they are due and hands closed ones to the pipeline."""
+"""``Run``, a file of its own, apart from one step: opens steps that are due and hands them on."""
 
 from __future__ import annotations
 

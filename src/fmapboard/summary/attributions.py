@@ -1,4 +1,4 @@
-"""Attribution, a file of its own for few runs: pictures, norms, and when it is too small to show.
+"""Attribution, a file of its own as few runs have it: pictures, norms, and what is negligible.
 
 The sum of ``relu(-dL/dA) * A`` is the first-order decrease of the loss per relative increase of the
 activations that lower it, so it has the unit of the loss, whatever the scale of the activations.

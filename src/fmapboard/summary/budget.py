@@ -1,4 +1,4 @@
-"""Keep a logged step within a byte limit: shrink tiles first, then drop channels."""
+"""Keep a step within ``max_bytes_per_step``, a file of its own: fewer pixels, then channels."""
 
 from __future__ import annotations
 

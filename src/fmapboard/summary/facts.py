@@ -1,4 +1,4 @@
-"""The record of what only the training process knows, and the first non-finite value of a run."""
+"""What only training knows, a file of its own as it draws nothing; the first non-finite value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is written for a search of patches: pictures, and a record per layer."""
+"""What is written for a search of patches, a file of its own: no step of a training has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of the Feature maps tab, a file of its own for their format (``tab_records``)."""
+"""The records of the Feature maps tab, a file of its own for their format."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from tensorboard.compat.proto import event_pb2, graph_pb2, node_def_pb2
 from fmapboard.errors import WriteError, log
 from fmapboard.formats import checksum
 from fmapboard.records import GraphNode, ModelGraph
-from fmapboard.writers.encoder import field
 from fmapboard.writers.event_records import shown_steps
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile
 from fmapboard.writers.trackers import begun_for_trackers
@@ -331,6 +330,24 @@ def _event_files(directory: Path | RemoteDirectory) -> list[str]:
 def _file_name(suffix: str) -> str:
     stamp = f"{time.time_ns() // 10**9}.{socket.gethostname()}.{os.getpid()}.{time.time_ns()}"
     return f"events.out.tfevents.{stamp}{MARKER}{suffix}"
+
+
+def _varint(number: int) -> bytes:
+    """Base-128 varint: seven bits per byte, lowest first; all but the last have bit 8 set."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def field(number: int, *content: bytes) -> list[bytes]:
+    """A length-delimited protocol buffer field with the given content, in parts.
+
+    The fields of a message may be in any order, and a repeated field may occur several times.
+    """
+    length_delimited = 2
+    return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
 
 
 def _framed(*parts: bytes) -> list[bytes]:

@@ -22,7 +22,7 @@ from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
-from fmapboard.writers.encoder import Encoder
+from fmapboard.writers.tensorboard import Encoder
 from fmapboard.writers.worker import Worker
 
 _EVENT_OVERHEAD = 64

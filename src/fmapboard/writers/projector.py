@@ -1,4 +1,4 @@
-"""Files for TensorBoard's Projector: vectors, their labels and a sheet of thumbnails."""
+"""Files for TensorBoard's Projector, a file of its own: they are no logged step."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from fmapboard.render import png
 
 # Convert a logged step to TensorBoard's original Summary format, which trackers understand.
 #
-# Our event files use the newer plugin format (``encoder``). Trackers that intercept summaries as
-# they are written ignore pictures and histograms in that format.
+# Our event files use the newer plugin format. Trackers that intercept summaries as they are written
+# ignore pictures and histograms in that format.
 
 _GREY, _RGB = 1, 3
 

@@ -1,4 +1,4 @@
-"""A writer that logs steps to a Weights & Biases run."""
+"""A writer for Weights & Biases, a file of its own for the optional library."""
 
 from __future__ import annotations
 

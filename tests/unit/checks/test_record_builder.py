@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from check_records import layer
 
-from fmapboard.checks.record_builder import RecordBuilder, is_read, split_tag
+from fmapboard.checks.run_record import RecordBuilder, is_read, split_tag
 from fmapboard.formats import tags
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.formats.tab_records import pack

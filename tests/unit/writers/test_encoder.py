@@ -17,9 +17,9 @@ from torch.utils.tensorboard.summary import scalar
 
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render import png
-from fmapboard.writers import encoder
-from fmapboard.writers.encoder import Encoder, field
-from fmapboard.writers.event_file import EventFile
+from fmapboard.writers import tensorboard
+from fmapboard.writers.event_file import EventFile, field
+from fmapboard.writers.tensorboard import Encoder
 
 
 def step_of(*pictures: TaggedPictures) -> LoggedStep:
@@ -136,7 +136,7 @@ def test_a_step_of_any_size_is_built_from_two_messages(
     encode(step)
     made: list[str] = []
     for name in ("summary_pb2", "tensor_pb2"):
-        monkeypatch.setattr(encoder, name, Recorded(getattr(encoder, name), made))
+        monkeypatch.setattr(tensorboard, name, Recorded(getattr(tensorboard, name), made))
     assert len(parsed(encode(step)).value) == 5 * layers
     assert made == ["Summary", "Summary"]
 
