@@ -59,6 +59,19 @@ test("a cut picture says how much of the weight it has", () => {
   assert.deepEqual([of.outputs, of.allOutputs, of.inputs, of.allInputs], [64, 100, 64, 90]);
 });
 
+test("a weight with two axes is a row per entry of the first, which is no channel", () => {
+  const facts = { outputs: [4, 4], inputs: [1, 1], layout: /** @type {const} */ ("rows") };
+  const of = known(arranged([4, 864], facts, [866, 9]));
+  assert.deepEqual([of.outputs, of.inputs, of.height, of.width, of.rowOf], [4, 1, 1, 864, 864]);
+  assert.deepEqual(kernelsOf(of, 2), { planes: [], all: 0 });
+  const cut = known(arranged([4, 221184], facts, [2050, 9]));
+  assert.deepEqual([cut.width, cut.rowOf], [2048, 221184]);
+  const one = { ...facts, outputs: [1, 1] };
+  assert.equal(known(arranged([1, 864], one, [864, 1])).width, 864);
+  assert.equal(arranged([4, 864], facts, [900, 9]), null);
+  assert.equal(known(arranged([4, 2, 3, 3], {}, [17, 9])).rowOf, null);
+});
+
 test("a single kernel has no padding", () => {
   const of = known(arranged([1, 1, 3, 3], {}, [3, 3]));
   assert.deepEqual([of.outputs, of.inputs], [1, 1]);

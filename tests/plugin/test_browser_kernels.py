@@ -12,8 +12,12 @@ import torch
 from browser_visitor import Person
 from drawn_texts import drawn_texts
 from kernel_readings import COUNTS, assert_weights, number, sweep, weights
+from own_convolutions import Experts
 from PIL import Image
+from torch import nn
 from trained_kernels import DRAWN, STEPS, Kernels
+
+from fmapboard import watch
 
 IMAGES = [
     "rgb", "plain", "depthwise", "grouped", "grouped_rgb", "up", "up_grouped", "last",
@@ -58,6 +62,40 @@ def test_weights_over_sequences_and_volumes_are_the_model_s(
 ) -> None:
     person = open_kernels(layer, run="axes", step=10)
     assert_weights(sweep(person), trained_kernels.at["axes", 10][layer], COUNTS[layer])
+
+
+def test_of_experts_a_row_of_weights_each_is_shown_and_none_is_a_channel(
+    tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(Experts(3, 2))
+    layer = model[0]
+    with watch(model, tmp_path / "run", every=1) as board, board.step(0):
+        model(torch.rand(2, 3, 8, 8)).sum().backward()
+    place = {"run": "run", "layer": "fmapboard/0"}
+    address = serve(tmp_path)
+    person = visit(address, role="kernels", **place)
+    person.settle()
+    assert [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()] == [*"0123"]
+    seen = set()
+    for y in (30, 56, 82, 108):
+        person.see(".grid canvas").hover(position={"x": 42, "y": y})
+        person.settle()
+        row, where, value = person.see(".status").text_content().split(" · ")
+        expert = int(row.removeprefix("row "))
+        seen.add(expert)
+        weight = float(layer.weight.detach()[expert, int(where.removeprefix("position "))])
+        stored, error = (float(part.replace("−", "-")) for part in value.split(" ± "))
+        assert abs(stored - weight) <= error * 1.01
+    assert seen == {0, 1, 2, 3}
+    person.see(".grid canvas").click(position={"x": 42, "y": 56})
+    person.press("]")
+    person.settle()
+    assert "channel" not in person.page.url
+    assert "its rows are no channels" in person.see(".kernels .note").text_content()
+    person = visit(address, view="film", channel=1, **place)
+    person.settle()
+    assert "the weight has no kernel per" in drawn_texts(person, ".film canvas")
 
 
 def test_a_click_selects_the_output_channel_and_the_maps_show_it(

@@ -18,6 +18,9 @@ from fmapboard.model.distributed import is_dtensor, whole
 from fmapboard.model.kernel_shapes import groups_of, kernel_shape
 from fmapboard.records import COLOURS, Kernels, LayerCall, Layout, TransposedShape
 
+ROW = 2048
+"""Weights drawn of each row of a weight with two axes: browsers limit the width of a picture."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingKernels:
@@ -117,7 +120,7 @@ def _kernels(
             raise CaptureError("the weight has no memory: another library has freed or sharded it")
         kernels = whole(weight.detach())
         if kernels.dim() == 2:  # what kernels are computed from, such as one row per expert
-            kernels = kernels.unsqueeze(1)
+            kernels = kernels[:, :ROW].unsqueeze(1)
         elif isinstance(shape, TransposedShape):
             kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
         inputs = kernels.shape[1]

@@ -90,11 +90,13 @@ class _Code:
 
     Attributes:
         is_named: its name contains "conv".
+        named_axes: the number of spatial axes in its name, as in ModulatedConv2d; None without one.
         axes: numbers of spatial axes of the convolutions that its ``forward`` calls.
         transposed: only transposed ones are called or, if none is, the name says so.
     """
 
     is_named: bool
+    named_axes: int | None
     axes: frozenset[int]
     transposed: bool
 
@@ -240,8 +242,9 @@ def _own(module: nn.Module) -> _Own | None:
     if not code.axes and math.prod(shape[:-1]) == 1:
         return None  # a factor per channel of [N, H, W, C], as in ConvNextV2GRN
     axes = len(shape) - 2
-    is_kernel = axes in code.axes if code.axes else axes <= 3
-    called = next(iter(code.axes)) if len(code.axes) == 1 else None
+    named = code.named_axes or axes
+    is_kernel = axes in code.axes if code.axes else axes == named <= 3
+    called = next(iter(code.axes)) if len(code.axes) == 1 else code.named_axes
     return _Own(shape, axes if is_kernel else called, is_kernel, code.transposed)
 
 
@@ -266,7 +269,9 @@ def _code_in(name: str, own: Mapping[str, Any]) -> _Code:
     calls = [found for found in map(_CALL.fullmatch, set().union(*used)) if found]
     named = name.lower()
     transposed = all(call[1] for call in calls) if calls else "transpose" in named
-    return _Code("conv" in named, frozenset(int(call[2]) for call in calls), transposed)
+    said = re.search(r"conv\w*?([123])d", named)
+    named_axes = int(said[1]) if said else None
+    return _Code("conv" in named, named_axes, frozenset(int(call[2]) for call in calls), transposed)
 
 
 def _weight_shape(module: nn.Module) -> tuple[int, ...] | None:

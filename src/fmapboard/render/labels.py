@@ -62,7 +62,7 @@ _GAP = 4
 
 
 def labelled(step: LoggedStep) -> LoggedStep:
-    """A step whose pictures have a line with the layer's name; those of channels, their numbers.
+    """A step whose pictures have a line with the layer's name; channels and kernels, their numbers.
 
     The pictures are RGB. Tiles have the size that they have in files without labels. Pictures of
     the network's input are not changed.
@@ -101,12 +101,15 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
     elif call is not None and tagged.kind == "kernels" and tagged.samples[0].palette is None:
         count = (call.kernel_shape or (0,))[0]  # a tile in RGB per kernel
     padding = PADDING if tagged.kind == "feature_maps" else KERNEL_PADDING
-    drawn = (
-        _with_row_numbers(one, count)
-        if tagged.layout == "rows"
-        else _with_tile_numbers(one, count, padding)
-        for one in tagged.samples
-    )
+    if tagged.kind == "kernels" and tagged.samples[0].palette is not None:
+        if call is not None and len(call.kernel_shape or ()) > 2:
+            is_rows = tagged.layout == "rows"
+            title += "  outputs down, inputs across" if is_rows else "  inputs down, outputs across"
+        drawn = [_with_matrix_numbers(one) for one in tagged.samples]
+    elif tagged.layout == "rows":
+        drawn = [_with_row_numbers(one, count) for one in tagged.samples]
+    else:
+        drawn = [_with_tile_numbers(one, count, padding) for one in tagged.samples]
     return replace(tagged, samples=tuple(Picture(_below(title, pixels)) for pixels in drawn))
 
 
@@ -131,6 +134,36 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
         place = page[top + HEIGHT + _GAP - 1 :, left:]
         place[: height + 2, : width + 2] = _FRAME  # without it, a white tile would not be seen
         place[1 : height + 1, 1 : width + 1] = pixels[y : y + height, x : x + width]
+    return page
+
+
+def _with_matrix_numbers(picture: Picture) -> Bytes8:
+    """A matrix of kernels with the numbers of its rows to the left and of its columns above.
+
+    Where a number has no space, every second one is written, or every third one, and so on.
+
+    Returns:
+        u8 [H, W, 3]; a single row or column has no number.
+    """
+    pixels = _rgb(enlarge(picture))
+    factor = pixels.shape[1] // picture.pixels.shape[1]
+    pad = KERNEL_PADDING * factor
+    down, across = (side * factor + pad for side in picture.tile)
+    rows, per_row = (
+        max(1, (side - pad) // each)
+        for side, each in zip(pixels.shape[:2], (down, across), strict=True)
+    )
+    wide = text_width(str(per_row - 1))
+    left, top = text_width(str(rows - 1)) + _GAP, HEIGHT + _GAP
+    height, width = pixels.shape[:2]
+    page = _page(top + max(height, HEIGHT), left + max(width, pad + (per_row - 1) * across + wide))
+    page[top : top + height, left : left + width] = pixels
+    if rows > 1:
+        for row in range(0, rows, -(-(HEIGHT + 2) // down)):
+            _write(page, str(row), top + pad + row * down, 0)
+    if per_row > 1:
+        for column in range(0, per_row, -(-(wide + _GAP) // across)):
+            _write(page, str(column), 0, left + pad + column * across)
     return page
 
 

@@ -261,6 +261,8 @@ class SummaryBuilder:
             parts.append(
                 f"at most {most} outputs{'' if rgb else ' and inputs'} of {layer_call.group}"
             )
+        if len(shape) == 2 and kernels.weight.shape[-1] < shape[1]:
+            parts.append(f"the first {kernels.weight.shape[-1]} of {shape[1]} weights of each")
         if kernels.view:
             parts.append(kernels.view)
         tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,11 +19,13 @@ from own_convolutions import (
     Resampling,
     UpLayer,
 )
+from run_reader import read, tags_of
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, spectral_norm
 from torchvision.ops import DeformConv2d
 
-from fmapboard import intervene, silence
+from fmapboard import intervene, silence, watch
+from fmapboard.capture.kernels import read_kernels
 from fmapboard.errors import ConfigurationError
 from fmapboard.measure.layout import Axes, axes_of, has_no_convolution, may_hold_patches
 from fmapboard.model.kernel_shapes import (
@@ -35,7 +38,8 @@ from fmapboard.model.kernel_shapes import (
     unused_convolutions,
 )
 from fmapboard.model.roles import role_of
-from fmapboard.records import TransposedShape
+from fmapboard.records import StepData, TransposedShape
+from fmapboard.summary.build import SummaryBuilder
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,54 @@ def test_a_module_with_a_weight_that_is_convolved_is_a_convolution(
     assert isinstance(kernel_shape(module), TransposedShape) == isinstance(module, UpLayer)
     assert output_channels(module) == channels
     assert may_differ(module) == (channels is not None)
+
+
+class ModulatedConv2d(nn.Module):
+    """Scales its kernel per sample, as in StyleGAN2, in a function of its own."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1, outputs, inputs, 3, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return modulated(x, self.weight)
+
+
+class Modulated(ModulatedConv2d):
+    """The same, and the function is torch's."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = (self.weight * x.mean((2, 3))[:, None, :, None, None]).flatten(0, 1)
+        return nn.functional.conv2d(x.flatten(0, 1), weight, groups=len(x)).view(len(x), -1, 6, 6)
+
+
+def modulated(x: Tensor, weight: Tensor) -> Tensor:
+    return nn.functional.conv2d(x, weight[0])
+
+
+@pytest.mark.parametrize("kind", [ModulatedConv2d, Modulated])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_modulated_kernel_of_five_axes_is_watched_and_not_drawn_as_one_of_three(
+    kind: type[ModulatedConv2d], batch: int, tmp_path: Path
+) -> None:
+    layer = kind(3, 8)
+    assert (is_convolution(layer), spatial_axes(layer), kernel_shape(layer)) == (True, 2, None)
+    model = nn.Sequential(nn.Conv2d(3, 3, 1), layer)
+    with watch(model, tmp_path, every=1) as board, board.step(0):
+        model(torch.rand(batch, 3, 8, 8)).mean().backward()
+    tags = tags_of(read(tmp_path))
+    assert f"feature_maps_{kind.__name__}/1" in tags
+    assert [tag for tag in tags if tag.startswith("kernels_")] == ["kernels_3x3x1x1/0"]
+
+
+def test_of_a_weight_with_two_axes_the_beginning_of_each_row_is_drawn() -> None:
+    layer = Experts(32, 16)
+    (pending,) = read_kernels({"0": layer}, 64)
+    kernels = pending.to_host()
+    assert (kernels.weight.shape, kernels.layout) == ((4, 1, 1, 2048), "rows")
+    assert (kernels.weight[:, 0, 0] == layer.weight[:, :2048].detach().numpy()).all()
+    summary = SummaryBuilder()(StepData(0, 0.0, kernels=(kernels,)))
+    assert "the first 2048 of 4608 weights of each" in summary.pictures[0].description
 
 
 class ConvByMatrix(nn.Module):

@@ -9,6 +9,7 @@ from fmapboard.records import (
     Bytes8,
     LayerCall,
     LayerMeasurement,
+    Layout,
     LoggedStep,
     Picture,
     Statistics,
@@ -83,6 +84,51 @@ def test_rows_of_a_sequence_have_numbers_to_their_left() -> None:
     ((top, left),) = places(page, rows.repeat(4, 0).repeat(4, 1))
     assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("0")).all()
     assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("3")).all()
+
+
+def matrix(shape: tuple[int, int, int, int], layout: Layout) -> tuple[Bytes8, Bytes8]:
+    """The tiles u8 [rows, columns, h, w] of a matrix of kernels, and its labelled page."""
+    tiles = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    grey = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, 1)
+    drawn = Picture(grid(tiles.reshape(-1, *shape[2:]), shape[1], 1, 0), grey, shape[2:])
+    tagged = TaggedPictures("kernels_x/conv", "kernels", (drawn,), CALL, layout=layout)
+    return tiles, only(labelled(LoggedStep(0, 0.0, (tagged,))))
+
+
+def written(page: Bytes8, number: int, top: int, left: int) -> bool:
+    digits = labels.text_mask(str(number))
+    area = page[top:, left:][: digits.shape[0], : digits.shape[1], 0]
+    return bool(((area == 40) == digits).all())
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "factor"),
+    [((12, 24, 3, 3), "tiles", 11), ((5, 2, 1, 7), "rows", 5), ((1, 16, 3, 3), "tiles", 11)],
+)
+def test_rows_and_columns_of_a_matrix_of_kernels_have_numbers(
+    shape: tuple[int, int, int, int], layout: Layout, factor: int
+) -> None:
+    tiles, page = matrix(shape, layout)
+    enlarged = tiles.repeat(factor, 2).repeat(factor, 3)
+    ((top, left),) = places(page, enlarged[0, 0])
+    down, across = (factor * (side + 1) for side in shape[2:])
+    for row in range(shape[0]):
+        for column in range(shape[1]):
+            y, x = top + row * down, left + column * across
+            assert (
+                page[y:, x:][: down - factor, : across - factor, 0] == enlarged[row, column]
+            ).all()
+            if row == 0:
+                assert written(page, column, y - factor - labels.HEIGHT - 4, x)
+        has_number = shape[0] > 1 and row % -(-9 // down) == 0
+        assert written(page, row, top + row * down, 4) == has_number
+
+
+def test_numbers_of_narrow_columns_do_not_overlap() -> None:
+    _, page = matrix((2, 40, 32, 1), "tiles")  # 2 px per column, 11 for two digits
+    left = 4 + 5 + 4 + 1
+    top = page.shape[0] - 4 - (2 * 33 + 1) - 4 - labels.HEIGHT
+    assert [c for c in range(40) if written(page, c, top, left + 2 * c)] == list(range(0, 40, 8))
 
 
 def test_the_input_is_not_changed() -> None:

@@ -248,8 +248,9 @@ export class App {
    * @param {MouseEvent} event
    */
   pick(channel, { u, v }, event) {
-    if (this.state.role === "kernels") this.update({ channel });
-    else if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
+    if (this.state.role === "kernels") {
+      if (channel >= 0) this.update({ channel });
+    } else if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
       this.page.pixel.put({ u, v });
     } else if (event.shiftKey || event.ctrlKey || event.metaKey) {
       this.update({ channels: toggled(this.state, channel) });

@@ -21,6 +21,8 @@ import { corners, planesOf } from "./decode.js";
  * @property {number} width of a kernel, all depth slices side by side
  * @property {number} depth slices of a 3-D kernel, otherwise 1
  * @property {boolean} rows kernels of sequences
+ * @property {number|null} rowOf number of weights of a row, if the weight has two axes: an *output* is
+ *   then an entry of its first axis, such as an expert, of which the first `width` weights are drawn
  * @property {boolean} rgb one tile per output, its three inputs as red, green and blue
  * @property {number} perRow tiles per row of the picture
  * @property {number} padding px
@@ -33,17 +35,19 @@ import { corners, planesOf } from "./decode.js";
  */
 
 /**
- * Null for weights that are no kernels of 1 to 3 dimensions, such as one row per expert, and for a
- * picture whose size is not that of its header.
+ * Null for weights with other than two to five axes, and for a picture whose size is not that of its
+ * header.
  * @param {RecordHeader} header @param {KernelsPicture} picture
  * @param {{width: number, height: number}} size of the picture, px
  * @returns {Arrangement|null}
  */
 export function arrangement(header, picture, size) {
   const { kernel_shape: shape } = header;
-  if (!shape || shape.length < 3 || shape.length > 5) return null;
+  if (!shape || shape.length < 2 || shape.length > 5) return null;
   const rgb = picture.palette === "rgb";
-  const kernel = shape.slice(2);
+  const isFlat = shape.length === 2;
+  const around = isFlat && picture.outputs[0] > 1 ? 2 * picture.padding : 0;
+  const kernel = isFlat ? [size.width - around] : shape.slice(2);
   const depth = kernel.length === 3 ? kernel[0] : 1;
   const width = kernel[kernel.length - 1] * depth;
   const height = kernel.length === 1 ? 1 : kernel[kernel.length - 2];
@@ -56,6 +60,7 @@ export function arrangement(header, picture, size) {
     inputs,
     allOutputs,
     allInputs,
+    rowOf: isFlat ? shape[1] : null,
     groups: picture.groups ?? 1,
     transposed: picture.transposed === true,
     height,
@@ -77,6 +82,7 @@ export function arrangement(header, picture, size) {
 function fits(of, size) {
   const tiles = of.rgb ? of.outputs : of.outputs * of.inputs;
   if (of.outputs > of.allOutputs || of.inputs > of.allInputs || tiles < 1) return false;
+  if (of.rowOf !== null && (of.width > of.rowOf || !of.rows)) return false;
   const around = tiles === 1 ? 0 : of.padding;
   const across = Math.min(of.perRow, tiles);
   const down = Math.ceil(tiles / of.perRow);
@@ -120,7 +126,9 @@ export function outputChannels(of) {
  * @param {Arrangement} of @param {number} channel
  */
 export function kernelsOf(of, channel) {
+  /** @type {number[]} */
   const planes = [];
+  if (of.rowOf !== null) return { planes, all: 0 };
   for (let output = 0; output < of.outputs; output += 1) {
     for (let input = 0; input < of.inputs; input += 1) {
       if (channelsOf(of, output, input).output === channel) planes.push(planeOf(of, output, input));

@@ -40,6 +40,7 @@ const decoded = new WeakMap();
  * @returns {Block|string}
  */
 export function kernelBlock({ picture, image, layer }, channel, peak) {
+  if (layer.kernel_shape?.length === 2) return "the weight has no kernel per channel";
   const tile = tileOf(layer.kernel_shape);
   if (!picture || !image || !tile || !layer.kernel_shape) return "no kernel is stored";
   if (picture.transposed && layer.kernel_shape[1] !== layer.channels) {

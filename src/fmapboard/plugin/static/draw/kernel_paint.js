@@ -190,11 +190,12 @@ function headings(context, grid, of, where, look) {
   context.fillRect(0, 0, of.left - 2, where.height);
   context.textBaseline = "middle";
   context.textAlign = "center";
+  const isFlat = grid.of.rowOf !== null; // one column, without a number
   const axis = (/** @type {number} */ cell, /** @type {boolean} */ outputs) => {
     const { output, input } = placeOf(grid.of, grid.cells[cell]);
     return String(outputs ? output : input);
   };
-  numbers(of.columns, of.cellWidth, context.measureText("000").width + 6, (i) => {
+  numbers(isFlat ? 0 : of.columns, of.cellWidth, context.measureText("000").width + 6, (i) => {
     const x = of.left + (i + 0.5) * of.cellWidth - scrolled;
     if (x < of.left) return;
     context.fillStyle = chosen >= 0 && !outputsDown && i === column ? look.accent : look.muted;
@@ -210,7 +211,8 @@ function headings(context, grid, of, where, look) {
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.left - 2, of.top - 2);
   context.fillStyle = look.muted;
-  context.fillText(outputsDown ? "out\\in" : "in\\out", of.left - 6, of.top / 2 + 2);
+  const corners = grid.of.rowOf !== null ? "row" : outputsDown ? "out\\in" : "in\\out";
+  context.fillText(corners, of.left - 6, of.top / 2 + 2);
 }
 
 /**

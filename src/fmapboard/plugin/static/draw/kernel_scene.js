@@ -142,8 +142,12 @@ function whyNot({ question, maps, why }, kernels) {
     : `${origin(question)}: it is not known how the kernels are arranged`;
 }
 
-/** Output channel of the layer that a plane belongs to. @param {Kernels} of @param {number} plane */
+/**
+ * Output channel of the layer that a plane belongs to; -1 if it belongs to none.
+ * @param {Kernels} of @param {number} plane
+ */
 export function channelOf(of, plane) {
+  if (of.rowOf !== null) return -1;
   const { output, input } = placeOf(of, plane);
   return channelsOf(of, output, input).output;
 }
@@ -156,6 +160,7 @@ export function cellOf({ of, cells }, channel) {
 /** Output and input channel of a cell, in words. @param {KernelCells} grid @param {number} plane */
 export function kernelName({ of, colour }, plane) {
   const { output, input } = placeOf(of, plane);
+  if (of.rowOf !== null) return `row ${output}`;
   const connected = channelsOf(of, output, input);
   const channel = `channel ${connected.output}`;
   return colour ? channel : `${channel} ← input ${connected.input}`;
@@ -241,6 +246,13 @@ export function kernelMeaning({ grid, question }) {
     /** @type {number} */ all,
     /** @type {string} */ what,
   ) => (drawn < all ? `${drawn} of ${all} ${what}` : `${all} ${what}`);
+  if (of.rowOf !== null) {
+    const weights = count(of.width, of.rowOf, "weights");
+    return (
+      `Weight at step ${stepText(question.step)}: ${count(of.outputs, of.allOutputs, "rows")} of ` +
+      `${weights}, from which the kernels are computed. A row per expert, or per output.${noise}`
+    );
+  }
   const grouped = of.groups > 1 ? ` in each of ${of.groups} groups` : "";
   const drawn =
     `Kernels at step ${stepText(question.step)}: ` +

@@ -35,6 +35,7 @@ export function describeKernel(grid, at) {
 export function describeChosen(grid, channel) {
   if (channel === null || channel >= outputChannels(grid.of)) return "";
   const cell = cellOf(grid, channel);
+  if (grid.of.rowOf !== null) return "";
   if (cell < 0) return `channel ${channel} · its kernels are not drawn`;
   const alone = grid.of.inputs === 1 || grid.colour;
   const range = rangeText(grid, grid.parts[0], grid.cells[cell]);
@@ -47,6 +48,7 @@ export function describeChosen(grid, channel) {
  * @param {KernelCells} grid @param {number|null} channel @param {number} by
  */
 export function channelAway({ of, cells }, channel, by) {
+  if (of.rowOf !== null) return channel;
   const drawn = new Set(cells.map((plane) => channelOf(of, plane)));
   const known = [...drawn].sort((a, b) => a - b);
   const now = channel === null ? -1 : known.indexOf(channel);

@@ -128,6 +128,9 @@ export function createKernels(app) {
  * @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels
  */
 function instead({ of }, channel, count) {
+  if (of.rowOf !== null) {
+    return "The weight has two axes, and its rows are no channels: the kernels are computed from it.";
+  }
   if (channel === null) {
     return "Click a kernel or press ] to see all kernels of its output channel with their weights.";
   }
