@@ -16,7 +16,6 @@ import fmapboard
 from fmapboard.capture import attribution, collector, inputs, isolation, transfer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
-from fmapboard.session.hints import Hints
 from fmapboard.session.selection import PassSelection
 from fmapboard.session.session import StepSession
 from fmapboard.writers.folder import MemoryWriter
@@ -120,7 +119,6 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (ActivationCollector, "_keep", noted),
             (StepSession, "close", closed),
             (Guard, "failed", failed),
-            (Hints, "check_pass", _ignored),  # it sees that there was no backward pass
             (PassSelection, "_begins", lambda *_: _ignored),
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
