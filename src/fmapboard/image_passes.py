@@ -35,7 +35,7 @@ from fmapboard.model.roles import activations
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.records import LayerCall, Normalization, StepData, TensorKind
 from fmapboard.render.quantize import Quantizer
-from fmapboard.session.step import PendingStep, StepHeader, StepParts
+from fmapboard.session.step import Collected, PendingStep
 
 MAX_BYTES = 8 * 2**20
 """Larger tensors, which do not stay in the CPU cache, are reduced one image at a time."""
@@ -209,20 +209,21 @@ class ImageListener:
         milliseconds = self._seconds * 1e3 / self._count
         return [
             _pending(
-                StepParts(
+                Collected(
+                    first + number,
+                    lambda: milliseconds,
                     measured,
                     kernels=() if number else kernels,
                     inputs=tuple(replace(image, sample=0) for image in inputs[number : number + 1]),
-                ),
-                StepHeader(first + number, lambda: milliseconds),
+                )
             )
             for number, measured in enumerate(own)
         ]
 
 
-def _pending(parts: StepParts, header: StepHeader) -> PendingStep:
-    nbytes = sum([tensor.nbytes for tensor in tensors(parts)])
-    return PendingStep(header.step, nbytes, lambda: parts.to_host(header, _unrecordable))
+def _pending(collected: Collected) -> PendingStep:
+    nbytes = sum([tensor.nbytes for tensor in tensors(collected)])
+    return PendingStep(collected.step, nbytes, lambda: collected.to_host(_unrecordable))
 
 
 def _unrecordable(about: str, error: Exception) -> None:

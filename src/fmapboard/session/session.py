@@ -34,7 +34,7 @@ from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
 from fmapboard.session.open_step import OpenStep, Passes
 from fmapboard.session.selection import PassSelection
-from fmapboard.session.step import PendingStep, StepHeader, StepParts, sent
+from fmapboard.session.step import Collected, PendingStep, sent
 
 
 class BeforeUpdate:
@@ -391,20 +391,27 @@ class StepSession:
                 read(self._open)
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
-        probed, live, has_probe = opened.probed, opened.live, self._options.probe is not None
-        measured = [*live.pending, *(probed.pending if probed else ())]
-        inputs = tuple(probed.inputs if probed else () if has_probe else live.inputs)
-        kernels, before, gaps = opened.kernels or (), opened.before_clipping, live.gaps()
-        attributions = opened.attributions or live.attributions(own_images=has_probe)
+        """Start copying what was collected; None if that is nothing."""
+        live, probed, stopwatch = opened.live, opened.probed, opened.stopwatch
         facts = self.facts.pending(opened)
-        opened.discard()
         skips = self._loss_scale.step_closes(self._gradients.fused)
+        measured = (*live.pending, *(probed.pending if probed else ()))
         if not measured and not parameters.names:
             return None
-        done, graph = tuple(measured), self._graph.taken()
-        parts = StepParts(
-            done, parameters, before, kernels, inputs, skips, facts, gaps, attributions, graph
+        has_probe = self._options.probe is not None
+        collected = Collected(
+            step=opened.step,
+            milliseconds=lambda: stopwatch.ms,
+            measured=measured,
+            parameters=parameters,
+            before_clipping=opened.before_clipping,
+            kernels=opened.kernels or (),
+            inputs=tuple(probed.inputs if probed else () if has_probe else live.inputs),
+            skips=skips,
+            facts=facts,
+            batch_norms=live.gaps(),
+            attributions=opened.attributions or live.attributions(own_images=has_probe),
+            graph=self._graph.taken(),
         )
-        stopwatch = opened.stopwatch  # what is sent must not keep the model alive
-        header = StepHeader(opened.step, lambda: stopwatch.ms)
-        return sent(parts, header, self._transfer, self._warn, self.exchange)
+        opened.discard()  # frees memory before the copy takes some
+        return sent(collected, self._transfer, self._warn, self.exchange)

@@ -30,10 +30,13 @@ Failed = Callable[[str, Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
-class StepParts:
+class Collected:
     """Everything collected in one logged step, still on its devices.
 
     Attributes:
+        step: its number.
+        milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
+            the worker thread. It must not keep the model alive.
         measured: one measurement per layer call and kind of tensor; those of the probe come last.
         parameters: histogram samples and gradient norms.
         before_clipping: gradient norms read before the user clipped the gradients.
@@ -45,8 +48,11 @@ class StepParts:
         batch_norms: the running statistics of BatchNorm layers around the forward pass.
         attributions: where larger activations lower the loss, for the drawn samples.
         graph: the network's graph, if it was recorded in this step.
+        wall_time: seconds since the epoch.
     """
 
+    step: int
+    milliseconds: Callable[[], float]
     measured: tuple[PendingMeasurement, ...]
     parameters: PendingParameters = NO_PARAMETERS
     before_clipping: PendingNorms = NO_NORMS
@@ -57,32 +63,29 @@ class StepParts:
     batch_norms: tuple[PendingGaps, ...] = ()
     attributions: PendingAttributions = NO_ATTRIBUTIONS
     graph: ModelGraph | None = None
+    wall_time: float = field(default_factory=time.time)
 
     def to_host(
-        self,
-        header: StepHeader,
-        failed: Failed,
-        measured: tuple[LayerMeasurement, ...] | None = None,
+        self, failed: Failed, measured: tuple[LayerMeasurement, ...] | None = None
     ) -> StepData:
         """Wait for the devices and finalize all statistics.
 
         Args:
-            header: the step's number and time.
             failed: called with the label and the error of each layer that is left out.
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
         skipped = self.skips.parameters()
         inputs = tuple(image.to_host() for image in self.inputs)
         return StepData(
-            header.step,
-            header.wall_time,
+            self.step,
+            self.wall_time,
             measured=joined(self.measured, failed) if measured is None else measured,
             parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=inputs,
             scalars=self._scalars(skipped),
-            training_thread_ms=header.milliseconds(),
+            training_thread_ms=self.milliseconds(),
             facts=self._facts(),
             attributions=self.attributions.to_host(inputs),
             graph=self.graph,
@@ -104,22 +107,6 @@ class StepParts:
         for batch_norm in self.batch_norms:
             scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in batch_norm.gaps().items()}
         return scalars
-
-
-@dataclass(frozen=True, slots=True)
-class StepHeader:
-    """What is known about a step apart from its measurements.
-
-    Attributes:
-        step: its number.
-        milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
-            the worker thread.
-        wall_time: seconds since the epoch.
-    """
-
-    step: int
-    milliseconds: Callable[[], float]
-    wall_time: float = field(default_factory=time.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,29 +134,24 @@ class Exchange(Protocol):
 
 
 def sent(
-    parts: StepParts,
-    header: StepHeader,
-    transfer: Transfer,
-    warn: WarnOnce,
-    exchange: Exchange | None,
+    collected: Collected, transfer: Transfer, warn: WarnOnce, exchange: Exchange | None
 ) -> PendingStep:
     """Start copying a step to the host.
 
     Args:
-        parts: everything collected.
-        header: the step's number and time.
+        collected: everything collected.
         transfer: starts the copy.
         warn: where it is reported, in the worker thread, that a layer is left out.
         exchange: merges statistics over ranks; None if nothing is merged.
     """
-    held = tensors(parts)
+    held, step = tensors(collected), collected.step
     failed = partial(warn.error, consequence=CONSEQUENCE)
-    to_host = partial(finished, transfer(parts, held), header, failed, exchange)
-    return PendingStep(header.step, sum([tensor.nbytes for tensor in held]), to_host)
+    to_host = partial(finished, step, transfer(collected, held), failed, exchange)
+    return PendingStep(step, sum([tensor.nbytes for tensor in held]), to_host)
 
 
 def finished(
-    receive: Callable[[], StepParts], header: StepHeader, failed: Failed, exchange: Exchange | None
+    step: int, receive: Callable[[], Collected], failed: Failed, exchange: Exchange | None
 ) -> StepData:
     """Wait for the devices, finalize a step, and merge its statistics over the ranks.
 
@@ -178,9 +160,9 @@ def finished(
     instead of spin, those of training too.
 
     Args:
-        receive: waits for the copy of the parts and returns them on the host.
-        header: see ``StepParts.to_host``.
-        failed: see ``StepParts.to_host``.
+        step: its number.
+        receive: waits for the copy of what was collected and returns it on the host.
+        failed: see ``Collected.to_host``.
         exchange: merges statistics over ranks; the other ranks wait for this one, so it is called
             even after an error. None if nothing is merged.
     """
@@ -192,5 +174,5 @@ def finished(
             measured = joined(received.measured, failed)
         finally:
             if exchange is not None:
-                measured = exchange.merged(header.step, measured)
-        return received.to_host(header, failed, measured)
+                measured = exchange.merged(step, measured)
+        return received.to_host(failed, measured)
