@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -52,51 +51,39 @@ class BatchNormReader:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._before: list[tuple[dict[str, _BatchNorm], RunningState]] = []
-        self.pending: tuple[PendingGaps, ...] = ()
+        self.discard()
 
     def discard(self) -> None:
         """Drop what was read."""
-        self._before, self.pending = [], ()
+        self._layers: dict[str, _BatchNorm] = {}
+        self._before: RunningState | None = None
+        self.pending: PendingGaps | None = None
 
     def begins(self) -> None:
-        """Called when a forward pass of the model begins; layers in eval mode are left out."""
+        """Called when a forward pass of the model begins.
+
+        Layers are left out in eval mode, and if they keep no statistics.
+        """
         self.discard()
-        groups: defaultdict[Any, dict[str, _BatchNorm]] = defaultdict(dict)
-        states: defaultdict[Any, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for name, module in self._model.named_modules():
-            if isinstance(module, _BatchNorm) and module.training:
-                kept = _statistics(module)
-                if kept is not None:
-                    key = kept[0].device, kept[0].dtype, kept[1].device
-                    groups[key][clean_name(name) or type(module).__name__] = module
-                    states[key].append(kept)
-        self._before = [(group, _copied(states[key])) for key, group in groups.items()]
+            if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
+                variance, count = module.running_var, module.num_batches_tracked
+                if variance is not None and count is not None and not is_lazy(variance):
+                    self._layers[clean_name(name) or type(module).__name__] = module
+        if self._layers:
+            self._before = self._copied()
 
     def ended(self) -> None:
         """Called when that pass has returned."""
-        begun, self._before = self._before, []
-        self.pending = tuple(_gaps(group, before) for group, before in begun)
+        before, self._before = self._before, None
+        if before is not None:
+            own = [BatchNormLayer(n, m.momentum, m.eps) for n, m in self._layers.items()]
+            self.pending = PendingGaps(tuple(own), before, self._copied())
 
-
-def _statistics(module: _BatchNorm) -> tuple[Tensor, Tensor] | None:
-    """The running variance and the number of batches; None if the layer does not keep them."""
-    variance, count = module.running_var, module.num_batches_tracked
-    if not module.track_running_stats or variance is None or count is None or is_lazy(variance):
-        return None
-    return variance.detach(), count.detach()
-
-
-def _copied(kept: list[tuple[Tensor, Tensor]]) -> RunningState:
-    with aside(kept[0][0].device.type):
-        return RunningState(torch.cat([v for v, _ in kept]), torch.stack([n for _, n in kept]))
-
-
-def _gaps(group: dict[str, _BatchNorm], before: RunningState) -> PendingGaps:
-    layers = tuple(BatchNormLayer(n, m.momentum, m.eps) for n, m in group.items())
-    channels = tuple(module.num_features for module in group.values())
-    kept = [found for module in group.values() if (found := _statistics(module)) is not None]
-    return PendingGaps(layers, channels, before, _copied(kept))
+    def _copied(self) -> RunningState:
+        modules = list(self._layers.values())
+        with aside(modules[0].running_var.device.type):  # type: ignore[union-attr]  # it is kept
+            return RunningState.of(modules)
 
 
 @dataclass(slots=True)
@@ -207,9 +194,9 @@ class ActivationCollector:
         if self.attribution is not None:
             self.attribution.gradients_complete()
 
-    def gaps(self) -> tuple[PendingGaps, ...]:
+    def gaps(self) -> PendingGaps | None:
         """What the pass has changed in BatchNorm layers."""
-        return () if self.batch_norms is None else self.batch_norms.pending
+        return None if self.batch_norms is None else self.batch_norms.pending
 
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:

@@ -7,12 +7,15 @@ feature map is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from fmapboard.model.tensors import Packed, packed
 
 _MOST_ROUNDING = 0.05
 """A gap is not reported if rounding of the running variance could change it by more than this."""
@@ -42,15 +45,29 @@ class BatchNormLayer:
 
 @dataclass(frozen=True, slots=True)
 class RunningState:
-    """Copies of running statistics, still on the device.
+    """Copies of the running statistics of BatchNorm layers, still on the device.
 
     Attributes:
-        variances: running variances [C1 + C2 + ...] of all layers.
-        counts: i64 [L], how many batches each layer has seen.
+        variances: running variances [C] of each layer.
+        counts: i64 [1], how many batches each layer has seen.
     """
 
-    variances: Tensor
-    counts: Tensor
+    variances: Packed
+    counts: Packed
+
+    @classmethod
+    def of(cls, modules: Iterable[_BatchNorm]) -> RunningState:
+        """Copy the statistics of layers that keep them."""
+        kept = [(m.running_var.detach(), m.num_batches_tracked.detach()) for m in modules]  # type: ignore[union-attr]  # they keep them
+        variances, counts = packed([v for v, _ in kept]), packed([n.view(1) for _, n in kept])
+        return cls(variances, counts)
+
+    def to_host(self) -> tuple[list[Tensor], list[int]]:
+        """Wait for the device: variances [C] and counts, by layer."""
+        return (
+            [one.cpu() for one in self.variances.split()],
+            [int(one) for one in self.counts.split()],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,57 +76,55 @@ class PendingGaps:
 
     Attributes:
         layers: the layers.
-        channels: number of channels of each.
         before: their state before the pass.
         after: their state after it.
     """
 
     layers: tuple[BatchNormLayer, ...]
-    channels: tuple[int, ...]
     before: RunningState
     after: RunningState
 
-    def gaps(self) -> dict[str, float]:
-        """Wait for the device: layer -> median over channels of |log(batch / running variance)|.
+    def to_host(self) -> tuple[dict[str, float], tuple[str, ...]]:
+        """Wait for the device.
 
-        ``eps`` is added to both variances; the running one is that before the pass. If a layer ran
-        more than once, its batches are averaged. A layer is left out if it did not update its
-        statistics, if they are not finite, or if rounding hides the batch.
+        Returns:
+            Layer -> median over channels of |log(batch / running variance)|. ``eps`` is added to
+            both variances; the running one is that before the pass. If a layer ran more than once,
+            its batches are averaged. A layer is left out if it did not update its statistics, if
+            they are not finite, or if rounding hides the batch. Then the layers whose running
+            variance is still mostly the initial one.
         """
-        before, after = self.before.variances.cpu().double(), self.after.variances.cpu().double()
-        old, new = (of.split_with_sizes(list(self.channels)) for of in (before, after))
-        first, last = self.before.counts.tolist(), self.after.counts.tolist()
-        rounding = torch.finfo(self.before.variances.dtype).eps
-        found = {}
+        old, first = self.before.to_host()
+        new, last = self.after.to_host()
+        gaps, initial = {}, []
         for n, layer in enumerate(self.layers):
-            gap = _gap(layer, old[n], new[n], (first[n], last[n]), rounding)
+            rounding, counts = torch.finfo(old[n].dtype).eps, (first[n], last[n])
+            gap = _gap(layer, old[n].double(), new[n].double(), counts, rounding)
             if gap is not None:
-                found[layer.name] = gap
-        return found
+                gaps[layer.name] = gap
+            if _is_initial(layer, new[n].double(), counts):
+                initial.append(layer.name)
+        return gaps, tuple(initial)
 
-    def initial(self) -> tuple[str, ...]:
-        """Wait for the device: layers whose running variance is still mostly the initial one.
 
-        After n batches, (1 - momentum)^n of it is the initial value, 1. Layers count with a
-        momentum of at most 2e-4 whose share is at least 0.9 after 50 batches or more. No running
-        variance that started at 1 can be below the share; those of a loaded checkpoint are.
-        """
-        variances = self.after.variances.cpu().double().split_with_sizes(list(self.channels))
-        first, last = self.before.counts.tolist(), self.after.counts.tolist()
-        found = []
-        for layer, variance, begun, count in zip(self.layers, variances, first, last, strict=True):
-            if layer.momentum is None or layer.momentum > _SMALL_MOMENTUM:
-                continue
-            if not begun < count or count < _LEAST_BATCHES:
-                continue
-            share = (1 - layer.momentum) ** count
-            if share >= _INITIAL and bool((variance >= share - _SHARE_ROUNDING).all()):
-                found.append(layer.name)
-        return tuple(found)
+def _is_initial(layer: BatchNormLayer, variance: Tensor, counts: tuple[int, int]) -> bool:
+    """True if a layer's running variance is still mostly the initial one.
+
+    After n batches, (1 - momentum)^n of it is the initial value, 1. Layers count with a momentum of
+    at most 2e-4 whose share is at least 0.9 after 50 batches or more. No running variance that
+    started at 1 can be below the share; those of a loaded checkpoint are.
+    """
+    first, last = counts
+    if layer.momentum is None or layer.momentum > _SMALL_MOMENTUM:
+        return False
+    if not first < last or last < _LEAST_BATCHES:
+        return False
+    share = (1 - layer.momentum) ** last
+    return share >= _INITIAL and bool((variance >= share - _SHARE_ROUNDING).all())
 
 
 def _gap(
-    layer: BatchNormLayer, old: Tensor, new: Tensor, counts: Sequence[int], rounding: float
+    layer: BatchNormLayer, old: Tensor, new: Tensor, counts: tuple[int, int], rounding: float
 ) -> float | None:
     first, last = counts
     if last <= first:

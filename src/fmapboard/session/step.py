@@ -60,7 +60,7 @@ class Collected:
     inputs: tuple[PendingInputImage, ...] = ()
     skips: PendingSkips = NO_SKIPS
     facts: PendingFacts | None = None
-    batch_norms: tuple[PendingGaps, ...] = ()
+    batch_norms: PendingGaps | None = None
     attributions: PendingAttributions = NO_ATTRIBUTIONS
     graph: ModelGraph | None = None
     wall_time: float = field(default_factory=time.time)
@@ -75,6 +75,7 @@ class Collected:
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
         skipped = self.skips.parameters()
+        gaps, initial = ({}, ()) if self.batch_norms is None else self.batch_norms.to_host()
         inputs = tuple(image.to_host() for image in self.inputs)
         return StepData(
             self.step,
@@ -84,29 +85,26 @@ class Collected:
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=inputs,
-            scalars=self._scalars(skipped),
+            scalars=self._scalars(skipped, gaps),
             training_thread_ms=self.milliseconds(),
-            facts=self._facts(),
+            facts=self._facts(initial),
             attributions=self.attributions.to_host(inputs),
             graph=self.graph,
         )
 
-    def _facts(self) -> TrainingFacts | None:
+    def _facts(self, initial_norms: tuple[str, ...]) -> TrainingFacts | None:
         if self.facts is None:
             return None
         found = self.facts.to_host()
-        norms = tuple(name for norms in self.batch_norms for name in norms.initial())
-        return replace(found, findings=replace(found.findings, initial_norms=norms))
+        return replace(found, findings=replace(found.findings, initial_norms=initial_norms))
 
-    def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
+    def _scalars(self, skipped: frozenset[str], gaps: dict[str, float]) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""
         scalars = self.skips.scalars()
         for update in self.parameters.updates:
             ratios = update.ratios().items()
             scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
-        for batch_norm in self.batch_norms:
-            scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in batch_norm.gaps().items()}
-        return scalars
+        return scalars | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
 
 
 @dataclass(frozen=True, slots=True)
