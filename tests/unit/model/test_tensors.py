@@ -27,6 +27,11 @@ class Tree:
     by_name: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass
+class Label:
+    name: str
+
+
 class Pair(NamedTuple):
     first: Any
     second: Any
@@ -66,7 +71,7 @@ def test_frozen_data_without_tensors_is_not_copied() -> None:
         assert map_tensors(value, torch.clone) is value
 
 
-@pytest.mark.parametrize("value", [[], {}, Tree("a"), [[1], {"b": 2}]])
+@pytest.mark.parametrize("value", [[], {}, Tree("a"), Label("a"), [[1], {"b": 2}]])
 def test_what_a_layer_could_change_is_copied(value: Any) -> None:
     copied = map_tensors(value, torch.clone)
     assert copied == value
