@@ -12,7 +12,7 @@ import torch
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch, _pop_mode_from_pre_dispatch
 from torch.utils._python_dispatch import _push_mode
 
-from fmapboard.measure.thread_count import is_settled, openmp_runtimes
+from fmapboard.measure.thread_count import is_settled, openmp_runtimes, this_thread
 
 # Chooses how many threads reduce a tensor on the CPU inside a user's pass.
 #
@@ -141,7 +141,7 @@ class aside:  # lower case: a context manager that is used like a function
         blocks.open.append(self)
         torch._C._set_grad_enabled(False)
         try:
-            if self._device_type == "cpu" and is_settled():
+            if self._device_type == "cpu" and (this_thread.is_settled or is_settled()):
                 if self._nbytes >= MANY_BYTES and thread_policy.allows_several(self._nbytes):
                     self._begun = time.perf_counter()
                 else:

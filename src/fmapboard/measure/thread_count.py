@@ -31,7 +31,7 @@ class _Thread(threading.local):
         self.is_settled, self.counts = False, list[int]()
 
 
-_thread = _Thread()
+this_thread = _Thread()
 
 
 def is_settled() -> bool:
@@ -43,14 +43,14 @@ def is_settled() -> bool:
     of threads, with other rounding errors. So in a thread where that is still to come and changes
     the count, fmapboard does not ask torch for it, and reads tensors in another thread.
     """
-    if _thread.is_settled:
+    if this_thread.is_settled:
         return True
     if threading.current_thread() is not threading.main_thread():
         counts = [runtime.get_num_threads() for runtime in openmp_runtimes()]
-        if counts == _thread.counts:
+        if counts == this_thread.counts:
             return False  # as when they were looked at last
         if counts and _count_in_a_new_thread() not in counts:
-            _thread.counts = counts
+            this_thread.counts = counts
             return False
     settle()
     return True
@@ -59,7 +59,7 @@ def is_settled() -> bool:
 def settle() -> None:
     """Make torch set the count in this thread, which is one of fmapboard's or of no consequence."""
     torch.get_num_threads()
-    _thread.is_settled = True
+    this_thread.is_settled = True
 
 
 def _count_in_a_new_thread() -> int:
@@ -77,7 +77,7 @@ def without_settling(act: Callable[[], T]) -> T:
     Returns:
         What the function returns.
     """
-    if _thread.is_settled or is_settled():
+    if this_thread.is_settled or is_settled():
         return act()
     found: list[T] = []
     failed: list[BaseException] = []
