@@ -33,7 +33,7 @@ from fmapboard.measure.batch_norms import BatchNormLayer, PendingGaps, RunningSt
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.layers import clean_name
+from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.model.tensors import Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
@@ -295,7 +295,7 @@ def _if_observable(gradient: Tensor) -> Tensor | None:
 
 
 def collector_for(
-    model: nn.Module,
+    watched: WatchedLayers,
     options: Options,
     reduce: Reducer,
     guard: Guard,
@@ -310,5 +310,5 @@ def collector_for(
         inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
         normalization=options.normalization,
         attribution=AttributionPass.of(attribution, reduce, guard),
-        batch_norms=BatchNormReader(model),
+        batch_norms=BatchNormReader(watched.model),
     )

@@ -34,7 +34,7 @@ from fmapboard.capture.taps import (
     tap_label,
     tap_module,
 )
-from fmapboard.errors import ConfigurationError, LayerNotFound, log, raise_interrupt
+from fmapboard.errors import LayerNotFound, log, raise_interrupt
 from fmapboard.model.kernel_shapes import (
     TRANSPOSED,
     by_kernel_shape,
@@ -44,7 +44,7 @@ from fmapboard.model.kernel_shapes import (
     output_channels,
     refuse,
 )
-from fmapboard.model.layers import Layers, Membership, clean_name, named_layers, select, unwrap
+from fmapboard.model.layers import Layers, WatchedLayers, clean_name, named_layers, unwrap
 from fmapboard.model.roles import floor_of
 from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import KernelShape, LayerCall
@@ -115,6 +115,10 @@ class HookRegistry:
         failed: called with a layer's name and an error that was raised in a hook; None raises the
             error in the model's ``forward``.
 
+    Attributes:
+        model: the unwrapped model.
+        watched: its watched layers.
+
     Raises:
         ConfigurationError: as for ``kernel_groups``.
     """
@@ -128,10 +132,12 @@ class HookRegistry:
         effective: bool = False,
         failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
-        self.model, self._failed = unwrap(model), failed
-        self._chosen, self.effective = layers, effective
+        self.model, self._failed, self.effective = unwrap(model), failed, effective
+        self.watched = WatchedLayers(
+            model, layers, also=also or {}, has_taps=partial(has_taps, self.model)
+        )
         self._dropped: set[str] = set()
-        self._watch(self._selected(), also or {})
+        self._layers_changed()
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         self._placed: _Placed | None = None
         self._finalizer: weakref.finalize[..., HookRegistry] | None = None
@@ -150,36 +156,24 @@ class HookRegistry:
         self._aside: Callable[[nn.Module, Any, Any], None] | None = None
         self._calls_running: dict[int, _Call] = {}
 
-    def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
-        self.layers = layers
-        self._unproven = {name for name, module in layers.items() if may_differ(module)}
-        self._numbers_only = {name: m for name, m in also.items() if name not in layers}
-        self._calls = CallRecords(layers, self._numbers_only, effective=self.effective)
-        self._membership = Membership(self.model, [*layers.values(), *also.values()])
+    def _layers_changed(self) -> None:
+        watched = self.watched
+        self._unproven = {name for name, module in self.layers.items() if may_differ(module)}
+        self._calls = CallRecords(self.layers, watched.numbers_only, effective=self.effective)
 
-    def _selected(self) -> dict[str, nn.Module]:
-        return select(self.model, self._chosen, has_taps=partial(has_taps, self.model))
+    @property
+    def layers(self) -> dict[str, nn.Module]:
+        """The chosen layers by name."""
+        return self.watched.layers
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
     ) -> tuple[str, ...]:
-        """Select the layers again if a watched one was replaced.
-
-        Args:
-            also: selects the layers that are hooked for statistics only.
-
-        Returns:
-            Names of the watched layers that are gone and have no replacement.
-        """
-        if self._membership.is_unchanged():
-            return ()
-        before, present = self.layers, set(self.model.modules())
-        try:
-            layers = self._selected()
-        except ConfigurationError:  # a pattern matches nothing any more: keep what is left
-            layers = {name: module for name, module in before.items() if module in present}
-        self._watch(layers, also(self.model))
-        return tuple(name for name in before if name not in layers)
+        """Hook other layers if a watched one was replaced; see ``WatchedLayers``."""
+        before, gone = self.layers, self.watched.follow_replacements(also)
+        if self.layers is not before:
+            self._layers_changed()
+        return gone
 
     def check_taps(self) -> None:
         """Check that each pattern that matches no module matched a tensor named by ``tap``.
@@ -441,7 +435,7 @@ class HookRegistry:
 
     def _own(self, root: nn.Module) -> dict[str, nn.Module]:
         """The layers to record of the model, or of a replica of it."""
-        layers = {**self.layers, **self._numbers_only}
+        layers = {**self.layers, **self.watched.numbers_only}
         return layers if root is self.model else _own_layers(root, layers)
 
     def _record(
@@ -472,14 +466,16 @@ class HookRegistry:
             self._unhook(call)
 
     def _hook_layers(self, call: _Call) -> None:
-        call.hooked = tuple(call.hooks.values())
+        call.hooked, of_outputs = tuple(call.hooks.values()), []
         for name, module in call.hooks.items():
             if "input" in self._sides and name in self.layers:
                 hook = LayerHook(partial(self._layer_runs, name, "input", call), call=call)
                 module.register_forward_pre_hook(hook, with_kwargs=True)
             if "output" in self._sides:
                 record = partial(self._layer_runs, name, "output", call)
-                install(LayerHook(record, runs_first=not self.effective, call=call), module)
+                hook = LayerHook(record, runs_first=not self.effective, call=call)
+                of_outputs.append((hook, module))
+        install(of_outputs)
 
     def _unhook_all(self) -> None:
         for call in list(self._calls_running.values()):
@@ -573,11 +569,8 @@ class HookRegistry:
             return True
         channels = output_channels(module)
         refuse(module)
-        try:
-            layers = self._selected()
-        except ConfigurationError:  # there is no other layer: keep it, as one that is none
-            layers = self.layers
-        self._watch(layers, self._numbers_only)
+        self.watched.select_again()
+        self._layers_changed()
         if name in self.layers:  # chosen by its name or type
             return True
         self._dropped.add(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -83,12 +83,13 @@ def is_recorded_last(module: nn.Module) -> bool:
     return bool(_recorded_last) and module in _recorded_last
 
 
-def install(hook: LayerHook, module: nn.Module) -> None:
-    """Register a hook on a module's output where it belongs."""
-    first = hook.runs_first and not (_recorded_last and module in _recorded_last)
-    module.register_forward_hook(hook, prepend=first, with_kwargs=True)
-    if not first:
-        _settle(module)
+def install(hooks: Iterable[tuple[LayerHook, nn.Module]]) -> None:
+    """Register hooks on the outputs of modules where they belong."""
+    for hook, module in hooks:
+        first = hook.runs_first and not (_recorded_last and module in _recorded_last)
+        module.register_forward_hook(hook, prepend=first, with_kwargs=True)
+        if not first:
+            _settle(module)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from fmapboard.capture.side_pass import Probe, untouched
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
-from fmapboard.model.layers import unwrap
+from fmapboard.model.layers import WatchedLayers, unwrap
 from fmapboard.model.tensors import first_tensor, map_tensors
 from fmapboard.options import Options
 from fmapboard.records import Attribution, LayerCall, Normalization
@@ -249,13 +249,13 @@ class ProbeAttribution:
 
     @classmethod
     def of(
-        cls, model: nn.Module, probe: Probe | None, options: Options, guard: Guard
+        cls, watched: WatchedLayers, probe: Probe | None, options: Options, guard: Guard
     ) -> ProbeAttribution | None:
         """None unless ``attribution_loss`` is given, and a probe."""
         if options.attribution_loss is None or probe is None:
             return None
         loss, chosen = options.attribution_loss, options.attribution
-        return cls(model, probe, loss, chosen, options.normalization, guard)
+        return cls(watched.model, probe, loss, chosen, options.normalization, guard)
 
     def record(self, registry: HookRegistry) -> PendingAttributions:
         """The attribution of the probe images; empty after an error.

@@ -27,7 +27,7 @@ from fmapboard.errors import ConfigurationError, WarnOnce, first_line, interrupt
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import are_flattened, is_sharded, reshard
 from fmapboard.model.given import without_batch_axis
-from fmapboard.model.layers import clean_name, unwrap
+from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.options import Options
 
@@ -242,7 +242,7 @@ class ProbePass:
     """Runs a model on the probe images and records what its layers return.
 
     Args:
-        model: the unwrapped model.
+        watched: the watched layers of the model.
         options: the probe, and how the network's input was normalized.
         reducer: measures the tensors.
         guard: handles errors, under ``"probe"``.
@@ -251,8 +251,10 @@ class ProbePass:
         probe: the images, or None.
     """
 
-    def __init__(self, model: nn.Module, options: Options, reducer: Reducer, guard: Guard) -> None:
-        self._model, self._options = model, options
+    def __init__(
+        self, watched: WatchedLayers, options: Options, reducer: Reducer, guard: Guard
+    ) -> None:
+        self._model, self._options = watched.model, options
         self._reducer, self._guard = replace(reducer, samples=None), guard
         self.probe = None if options.probe is None else Probe(options.probe)
 
@@ -308,15 +310,15 @@ class EagerPass:
     Around the first pass, a copy of the parameters is kept and put back.
 
     Args:
-        model: the unwrapped model.
+        watched: the watched layers of the model.
         warn: where the reason is reported, once, if there are no such passes.
 
     Attributes:
         was_left_out: True if the last pass was not possible.
     """
 
-    def __init__(self, model: nn.Module, warn: WarnOnce) -> None:
-        self._model, self._warn = model, warn
+    def __init__(self, watched: WatchedLayers, warn: WarnOnce) -> None:
+        self._model, self._warn = watched.model, warn
         self._obstacle, self._is_checked, self.was_left_out = "", False, False
 
     def can_run(self) -> bool:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
@@ -175,6 +176,91 @@ def select(
             f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
         )
     return kept
+
+
+class WatchedLayers:
+    """The watched layers of one model: which they are, and which parameters belong to them.
+
+    Args:
+        model: any module; its wrappers are unwrapped.
+        chosen: which layers to watch.
+        also: further layers by name, of which no pictures are drawn.
+        has_taps: as for ``select``.
+
+    Attributes:
+        model: the unwrapped model.
+        layers: the chosen layers by name; another dictionary once they were selected again.
+        numbers_only: the further ones.
+
+    Raises:
+        ConfigurationError: as for ``select``.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        chosen: Layers = None,
+        *,
+        also: Mapping[str, nn.Module] = MappingProxyType({}),
+        has_taps: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.model, self._chosen, self._has_taps = unwrap(model), chosen, has_taps
+        self._watch(self._selected(), also)
+
+    def _selected(self) -> dict[str, nn.Module]:
+        return select(self.model, self._chosen, has_taps=self._has_taps)
+
+    def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
+        self.layers = layers
+        self.numbers_only = {name: m for name, m in also.items() if name not in layers}
+        self._membership = Membership(self.model, [*layers.values(), *also.values()])
+
+    def select_again(self) -> None:
+        """Select the layers again, after ``kernel_shapes.refuse``."""
+        try:
+            layers = self._selected()
+        except ConfigurationError:  # there is no other layer: keep those there are
+            layers = self.layers
+        self._watch(layers, self.numbers_only)
+
+    def follow_replacements(
+        self, also: Callable[[nn.Module], dict[str, nn.Module]]
+    ) -> tuple[str, ...]:
+        """Select the layers again if a watched one was replaced.
+
+        Args:
+            also: selects the layers of which no pictures are drawn.
+
+        Returns:
+            Names of the watched layers that are gone and have no replacement.
+        """
+        if self._membership.is_unchanged():
+            return ()
+        before, present = self.layers, set(self.model.modules())
+        try:
+            layers = self._selected()
+        except ConfigurationError:  # a pattern matches nothing any more: keep what is left
+            layers = {name: module for name, module in before.items() if module in present}
+        self._watch(layers, also(self.model))
+        return tuple(name for name in before if name not in layers)
+
+    def own_parameters(self) -> set[str]:
+        """Clean names of the parameters that belong directly to the chosen layers.
+
+        Includes the parameters behind parametrizations.
+        """
+        return self._named_parameters(inner=False)
+
+    def listed_parameters(self) -> set[str] | None:
+        """Also those of the modules inside the layers; None if no layers were chosen."""
+        return None if self._chosen is None else self._named_parameters(inner=True)
+
+    def _named_parameters(self, *, inner: bool) -> set[str]:
+        own: set[int] = set()
+        for module in self.layers.values():
+            own |= {id(p) for p in module.parameters(recurse=inner)}
+            own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
+        return {clean_name(name) for name, p in self.model.named_parameters() if id(p) in own}
 
 
 def scripted_parts(model: nn.Module) -> list[str]:
@@ -380,20 +466,6 @@ def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
         return ""
     options = " ".join(f"--layers {shlex.quote(part)}" for part in parts)
     return f"; give each on its own: layers={parts!r}, or {options}"
-
-
-def own_parameters(
-    model: nn.Module, layers: Mapping[str, nn.Module], *, inner: bool = False
-) -> set[str]:
-    """Clean names of the parameters that belong directly to these layers.
-
-    Includes the parameters behind parametrizations; with ``inner``, also those of inner modules.
-    """
-    own: set[int] = set()
-    for module in layers.values():
-        own |= {id(p) for p in module.parameters(recurse=inner)}
-        own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
-    return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
 
 
 def _is_absent(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:

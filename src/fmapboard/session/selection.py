@@ -18,6 +18,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
 from fmapboard.gradients.marks import marks, untouched
 from fmapboard.gradients.optimizers import parameters_of
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
 
 
@@ -243,11 +244,11 @@ class PassSelection:
     are recorded side by side.
 
     Args:
-        model: the unwrapped model.
+        watched: the watched layers of the model.
         guard: handles errors in fmapboard's own code.
 
     Attributes:
-        model: as passed.
+        model: the unwrapped model.
         guard: as passed.
         observer: is notified of the passes.
         backward_ended: called when a backward pass of the step has ended.
@@ -258,11 +259,11 @@ class PassSelection:
         input: the tensors that were found, by ``id``: an image, or weights.
     """
 
-    def __init__(self, model: nn.Module, guard: Guard) -> None:
-        self.model, self.guard = model, guard
+    def __init__(self, watched: WatchedLayers, guard: Guard) -> None:
+        self.model, self.guard = watched.model, guard
         self.observer = PassObserver()
         self.backward_ended: Callable[[], None] = _nothing
-        self.passes = TrainingPasses(model)
+        self.passes = TrainingPasses(self.model)
         self._confirmations, self.finds_input = 0, True
         self._gradients = GradientState()
         self._candidates: list[Candidate] = []

@@ -27,7 +27,7 @@ from fmapboard.gradients.reader import GradientReader, PendingParameters
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import are_flattened, is_sharded, rank
-from fmapboard.model.layers import Layers, own_parameters, scripted_warning, unwrap
+from fmapboard.model.layers import Layers, scripted_warning, unwrap
 from fmapboard.options import Options
 from fmapboard.records import LayerCall
 from fmapboard.session.facts import FactRecorder
@@ -148,35 +148,34 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        given, model = model, unwrap(model)
         self._attribution = AttributionLayers(options.step_attribution, options.samples)
-        also, self._guard = self._attribution.also(model), Guard(warn)
+        also, self._guard = self._attribution.also(unwrap(model)), Guard(warn)
         self.registry = HookRegistry(
-            given, layers, also=also, effective=options.effective, failed=self._guard.failed
+            model, layers, also=also, effective=options.effective, failed=self._guard.failed
         )
-        self.model, self._options, self._warn = model, options, warn
-        if (scripted := scripted_warning(model)) is not None:
+        self._watched = watched = self.registry.watched
+        self.model, self._options, self._warn = watched.model, options, warn
+        if (scripted := scripted_warning(self.model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._reducer = Reducer.for_model(
-            model, samples=options.samples, max_channels=options.max_channels,
+            self.model, samples=options.samples, max_channels=options.max_channels,
             max_tile=options.max_tile, scale=options.scale, colormap=options.colormap,
             depth=options.depth, unsettled=set(),
         )  # fmt: skip
         self._collector = partial(
-            collector_for, model, options, self._reducer, self._guard, self._attribution
+            collector_for, watched, options, self._reducer, self._guard, self._attribution
         )
         self._graph = GraphDrawer(self.registry, options, self._guard, warn)
-        self._watched = self.registry.layers
-        own = own_parameters(model, self._watched)
-        self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
-        probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
-        listed = None if layers is None else own_parameters(model, self._watched, inner=True)
+        self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
+        probe_cam = ProbeAttribution.of(watched, self.probe_pass.probe, options, self._guard)
+        self._layers = watched.layers
         self._gradients = GradientReader(
-            model, own, self._guard, options.update_ratios, listed=listed
-        )
+            self.model, watched.own_parameters(), self._guard, options.update_ratios,
+            listed=watched.listed_parameters(),
+        )  # fmt: skip
         self._loss_scale = LossScale(scaler, self._gradients.holds)
-        self._selection = PassSelection(model, self._guard)
+        self._selection = PassSelection(watched, self._guard)
         self._selection.backward_ended = self._backward_ended
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
@@ -184,10 +183,10 @@ class StepSession:
         self._before_update = BeforeUpdate(
             self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
         )
-        self._eager_pass = EagerPass(model, warn)
+        self._eager_pass = EagerPass(watched, warn)
         self._open: OpenStep | None = None
         self.open_step: int | None = None
-        self._is_sharded = is_sharded(model)
+        self._is_sharded = is_sharded(self.model)
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
         if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
             self._guard.out_of_memory = self._out_of_memory
@@ -349,10 +348,9 @@ class StepSession:
     def _pass_ended(self, output: Any) -> None:
         with self._guard("forward pass"):
             self._selection.ended(output)
-            if self._watched is not self.registry.layers:  # one was no convolution, or replaced
-                self._watched = self.registry.layers
-                own = own_parameters(self.model, self._watched)
-                self._gradients.read_histograms_of(own)
+            if self._layers is not self._watched.layers:  # one was no convolution, or replaced
+                self._layers = self._watched.layers
+                self._gradients.read_histograms_of(self._watched.own_parameters())
 
     def _backward_ended(self) -> None:
         if self._open is not None and self._open.passes == "all":

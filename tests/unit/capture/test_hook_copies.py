@@ -104,3 +104,44 @@ def test_a_model_saved_while_armed_loads_and_runs_where_fmapboard_is_not_install
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "(1, 2, 4, 4)\n(1, 2, 4, 4)\n"
+
+
+class CopiesItself(nn.Module):
+    """Copies its layers, which have hooks then, inside ``forward``."""
+
+    def __init__(self, twin: Any) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Conv2d(2, 2, 3))
+        self.twin, self.copies = twin, list[nn.Module]()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.copies.append(self.twin(self.layers))
+        return self.layers(x)  # type: ignore[no-any-return]
+
+
+def _ours(module: nn.Module) -> list[object]:
+    """What a module holds that fmapboard defines, in its hook dictionaries and attributes."""
+    held = [*vars(module).values()]
+    held += [value for one in held if isinstance(one, dict) for value in one.values()]
+    return [
+        one
+        for one in held
+        for name in (type(one).__module__, getattr(one, "__module__", None))
+        if str(name).startswith("fmapboard")
+    ]
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [copy.deepcopy, copy.copy, lambda model: _loaded(_saved(model))],
+    ids=["deepcopy", "copy", "torch.save"],
+)
+def test_a_copy_made_inside_forward_holds_nothing_of_ours(twin: Any) -> None:
+    model, sink = CopiesItself(twin), RecordingSink()
+    with HookRegistry(model).listening(sink, sides=("output", "input")):
+        expected = model(X)
+        assert sink.labels == ["layers.0", "layers.0", "layers.1", "layers.1"]
+        (copied,) = model.copies
+        assert [_ours(module) for module in copied.modules()] == [[]] * 3
+        assert torch.equal(copied(X), expected)
+    assert len(sink.labels) == 4
