@@ -190,13 +190,13 @@ def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = 
         parts: any views; those of one device and dtype differ in their first axes alone.
         change: applied to each piece; returns one of the same length. None keeps it.
     """
-    groups = grouped(parts)
-    pieces = [torch.cat([parts[number] for number in members]) for members in groups]
-    return Packed(
-        tuple(pieces if change is None else map(change, pieces)),
-        tuple(map(tuple, groups)),
-        tuple(tuple([parts[number].shape[0] for number in members]) for members in groups),
-    )
+    groups, pieces, sizes = grouped(parts), list[Tensor](), list[tuple[int, ...]]()
+    for members in groups:
+        own = [parts[number] for number in members]
+        piece = torch.cat(own)
+        pieces.append(piece if change is None else change(piece))
+        sizes.append(tuple([part.shape[0] for part in own]))
+    return Packed(tuple(pieces), tuple(map(tuple, groups)), tuple(sizes))
 
 
 def grouped(parts: Iterable[Tensor]) -> list[list[int]]:
