@@ -76,11 +76,11 @@ def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:
 
     For the arguments see ``input_images``.
     """
-    batches = (
-        _batch(tensor, may_be_alone=number == 0 and not sequences)
-        for number, tensor in enumerate(tensors(arguments))
-    )
-    return next((found for found in batches if found is not None), None)
+    for number, tensor in enumerate(tensors(arguments)):
+        found = _batch(tensor, may_be_alone=number == 0 and not sequences)
+        if found is not None:
+            return found
+    return None
 
 
 def _copied(images: Tensor) -> tuple[Tensor, int]:

@@ -45,8 +45,9 @@ def eval_modules(model: nn.Module) -> tuple[str, ...]:
     backbone with a head that trains) was set up that way. If some parameters are frozen, which is
     often combined with eval mode, only modules with trainable parameters of their own count.
     """
-    if any(module.training and _matters(module) for module in model.modules()):
-        return ()
+    for module in model.modules():
+        if module.training and _matters(module):
+            return ()
     is_partly_frozen = any(not parameter.requires_grad for parameter in model.parameters())
     return tuple(
         clean_name(name)
@@ -56,7 +57,7 @@ def eval_modules(model: nn.Module) -> tuple[str, ...]:
 
 
 def _matters(module: nn.Module) -> bool:
-    has_parameters = any(held is not None for held in module._parameters.values())
+    has_parameters = next(module.parameters(recurse=False), None) is not None
     return has_parameters or depends_on_mode(module)
 
 

@@ -69,6 +69,8 @@ class GradientState:
         self._seen = marks(self._parameters)
 
 
+_NOTHING = GradientState()
+
 _MAX_NODES = 256
 """How many nodes of the graph in front of the model are searched for what it leads to."""
 
@@ -265,7 +267,7 @@ class PassSelection:
         self.backward_ended: Callable[[], None] = _nothing
         self.passes = TrainingPasses(self.model)
         self._confirmations, self.finds_input = 0, True
-        self._gradients = GradientState()
+        self._gradients = _NOTHING
         self._candidates: list[Candidate] = []
         self.close()
 
@@ -291,7 +293,7 @@ class PassSelection:
         self._abandoned = {True: 0, False: 0}  # by `model.training`
         self._is_followed = self._in_backward = False
         self._learned: dict[int, Tensor] = {}  # leaf tensors in front of a frozen model, by `id`
-        self._gradients = GradientState()
+        self._gradients = _NOTHING
         self.input: dict[int, Tensor] = {}
         self.passes.step_closes()
         self.fed = 0
@@ -419,6 +421,8 @@ class PassSelection:
         """A training pass begins: drop candidates that can no longer be the right one."""
         self._in_backward = False
         self._notice_cleared()
+        if not self._candidates:
+            return
         for one in self._candidates:
             self._abandoned[not one.in_eval_mode] += one.is_abandoned
         self._drop(

@@ -1,0 +1,99 @@
+"""The cost of a logged step, counted: Python calls of ours, and the files they pass through.
+
+Counts are of a step with SGD and momentum, marked by hand, the fifth with ``every=1``: by then
+everything that is prepared once is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import torch
+import torchvision
+from torch import Tensor, nn
+
+import fmapboard
+
+PACKAGE = str(Path(fmapboard.__file__).parent)
+
+
+class Counting:
+    """Calls of our functions while it is on, generators resumed included, and their files."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.files: set[str] = set()
+        self.is_on = False
+        self._training_thread = threading.get_ident()
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        file = frame.f_code.co_filename
+        if self.is_on and event == "call" and file.startswith(PACKAGE):
+            name = file[len(PACKAGE) + 1 :]
+            self.files.add(name)
+            if threading.get_ident() == self._training_thread:
+                self.calls[name] += 1
+
+
+def counted(model: nn.Module, images: Tensor, run: Path) -> Counting:
+    """What the fifth logged step of a training costs."""
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+    found = Counting()
+    threading.setprofile(found)  # the worker starts with the first step
+    board = fmapboard.watch(model, run, every=1)
+    before = sys.getprofile()
+    try:
+        for number in range(5):
+            if number == 4:
+                found.is_on = True
+                sys.setprofile(found)
+            with board.step(number):
+                model(images).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            sys.setprofile(before)
+            board.flush()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+        found.is_on = False
+        board.close()
+    return found
+
+
+def small() -> nn.Module:
+    def block(channels: int) -> list[nn.Module]:
+        return [nn.Conv2d(channels, 8, 3), nn.BatchNorm2d(8), nn.ReLU()]
+
+    head = [nn.Conv2d(8, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)]
+    return nn.Sequential(*block(3), *block(8), *head)
+
+
+@pytest.fixture
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_50_files(
+    tmp_path: Path,
+) -> None:
+    found = counted(small(), torch.rand(4, 3, 24, 24), tmp_path)
+    assert 100 < found.calls.total() <= 1000, found.calls
+    assert len(found.calls) <= 50, sorted(found.calls)
+    assert len(found.files) <= 79, sorted(found.files)
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_a_logged_step_of_a_resnet_18_takes_at_most_3600_calls(tmp_path: Path) -> None:
+    found = counted(torchvision.models.resnet18(num_classes=10), torch.rand(4, 3, 64, 64), tmp_path)
+    assert 100 < found.calls.total() <= 3600, found.calls
