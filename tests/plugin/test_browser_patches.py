@@ -170,7 +170,7 @@ def test_a_layout_that_crops_cannot_be_cut_by_is_an_error_in_words(
     ("header", "text"),
     [
         (b"{}", "not in fmapboard's format"),
-        (b'{"format": 99, "arrays": []}', "upgrade fmapboard"),
+        (b'{"format": 99, "arrays": []}', "reads formats up to 1: upgrade it"),
         (b'{"format": 1, "arrays": []}', "cannot be read: 'picture'"),
     ],
 )

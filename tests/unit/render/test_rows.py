@@ -74,10 +74,10 @@ def test_the_description_says_how_rows_are_read_and_what_was_averaged() -> None:
     )
 
 
-def test_a_record_of_rows_has_format_2_and_names_the_layout() -> None:
+def test_a_record_of_rows_has_format_1_and_names_the_layout() -> None:
     step = SummaryBuilder()(StepData(0, 1.0, measured=(reduced(torch.rand(1, 4, 9), CONV),)))
     header, _ = unpack(step.records[0].blobs)
-    assert header["format"] == 2
+    assert header["format"] == 1
     (picture,) = header["pictures"]
     given = {name: picture[name] for name in ("layout", "tile", "columns", "padding", "drawn")}
     assert given == {"layout": "rows", "tile": [1, 9], "columns": 1, "padding": 0, "drawn": 4}
@@ -109,7 +109,7 @@ def test_kernels_of_sequences_are_a_row_per_output_and_a_column_per_input() -> N
     step = compose(kernels=(pending.to_host(),))
     assert "a row per output, a column per input" in step.pictures[0].description
     header, _ = unpack(step.records[0].blobs)
-    assert (header["format"], header["pictures"][0]["layout"]) == (2, "rows")
+    assert (header["format"], header["pictures"][0]["layout"]) == (1, "rows")
 
 
 def test_a_1d_kernel_with_three_inputs_is_not_drawn_in_colours() -> None:
