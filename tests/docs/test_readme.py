@@ -128,3 +128,23 @@ def test_the_picture_in_contributing_names_every_package() -> None:
 
 def test_the_installed_version_is_the_one_in_the_package() -> None:
     assert metadata.version("fmapboard") == fmapboard.__version__
+
+
+def test_the_picture_in_contributing_names_every_module_of_the_training_path() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    picture = text.split("## Where things are")[1].split("```")[1]
+    drawn = dict(re.findall(r"^  (\w+)/ +((?:.|\n {4,})+)", picture, re.MULTILINE))
+    packages = ("session", "gradients", "capture", "measure", "summary", "render", "writers")
+    for package in (*packages, "model", "formats"):
+        modules = (ROOT / "src" / "fmapboard" / package).glob("*.py")
+        named = set(re.findall(r"\w+", drawn[package]))
+        assert {path.stem for path in modules} - {"__init__"} - named == set(), package
+
+
+def test_the_logged_step_in_contributing_names_modules_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    step = text.split("## One logged step")[1].split("```")[1]
+    named = set(re.findall(r"\b[a-z]+/[a-z_]+", step))
+    assert len(named) > 15
+    missing = {n for n in named if not (ROOT / "src" / "fmapboard" / f"{n}.py").exists()}
+    assert missing == set()

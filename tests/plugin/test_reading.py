@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
 import pytest
 
-from fmapboard.formats.tab_records import pack
 from fmapboard.plugin.cache import OVERHEAD, BlobCache
 from fmapboard.plugin.calls import AtOnce, InTurn
-from fmapboard.plugin.routes.overview import _health
-from fmapboard.plugin.stored_record import read_record
 from fmapboard.plugin.tag_names import LayerTag, layer_of, natural
 
 
@@ -69,27 +65,6 @@ def test_the_cache_is_not_emptied_for_one_large_blob() -> None:
     cache.put("small", bytes(10))
     cache.put("large", bytes(9_000))
     assert (cache.get("large"), cache.get("small")) == (None, bytes(10))
-
-
-@pytest.mark.parametrize(("stored", "counted"), [({}, True), ({"counted": False}, False)])
-def test_the_overview_says_whether_nonfinite_values_were_counted(
-    stored: dict[str, bool], counted: bool
-) -> None:
-    picture = {
-        "role": "feature_maps",
-        "tag": "t",
-        "samples": 1,
-        "channels": 1,
-        "drawn": 1,
-        **stored,
-    }
-    header = {
-        "layer": "a", "type": "Conv2d", "kernel_shape": None, "call": 1, "position": 0,
-        "steps_written": 1, "pictures": [picture],
-    }  # fmt: skip
-    names = ("minimum", "maximum", "mean", "std", "nan")
-    record = read_record(*pack(header, {f"feature_maps.{n}": np.ones(1) for n in names}))
-    assert _health(record)["counted"] is counted
 
 
 @pytest.mark.parametrize("calls", [InTurn(), AtOnce()])

@@ -36,7 +36,7 @@ class VanishingCheck:
     """Gradients of the first layers far below those of the last ones, in the first half of the run.
 
     Attributes:
-        ratio: largest ratio that is reported (see `gradient_depth.gradient_ratios`).
+        ratio: largest ratio that is reported (see `gradient_ratios`).
         least: number of logged steps at which it must be so.
     """
 
