@@ -50,7 +50,7 @@ class RunRecord:
         name: name of the model, as in ``watch(name=...)``; "" for none.
         health: numbers of every layer at every step; None if the run has no overview series.
         scalars: group, such as ``gradient_norm`` -> name of a layer or parameter -> its series;
-            of the groups in `record_builder.GROUPS`.
+            of the groups in `GROUPS`.
         facts: logged step -> what only the training process knew, ascending; empty if the run has
             no such series.
         first: label of a drawn layer -> ``minimum``, ``maximum``, ``mean`` and ``std`` of its drawn
