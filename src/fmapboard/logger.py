@@ -37,9 +37,9 @@ from fmapboard.options import (
 from fmapboard.records import KernelShape
 from fmapboard.report.of_logger import ReportsRun
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
+from fmapboard.session.hints import explain_every_minute
 from fmapboard.session.run import OptimizerSteps, Run, StepBlock, UnusedStepBlock
 from fmapboard.session.session import StepSession, options_for
-from fmapboard.session.usage import explain_every_minute
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import Pipeline

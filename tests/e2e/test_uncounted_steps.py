@@ -26,7 +26,7 @@ class Minutes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self._go = queue.SimpleQueue[float](), queue.SimpleQueue[bool]()
-        monkeypatch.setattr("fmapboard.session.usage._wait", self._wait)
+        monkeypatch.setattr("fmapboard.session.hints._wait", self._wait)
 
     def _wait(self, end: object, seconds: float) -> bool:
         self.asked.put(seconds)

@@ -15,17 +15,24 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.training_facts import Findings, Idle
-from fmapboard.gradients.marks import Mark, marks, same, untouched
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
 from fmapboard.records import TrainingFacts
-from fmapboard.session.open_step import OpenStep
-from fmapboard.session.selection import Candidate, PassObserver, PassSelection
+from fmapboard.session.selection import (
+    Candidate,
+    Mark,
+    PassObserver,
+    PassSelection,
+    marks,
+    same,
+    untouched,
+)
 
 _FUNCTIONS = frozenset(
     {
@@ -438,17 +445,21 @@ class FactRecorder(PassObserver):
         self._uncleared.backward_ends()
         self._idle.backward_ends(self._trainable())
 
-    def pending(self, opened: OpenStep) -> PendingFacts | None:
-        """What was recorded in a logged step that closes; None if it was no training step."""
-        if not self._is_enabled or opened.passes == "evaluation":
-            return None
-        with self._selection.guard("findings"):
-            return self._pending(opened)
-        return None  # after an error, which the guard has reported
+    def pending(self, step: int, live: ActivationCollector) -> PendingFacts | None:
+        """What was recorded in a training step that closes; None if nothing is, or after an error.
 
-    def _pending(self, opened: OpenStep) -> PendingFacts:
+        Args:
+            step: its number.
+            live: what was collected in its pass.
+        """
+        if self._is_enabled:
+            with self._selection.guard("findings"):
+                return self._pending(step, live)
+        return None
+
+    def _pending(self, step: int, live: ActivationCollector) -> PendingFacts:
         reader, chosen = self._gradients, self._selection.chosen
-        uncleared = self._uncleared.closes(opened.step)
+        uncleared = self._uncleared.closes(step)
         has_stepped = reader.stepped and not reader.skipped
         trainable = self._trainable()
         modules: tuple[str, ...] | None = None
@@ -468,18 +479,18 @@ class FactRecorder(PassObserver):
             else None,
         )
         groups = [group for groups in self._groups.values() for group in groups]
-        idle = self._idle_weights(opened, trainable)
+        idle = self._idle_weights(live, trainable)
         own = tuple(groups) if has_stepped else ()
         samples = self._uncleared.take_samples()
-        return PendingFacts(found, own, opened.live.batch, idle, samples if uncleared else ())
+        return PendingFacts(found, own, live.batch, idle, samples if uncleared else ())
 
     def _idle_weights(
-        self, opened: OpenStep, trainable: Mapping[str, Tensor]
+        self, live: ActivationCollector, trainable: Mapping[str, Tensor]
     ) -> PendingIdle | None:
         """None if an optimizer stepped, or the gradients may serve something before the model."""
         stepped = self._gradients.stepped or self._gradients.skipped
         names = self._idle.closes(trainable, has_stepped=stepped)
-        is_fixed = opened.live.input_trains is False
+        is_fixed = live.input_trains is False
         if not names or not is_fixed or is_sharded(self._selection.model):
             return None
         is_held = self._membership.holds_any(trainable)

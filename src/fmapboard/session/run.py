@@ -13,10 +13,9 @@ from fmapboard.capture.compiled import CAPTURES, follow_captures, is_capturing
 from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter
-from fmapboard.session.open_step import Passes
+from fmapboard.session.hints import ParameterVersions, Usage, Versions
 from fmapboard.session.session import StepSession
-from fmapboard.session.step import PendingStep
-from fmapboard.session.usage import ParameterVersions, Usage, Versions
+from fmapboard.session.step import Passes, PendingStep
 from fmapboard.writers.pipeline import Pipeline
 
 

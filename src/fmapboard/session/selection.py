@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
-from fmapboard.gradients.marks import marks, untouched
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
@@ -39,6 +38,47 @@ class PassObserver:
 
     def backward_ends(self) -> None:
         """Called when a backward pass of the step has ended."""
+
+
+# Was a gradient touched? Identities and versions of gradients, compared at two moments.
+#
+# Accumulation by a backward pass, ``zero_grad``, an assignment to ``grad`` and an in-place
+# operation each change one of them; an operation on ``.data`` does not. The selection of the pass
+# asks this of some gradients, the search for uncleared ones of all. A mark holds no reference to
+# the gradient.
+
+K = TypeVar("K")
+
+
+class Mark(NamedTuple):
+    """A gradient and its version at one moment."""
+
+    gradient: weakref.ref[Tensor]
+    version: int
+
+
+def marks(parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
+    """Mark the gradients that some parameters have now; those without one are left out."""
+    return {
+        key: Mark(weakref.ref(gradient), gradient._version)
+        for key, parameter in parameters.items()
+        if (gradient := parameter.grad) is not None
+    }
+
+
+def same(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
+    """Mark the gradients again that are still the same tensor, changed or not."""
+    return {
+        key: Mark(mark.gradient, gradient._version)
+        for key, mark in before.items()
+        if (gradient := parameters[key].grad) is not None and mark.gradient() is gradient
+    }
+
+
+def untouched(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
+    """The marks of gradients that are still the same tensor and were not changed."""
+    now = same(before, parameters)
+    return {key: mark for key, mark in now.items() if mark.version == before[key].version}
 
 
 _MAX_CHECKED = 32

@@ -32,9 +32,8 @@ from fmapboard.options import Options
 from fmapboard.records import LayerCall
 from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
-from fmapboard.session.open_step import OpenStep, Passes
 from fmapboard.session.selection import PassSelection
-from fmapboard.session.step import Collected, PendingStep, sent
+from fmapboard.session.step import Collected, OpenStep, Passes, PendingStep, sent
 
 
 class BeforeUpdate:
@@ -391,7 +390,8 @@ class StepSession:
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         """Start copying what was collected; None if that is nothing."""
         live, probed, stopwatch = opened.live, opened.probed, opened.stopwatch
-        facts = self.facts.pending(opened)
+        is_training = opened.passes != "evaluation"
+        facts = self.facts.pending(opened.step, live) if is_training else None
         skips = self._loss_scale.step_closes(self._gradients.fused)
         measured = (*live.pending, *(probed.pending if probed else ()))
         if not measured and not parameters.names:

@@ -1,4 +1,4 @@
-"""Everything collected in a logged step, on its way to the worker."""
+"""A logged step: while it is open, and everything that was collected, on its way to the worker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
-from fmapboard.capture.guard import CONSEQUENCE
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.guard import CONSEQUENCE, Stopwatch
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.kernels import PendingKernels
@@ -25,6 +26,48 @@ from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
 from fmapboard.session.facts import PendingFacts
+
+Passes = Literal["all", "training", "evaluation"]
+"""Which forward passes of a logged step count.
+
+- ``"all"``: every pass.
+- ``"training"``: every pass that could train the model.
+- ``"evaluation"``: every pass in eval mode; no optimizer step is expected.
+"""
+
+
+@dataclass(slots=True)
+class OpenStep:
+    """The logged step that is currently open.
+
+    Attributes:
+        step: its number.
+        passes: which forward passes count.
+        live: collects the current forward pass; replaced by the chosen pass once that is known.
+        stopwatch: measures the time that fmapboard spends on the training thread.
+        probed: holds the feature maps of the probe images; None until the probe has run.
+        attributions: those of the probe, with ``attribution_loss=``.
+        kernels: copies of convolution kernels; None until they were read.
+        before_clipping: gradient norms read before the user clipped the gradients.
+    """
+
+    step: int
+    passes: Passes
+    live: ActivationCollector
+    stopwatch: Stopwatch
+    probed: ActivationCollector | None = None
+    attributions: PendingAttributions | None = None
+    kernels: tuple[PendingKernels, ...] | None = None
+    before_clipping: PendingNorms = field(default=NO_NORMS)
+
+    def discard(self) -> None:
+        """Drop everything collected."""
+        self.live.discard()
+        if self.probed is not None:
+            self.probed.discard()
+        self.probed, self.attributions = None, None
+        self.kernels, self.before_clipping = (), NO_NORMS
+
 
 Failed = Callable[[str, Exception], None]
 
