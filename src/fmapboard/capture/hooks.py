@@ -152,7 +152,7 @@ class HookRegistry:
         self._accept: Callable[[Any], bool] | None = None
         self._device: torch.device | None = None
         self.wrappers = compiled_wrappers(model)
-        self.root_ran = self.was_called = self.compiled_since = False
+        self.root_ran = self.was_called = False
         self._aside: Callable[[nn.Module, Any, Any], None] | None = None
         self._calls_running: dict[int, _Call] = {}
 
@@ -242,7 +242,7 @@ class HookRegistry:
         self._home, self._take_over, self._accept = threading.get_ident(), take_over, accept
         self._turns = _Turns() if thread is None and take_over is not None else _NO_TURNS
         self._ended, self._sides, self._paused = ended or _ignored, sides, False
-        self.was_called = self.compiled_since = False
+        self.was_called = False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         self._placed = placed = _Placed(weakref.ref(self))
@@ -270,8 +270,6 @@ class HookRegistry:
         self._listener, self._ended = None, _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
         self._unhook_all()
-        for watch in placed.roots:
-            self.compiled_since = self.compiled_since or watch.is_displaced
         placed.take()
         if self._finalizer is not None:
             self._finalizer.detach()

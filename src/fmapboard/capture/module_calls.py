@@ -63,7 +63,9 @@ class CallListener(Protocol):
 class CallWatch:
     """Tells a listener of a module's calls, from ``place`` until ``take``.
 
-    A watch is placed once. Several may be on one module, placed and taken in any order.
+    A watch is placed once. Several may be on one module, placed and taken in any order. If
+    something else is put into the slot meanwhile, as by ``module.compile()``, its calls are seen as
+    if it had been there before.
 
     Args:
         module: any module that is not scripted; held by a weak reference.
@@ -75,7 +77,7 @@ class CallWatch:
         is_placed: True from ``place`` until ``take``.
     """
 
-    __slots__ = ("_allows_hooks", "_function", "_handles", "_slot", "before", "is_placed",
+    __slots__ = ("_allows_hooks", "_displaced", "_handles", "_slot", "before", "is_placed",
                  "listener", "module")  # fmt: skip
 
     def __init__(
@@ -86,7 +88,7 @@ class CallWatch:
         self.module, self.listener = weakref.ref(module), weakref.ref(listener)
         self.before: Callable[..., Any] | None = None
         self.is_placed = False
-        self._function: Callable[..., Any] | None = None
+        self._displaced: weakref.ref[Callable[..., Any]] | None = None
         self._handles: tuple[RemovableHandle, ...] = ()
 
     def place(self) -> None:
@@ -96,8 +98,9 @@ class CallWatch:
             return
         self.is_placed = True
         if self._slot == _FORWARD or _has_slot(type(module)):
-            self.before, self._function = vars(module).get(self._slot), _seeing(self)
-            vars(module)[self._slot] = self._function
+            self.before, function = vars(module).get(self._slot), _seeing(self)
+            self._displaced = weakref.ref(function, self._place_again)
+            vars(module)[self._slot] = function
         elif self._allows_hooks:
             begins, ends = FallbackHook(self, begins=True), FallbackHook(self, begins=False)
             self._handles = (
@@ -105,27 +108,20 @@ class CallWatch:
                 module.register_forward_hook(ends, with_kwargs=True),
             )
 
-    @property
-    def is_displaced(self) -> bool:
-        """True if ``module.compile()`` was called since ``place``: no call is seen any more."""
-        module = self.module()
-        if module is None or self._function is None or not self.is_placed:
-            return False
-        found = vars(module).get(self._slot)
-        while found is not self._function and (above := getattr(found, "fmapboard_watch", None)):
-            found = above.before
-        return found is not None and found is not self._function
+    def _place_again(self, function: object) -> None:
+        """Called when nothing references the function in the slot any more; raises nothing."""
+        module = self.module() if self.is_placed else None
+        if module is not None and vars(module).get(self._slot) is not None:
+            self.place()
 
     def take(self) -> None:
         """Stop watching; the module is as it would be if it had never been watched."""
-        self.is_placed = False
+        self.is_placed, self._displaced = False, None
         for handle in self._handles:
             handle.remove()
         module = self.module()
-        if module is None or self._function is None:
-            return
-        own = vars(module)
-        if own.get(self._slot) is not self._function:  # but what `module.compile()` made
+        own = {} if module is None else vars(module)
+        if getattr(own.get(self._slot), "fmapboard_watch", None) is not self:
             return
         before = self.before
         while (watch := getattr(before, "fmapboard_watch", None)) and not watch.is_placed:

@@ -108,14 +108,6 @@ class Hints:
             f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})',
         )
 
-    def compiled_later(self, step: int) -> None:
-        """Warn that ``model.compile()`` was called while the step was open."""
-        self._warn.warn(
-            "compiled later",
-            f"step {step}: model.compile() was called after fmapboard.watch(), so feature maps are "
-            "logged from the next due step on; call it before watch()",
-        )
-
     def no_gradients_of_maps(self) -> None:
         """Warn that a compiled model's pass is recorded without gradients."""
         self._warn.warn(

@@ -259,9 +259,6 @@ class StepSession:
                 missing = self.registry.tap_choice.missing() if self.registry.root_ran else None
                 has_failed = self._guard.has_failed or self._eager_pass.was_left_out
                 unseen = not self.registry.was_called and is_compile_used()
-                if unseen and self.registry.compiled_since:
-                    unseen, has_failed = False, True
-                    self._hints.compiled_later(opened.step)
                 self._hints.explain(opened, has_failed=has_failed, missing=missing, unseen=unseen)
                 pending = self._assembled(opened, parameters)
         self.abandon()

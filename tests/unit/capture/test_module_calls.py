@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,10 +135,47 @@ def test_what_compile_left_is_called_and_stays() -> None:
     assert (listener.calls, ran) == (1, ["compiled"])
     watch.take()
     assert vars(model)[SLOT] is compiled
-    watch = watched(model, listener)
-    vars(model)[SLOT] = compiled  # `model.compile()`
-    watch.take()
+
+
+@pytest.mark.parametrize("watches", [1, 2])
+def test_what_compile_leaves_later_is_called_and_stays(watches: int) -> None:
+    model, ran, listeners = Doubling(), list[str](), [Listener() for _ in range(watches)]
+
+    def compiled(*args: Any) -> Tensor:
+        ran.append("compiled")
+        return model._call_impl(*args)  # type: ignore[no-any-return]
+
+    placed = [watched(model, listener) for listener in listeners]
+    for calls in (1, 2):  # `model.compile()`, twice
+        vars(model)[SLOT] = compiled
+        assert torch.equal(model(X), X * 2)
+        assert ([one.calls for one in listeners], len(ran)) == ([calls] * watches, calls)
+    assert SLOT not in vars(copy.deepcopy(model))
+    assert SLOT not in vars(pickle.loads(pickle.dumps(model)))
+    for watch in placed:
+        watch.take()
     assert vars(model)[SLOT] is compiled
+    vars(model)[SLOT] = other = Doubling().forward
+    assert vars(model)[SLOT] is other
+
+
+def test_nothing_is_put_where_a_watch_ended_or_nothing_is_left() -> None:
+    model, listener = Doubling(), Listener()
+    watch = watched(model, listener)
+    del vars(model)[SLOT]
+    assert SLOT not in vars(model)
+    watch.take()
+    taken = watched(model, listener)
+    function = vars(model)[SLOT]
+    taken.take()
+    vars(model)[SLOT] = model.forward
+    del function
+    assert vars(model)[SLOT] == model.forward
+    del vars(model)[SLOT]
+    watched(model, listener)
+    gone = weakref.ref(model)
+    del model
+    assert gone() is None
 
 
 @pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
