@@ -6,8 +6,8 @@ alternate; values are medians over rounds, for *steps lost* the maximum.
 
 *Idle priority, unlimited*: the queue has no limit in steps, and the worker thread always stays at
 the lowest priority. *Steps lost*: steps that were trained but not on disk when the process was
-killed. *Bound*: the documented limit for that, 8 steps or those of the last 2 s, whichever is more.
-*Waited*: fraction of the training time spent waiting for the queue.
+killed; the documented limit is 8. *Waited*: fraction of the training time spent waiting for the
+queue.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -32,7 +33,7 @@ from torch import nn
 from workloads import Training, machine
 
 import fmapboard
-from fmapboard.writers import worker as backlog
+from fmapboard.writers import pipeline, worker
 from fmapboard.writers.worker import Worker
 
 VARIANTS = ("idle priority, unlimited", "fmapboard", "no logging")
@@ -51,8 +52,16 @@ def train(variant: str, end: str, folder: str, steps: int, threads: int) -> None
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     if variant == VARIANTS[0]:
-        backlog.MAX_STEPS = 10**9
+        worker.MAX_STEPS = 10**9
         Worker._start_normal = lambda self: None  # type: ignore[method-assign]
+    waited: list[float] = []  # s, per logged step
+
+    class Timed(Worker[Any]):
+        def put(self, item: Any, nbytes: int) -> float:
+            waited.append(super().put(item, nbytes))
+            return waited[-1]
+
+    pipeline.Worker = Timed  # type: ignore[misc]
     layers = (nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU())
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
     step = Training(model, (32, 3, 32, 32))
@@ -60,13 +69,11 @@ def train(variant: str, end: str, folder: str, steps: int, threads: int) -> None
         step()
     every = 1 if variant != VARIANTS[2] else 10**9
     board = fmapboard.watch(model, folder, every=every, start_step=1, optimizer=step.optimizer)
-    began, ends = time.perf_counter(), []
+    began = time.perf_counter()
     for _ in range(steps):
         step()
-        ends.append(time.perf_counter())
-    last = sum(moment > ends[-1] - backlog.MAX_SECONDS for moment in ends)
-    waited = board._run.pipeline._worker._waited
-    print((ends[-1] - began) / steps, waited / (ends[-1] - began), max(8, last), flush=True)
+    seconds = time.perf_counter() - began
+    print(seconds / steps, sum(waited) / seconds, flush=True)
     if end == "kill":
         sys.stdin.read()  # until the signal arrives the worker keeps writing, as during training
     began = time.perf_counter()
@@ -82,8 +89,6 @@ class Found:
     """Time per step, s."""
     waited: float
     """Fraction of the training time spent waiting for the queue, 0 to 1."""
-    bound: float
-    """Largest permitted number of lost steps."""
     lost: int
     """Steps not on disk when the process was killed."""
     close: float
@@ -94,7 +99,7 @@ def measure(variant: str, steps: int, threads: int) -> Found:
     """Train twice, once killed and once closed at the end."""
     with tempfile.TemporaryDirectory() as folder:
         with started("train", variant, "kill", folder, str(steps), str(threads)) as training:
-            step, waited, bound = map(float, training.stdout.readline().split())
+            step, waited = map(float, training.stdout.readline().split())
             training.kill()
             training.wait()
         lost = steps - on_disk(Path(folder)) if variant != VARIANTS[2] else 0
@@ -102,9 +107,9 @@ def measure(variant: str, steps: int, threads: int) -> Found:
         tempfile.TemporaryDirectory() as folder,
         started("train", variant, "close", folder, str(steps), str(threads)) as training,
     ):
-        again, waited_again, _ = map(float, training.stdout.readline().split())
+        again, waited_again = map(float, training.stdout.readline().split())
         close = float(training.stdout.readline())
-    return Found((step + again) / 2, (waited + waited_again) / 2, bound, lost, close)
+    return Found((step + again) / 2, (waited + waited_again) / 2, lost, close)
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
@@ -150,7 +155,7 @@ def main() -> None:
                 rounds.append(measure(variant, options.steps, options.threads))
     middle = statistics.median
     idle = middle(one.step for one in found[VARIANTS[0]])
-    table = Table("", "per step", "relative", "waited", "steps lost", "bound", "close")
+    table = Table("", "per step", "relative", "waited", "steps lost", "close")
     for variant, rounds in found.items():
         step = middle(one.step for one in rounds)
         table.add_row(
@@ -159,7 +164,6 @@ def main() -> None:
             f"{step / idle:.2f}×",
             f"{middle(one.waited for one in rounds):.1%}",
             f"{max(one.lost for one in rounds)} of {options.steps}",
-            f"{middle(one.bound for one in rounds):.0f}",
             f"{middle(one.close for one in rounds):.1f} s",
         )
     console.print(table)

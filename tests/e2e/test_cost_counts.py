@@ -19,9 +19,9 @@ from torch.nn.modules import module as global_hooks
 from torch.optim import optimizer as global_optimizer_hooks
 
 import fmapboard
-from fmapboard.writers import pipeline, worker
+from fmapboard.writers import pipeline
 from fmapboard.writers.folder import MemoryWriter
-from fmapboard.writers.worker import Backlog, WhenFull
+from fmapboard.writers.worker import WhenFull, Worker
 
 PACKAGE = str(Path(fmapboard.__file__).parent)
 PASSES = {"forward", "backward", "optimizer"}
@@ -215,12 +215,12 @@ def test_the_queue_never_holds_more_than_its_bound(
     loop, held = Loop(), []
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 60_000)
 
-    class Recorded(Backlog[Any]):
-        def add(self, item: Any, nbytes: int) -> None:
-            super().add(item, nbytes)
+    class Recorded(Worker[Any]):
+        def _wake_worker(self) -> None:  # called after each addition
             held.append(self.nbytes)
+            super()._wake_worker()
 
-    monkeypatch.setattr(worker, "Backlog", Recorded)
+    monkeypatch.setattr(pipeline, "Worker", Recorded)
     writer = MemoryWriter()
     board = fmapboard.watch(loop.model, writer=writer, every=1, when_full=when_full)
     for number in range(25):

@@ -20,7 +20,7 @@ _CODE = """if 1:
     import torch
     from torch import nn
     import fmapboard
-    from fmapboard.writers import worker
+    from fmapboard.writers import pipeline
     from fmapboard.writers.tensorboard import TensorBoardWriter
 
     class Stalls(TensorBoardWriter):
@@ -29,20 +29,19 @@ _CODE = """if 1:
                 threading.Event().wait()
             super().write(step)
 
-    class Counting(worker.Backlog):
+    class Waiting(pipeline.Worker):
         taken = 0
 
-        def take(self):
+        def _take(self):
+            super()._take()
             self.taken += 1
-            return super().take()
 
-        def is_full(self, nbytes):
-            found = super().is_full(nbytes)
-            if found and self.taken == 21:  # step 20, at which the writer stalls
+        def _wait_until(self, condition, seconds=None):
+            if self.taken == 21:  # step 20, at which the writer stalls
                 print("waits", flush=True)
-            return found
+            return super()._wait_until(condition, seconds)
 
-    worker.Backlog = Counting
+    pipeline.Worker = Waiting
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

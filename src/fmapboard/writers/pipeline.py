@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from fmapboard.checks import chosen
@@ -24,6 +23,9 @@ from fmapboard.summary.build import SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import Encoder
 from fmapboard.writers.worker import Worker
+
+Receive = Callable[[], StepData | None]
+"""Returns a step, or None if nothing is to be written."""
 
 _EVENT_OVERHEAD = 64
 """Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
@@ -59,12 +61,8 @@ class Pipeline:
             has_probe=options.probe is not None,
         )
         self._writer, self._warn = writer, warn
-        self._checks = LiveChecks(
-            chosen(options.checks),
-            options.name,
-            self._check_failed,
-        )
-        self._worker: Worker[Callable[[], StepData | None]] = Worker(
+        self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)
+        self._worker: Worker[tuple[Receive, float]] = Worker(
             self._work,
             self._failed,
             max_bytes=MAX_QUEUE_BYTES,
@@ -87,22 +85,19 @@ class Pipeline:
         """The directory that is written to, a path or a URL; None if the writer has none."""
         return getattr(self._writer, "log_dir", None)
 
-    def put(self, receive: Callable[[], StepData | None], nbytes: int) -> None:
+    def put(self, receive: Receive, nbytes: int) -> None:
         """Queue a step.
 
         If training has to wait for the queue, the next step records the waiting time. In a forked
         child of the process that logs, nothing is logged, which is reported once.
 
         Args:
-            receive: Returns the step, or None if nothing is to be written; called in a worker
-                thread.
+            receive: Called in a worker thread.
             nbytes: Size in bytes of the tensors that the queued step holds.
         """
         if self._worker.is_inherited:
             self._warn.warn("fork", _FORKED.format(os.getpid()))
-        if self._waited_ms:
-            receive = partial(_with_scalar, receive, WAITED_MS, self._waited_ms)
-        self._waited_ms = self._worker.put(receive, nbytes) * 1e3
+        self._waited_ms = self._worker.put((receive, self._waited_ms), nbytes) * 1e3
 
     def flush(self) -> None:
         """Return when every queued step is written and readable."""
@@ -136,12 +131,17 @@ class Pipeline:
             f"{count} of them are lost if the process ends now",
         )
 
-    def _work(self, receive: Callable[[], StepData | None]) -> Iterator[None]:
-        """Build and write one step; at each yield the work may move to another thread."""
+    def _work(self, queued: tuple[Receive, float]) -> Iterator[None]:
+        """Build and write one step; at each yield the work may move to another thread.
+
+        Args:
+            queued: the step, and the time in ms that training waited before it.
+        """
+        receive, waited_ms = queued
         received = receive()
         if received is None:
             return
-        data = self._with_dropped(received)
+        data = self._with_queue(received, waited_ms)
         yield
         state, step = self._built(data)
         yield
@@ -167,11 +167,14 @@ class Pipeline:
     def _check_failed(self, kind: str, error: str) -> None:
         self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")
 
-    def _with_dropped(self, data: StepData) -> StepData:
-        """Add the number of dropped steps to the scalars, if steps may be dropped."""
-        if not self._may_drop:
-            return data
+    def _with_queue(self, data: StepData, waited_ms: float) -> StepData:
+        """Add the time that training waited and, if steps may be dropped, how many were."""
+        scalars = dict(data.scalars)
+        if waited_ms:
+            scalars[WAITED_MS] = waited_ms
         dropped = self._worker.dropped
+        if self._may_drop:
+            scalars[DROPPED_STEPS] = float(dropped)
         if dropped:
             self._warn.warn(
                 DROPPED_STEPS,
@@ -179,16 +182,13 @@ class Pipeline:
                 f"faster than they are written (see the scalar {DROPPED_STEPS}); log less often, "
                 "or use when_full='wait'",
             )
-        return replace(data, scalars={**data.scalars, DROPPED_STEPS: float(dropped)})
+        return replace(data, scalars=scalars)
 
     def _built(self, data: StepData) -> tuple[SummaryState, LoggedStep]:
         """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
-        if self._max_bytes is None:
-            return self._build.build(data)
         while True:
             state, step = self._build.build(self._budget.applied(data))
-            size = _size(step)
-            if size <= self._max_bytes:
+            if self._max_bytes is None or (size := _size(step)) <= self._max_bytes:
                 return state, step
             if not self._budget.tighten():
                 limit = f"max_bytes_per_step={self._max_bytes}"
@@ -209,10 +209,3 @@ class Pipeline:
         except (WriteError, OSError) as error:
             raise_interrupt(error, handled)
             self._failed(error)
-
-
-def _with_scalar(receive: Callable[[], StepData | None], tag: str, value: float) -> StepData | None:
-    data = receive()
-    if data is None:
-        return None
-    return replace(data, scalars={**data.scalars, tag: value})

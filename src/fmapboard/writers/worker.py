@@ -2,9 +2,12 @@
 
 During training the work runs in a thread with the lowest priority. Since Linux lets an unprivileged
 thread lower its priority but never raise it again, there is a second thread with normal priority.
-It takes over while a caller waits, or when the backlog reaches its bound (see ``backlog``), and
-later hands the work back. Only one of the threads works at a time. When the backlog is full, either
-the caller waits or the oldest queued step is dropped and counted.
+It takes over while a caller waits, or when the backlog reaches its bound, and later hands the work
+back. Only one of the threads works at a time. When the backlog is full, either the caller waits or
+the oldest queued step is dropped and counted.
+
+If the process is killed, the steps that are not yet written are lost. So the backlog (the steps
+that are queued or being written) holds at most `MAX_STEPS` steps.
 
 A signal handler may raise an exception at any point of a caller's thread, which would leave a lock
 locked for ever. So callers take no lock that the worker threads take: they change the backlog and
@@ -29,119 +32,10 @@ from fmapboard.errors import WorkerEnded, raise_interrupt
 from fmapboard.options import WhenFull
 from fmapboard.writers.own_thread import OwnThread
 
-# Bound the number of logged steps that wait to be written, and decide when writing is urgent.
-#
-# If the process is killed, the steps that are not yet written are lost. So the backlog (the steps
-# that are queued or being written) holds at most 8 steps.
-
 T = TypeVar("T")
 
 MAX_STEPS = 8
-
-
-class Backlog(Generic[T]):
-    """A queue of items plus the item being worked on.
-
-    One thread adds and another one takes, without a lock: an exception that a signal handler
-    raises in the middle of a method could leave it locked. ``len()`` counts both kinds of items.
-
-    Args:
-        max_bytes: Bound of the queued items in bytes. A larger item is accepted if the queue is
-            empty.
-        in_steps: Also apply the bound of ``MAX_STEPS``.
-    """
-
-    def __init__(self, max_bytes: int, *, in_steps: bool) -> None:
-        self._max_bytes, self._in_steps = max_bytes, in_steps
-        self._queued: deque[tuple[T, int]] = deque()
-        self._is_working = False
-
-    def __len__(self) -> int:
-        return len(self._queued) + self._is_working
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the queued items in bytes."""
-        return sum(nbytes for _, nbytes in tuple(self._queued))
-
-    @property
-    def is_queued(self) -> bool:
-        """True if an item is queued that is not being worked on."""
-        return bool(self._queued)
-
-    @property
-    def is_at_bound(self) -> bool:
-        """True if no further step may be added before one is done."""
-        return self._in_steps and len(self) >= MAX_STEPS
-
-    def is_full(self, nbytes: int) -> bool:
-        """True if adding an item of ``nbytes`` bytes now would exceed a bound."""
-        if not self._queued:
-            return False
-        return self.is_at_bound or self.nbytes + nbytes > self._max_bytes
-
-    def add(self, item: T, nbytes: int) -> None:
-        """Append an item."""
-        self._queued.append((item, nbytes))
-
-    def take(self) -> tuple[T, int] | None:
-        """Remove the oldest queued item, which counts as being worked on until ``done``.
-
-        Returns:
-            The item and its size in bytes; None if none is queued.
-        """
-        self._is_working = True  # before the item leaves the queue, so that it is always counted
-        try:
-            return self._queued.popleft()
-        except IndexError:
-            self._is_working = False
-            return None
-
-    def done(self) -> None:
-        """Mark the item that was taken as finished."""
-        self._is_working = False
-
-    def drop_oldest(self) -> bool:
-        """Remove the oldest queued item; False if none is queued."""
-        try:
-            self._queued.popleft()
-        except IndexError:
-            return False
-        return True
-
-    def clear(self) -> None:
-        """Remove all items, including the one being worked on."""
-        self._queued.clear()
-        self._is_working = False
-
-
 _MIN_CALM_ADDITIONS, _MAX_CALM_ADDITIONS = 8, 2**14
-
-
-class Urgency:
-    """Decides whether the worker runs at normal priority.
-
-    Urgency is high from the time the backlog reaches its bound until it has been short for enough
-    consecutive additions. That number doubles each time, so that a busy machine does not switch
-    back and forth forever.
-    """
-
-    def __init__(self) -> None:
-        self.is_high = False
-        self._calm_additions, self._required = 0, _MIN_CALM_ADDITIONS
-
-    def rise(self) -> None:
-        """Record that the backlog has reached its bound."""
-        if not self.is_high:
-            self.is_high, self._calm_additions = True, 0
-
-    def added(self, before: int) -> None:
-        """Record that an item was added to a backlog of ``before`` items."""
-        self._calm_additions = self._calm_additions + 1 if before <= 1 else 0
-        if self.is_high and self._calm_additions >= self._required:
-            self.is_high, self._required = False, min(2 * self._required, _MAX_CALM_ADDITIONS)
-
-
 _LOWEST_PRIORITY = 19
 _HAS_PRIORITIES = sys.platform == "linux"
 """Only Linux has per-thread priorities; elsewhere the call could affect the whole process."""
@@ -154,6 +48,10 @@ class Worker(Generic[T]):
     ``put`` may be called from one thread at a time, the other methods from any thread. If the
     worker has ended or cannot start, they do not raise, and items are discarded.
 
+    The work is urgent from the time the backlog reaches its bound until it has been short for
+    enough consecutive additions. That number doubles each time, so that a busy machine does not
+    switch back and forth forever.
+
     Args:
         work: Called with each item, in order, in a worker thread. If it is a generator function,
             each ``yield`` ends one part of the work, and the next part may run in another thread.
@@ -162,8 +60,8 @@ class Worker(Generic[T]):
             unexpectedly or cannot start; in the latter case, in the thread that called ``put``.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: Run at the lowest priority unless the work is urgent (see the module's
-            docstring), and also bound the backlog in steps.
+        low_priority: Run at the lowest priority unless the work is urgent, and also bound the
+            backlog in steps.
         clock: Monotonic clock in seconds.
     """
 
@@ -177,16 +75,19 @@ class Worker(Generic[T]):
         low_priority: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._work, self._failed = work, failed
-        self._when_full, self._clock = when_full, clock
-        self._backlog: Backlog[T] = Backlog(max_bytes, in_steps=low_priority)
-        self._urgency = Urgency()
-        self._starts_low = low_priority and _HAS_PRIORITIES
-        self._callers: deque[_Caller] = deque()
+        self._work, self._failed, self._clock = work, failed, clock
+        self._max_bytes, self._when_full = max_bytes, when_full
+        self._max_steps = MAX_STEPS if low_priority else sys.maxsize
+        self._queued: deque[tuple[T, int]] = deque()
+        self._is_working = False  # on an item that has left the queue
         self._parts: Iterator[None] | None = None
+        self._is_urgent = False
+        self._calm_additions, self._required = 0, _MIN_CALM_ADDITIONS
+        self._callers: deque[tuple[Callable[[], bool], threading.Lock]] = deque()
         self._closed = self._ended = False
         self._pid: int | None = None  # of the process that started the first thread
         self._working = threading.Lock()  # taken by worker threads only
+        self._starts_low = low_priority and _HAS_PRIORITIES
         self._wake: dict[bool, SimpleQueue[object]] = {low: SimpleQueue() for low in (True, False)}
         self._threads: list[OwnThread] = []
         self._identifiers: set[int] = set()  # of the threads that run
@@ -204,7 +105,12 @@ class Worker(Generic[T]):
     @property
     def unfinished(self) -> int:
         """How many items are queued or being worked on."""
-        return len(self._backlog)
+        return len(self._queued) + self._is_working
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the queued items in bytes."""
+        return sum(nbytes for _, nbytes in tuple(self._queued))
 
     def put(self, item: T, nbytes: int) -> float:
         """Queue an item that holds ``nbytes`` bytes; the first one starts the thread.
@@ -220,18 +126,19 @@ class Worker(Generic[T]):
             self._ended = True
             self._failed(error)
             return 0.0
-        before = len(self._backlog)
-        waited = self._make_space(nbytes)
+        before = self.unfinished
+        waited = self._make_space(nbytes) if self.is_full(nbytes) else 0.0
         if self._closed or self._ended:
             return waited
-        self._urgency.added(before)
-        self._backlog.add(item, nbytes)
-        if self._backlog.is_at_bound:
-            self._urgency.rise()
-            self._start_normal()
+        self._calm_additions = self._calm_additions + 1 if before <= 1 else 0
+        if self._is_urgent and self._calm_additions >= self._required:
+            self._is_urgent, self._required = False, min(2 * self._required, _MAX_CALM_ADDITIONS)
+        self._queued.append((item, nbytes))
+        if self.unfinished >= self._max_steps:
+            self._hurry()
         self._wake_worker()
         if self._ended:  # it may have emptied the queue before the item was added
-            self._backlog.clear()
+            self._queued.clear()
         return waited
 
     def flush(self, seconds: float | None = None) -> bool:
@@ -243,9 +150,9 @@ class Worker(Generic[T]):
         Returns:
             False if something is left.
         """
-        if self.is_inherited or self._is_own_thread() or not self._backlog:
+        if self.is_inherited or self._is_own_thread() or not self.unfinished:
             return True
-        return self._wait_until(lambda: not self._backlog, seconds)
+        return self._wait_until(lambda: not self.unfinished, seconds)
 
     def close(self, seconds: float | None = None) -> bool:
         """Flush and end the threads; a second call does nothing.
@@ -268,29 +175,41 @@ class Worker(Generic[T]):
                 thread.join()
         return is_done
 
+    def is_full(self, nbytes: int) -> bool:
+        """True if adding an item of ``nbytes`` bytes now would exceed a bound."""
+        if not self._queued:
+            return False
+        return self.unfinished >= self._max_steps or self.nbytes + nbytes > self._max_bytes
+
     def _make_space(self, nbytes: int) -> float:
         """Make space in the queue according to ``when_full``; returns the seconds waited."""
-        if not self._backlog.is_full(nbytes):
-            return 0.0
-        self._urgency.rise()
-        self._start_normal()
+        self._hurry()
         if self._when_full == "drop_oldest":
-            while self._backlog.is_full(nbytes):
-                self.dropped += self._backlog.drop_oldest()
+            while self.is_full(nbytes):
+                with contextlib.suppress(IndexError):  # the worker has just taken the last one
+                    self._queued.popleft()
+                    self.dropped += 1
             return 0.0
         began = self._clock()
-        self._wait_until(lambda: not self._backlog.is_full(nbytes))
+        self._wait_until(lambda: not self.is_full(nbytes))
         return self._clock() - began
+
+    def _hurry(self) -> None:
+        """Make the work urgent, since the backlog has reached a bound."""
+        if not self._is_urgent:
+            self._is_urgent, self._calm_additions = True, 0
+        self._start_normal()
 
     def _wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait for a condition while the work runs at normal priority; False if time ran out."""
-        caller = _Caller(condition)
-        self._callers.append(caller)
+        go_on = threading.Lock()
+        go_on.acquire()
+        self._callers.append((condition, go_on))
         self._start_normal()
         self._wake_worker()
         if condition() or self._ended:  # it may have been before the caller was noted
             return True
-        return caller.wait(seconds)
+        return go_on.acquire(timeout=-1 if seconds is None else seconds)
 
     def _wake_worker(self) -> None:
         self._wake[self._is_low()].put(None)
@@ -298,8 +217,7 @@ class Worker(Generic[T]):
     def _is_low(self) -> bool:
         """True if it is the turn of the low-priority thread."""
         can_change = False in self._running
-        is_urgent = self._urgency.is_high or bool(self._callers)
-        return self._starts_low and not (can_change and is_urgent)
+        return self._starts_low and not (can_change and (self._is_urgent or self._callers))
 
     def _is_own_thread(self) -> bool:
         """True in a worker thread, where garbage collection may finalize the worker's owner."""
@@ -332,72 +250,54 @@ class Worker(Generic[T]):
     def _advance(self, low: bool) -> bool:
         """Work on one part; False if there is none, or if it is the other thread's turn."""
         with self._working:
-            if self._parts is None and not self._backlog.is_queued:
-                self._release_callers()
-                return False
-            if low != self._is_low():
+            goes_on = self.unfinished > 0
+            if goes_on and low != self._is_low():
                 self._wake[not low].put(None)
                 return False
-            if self._parts is None:
-                taken = self._backlog.take()
-                if taken is None:  # it was dropped
-                    return True
-                self._parts = _parts(self._work, taken[0])
-                del taken
-                self._release_callers()  # the queue has space for as many bytes
-            is_done = self._end_of_part(self._parts)
-            if is_done:
-                self._parts = None
-                self._backlog.done()
+            if self._parts is None and goes_on:
+                self._take()
+            if self._parts is not None:
+                self._parts = self._after_part(self._parts)
             self._release_callers()
-            return True
+            return goes_on
 
-    def _end_of_part(self, parts: Iterator[None]) -> bool:
-        """Run one part; True if it was the last one of its item."""
+    def _take(self) -> None:
+        """Begin the oldest queued item, unless it has just been dropped."""
+        self._is_working = True  # before the item leaves the queue, so that it is always counted
         try:
-            return next(parts, _DONE) is _DONE
-        except Exception as error:
-            self._report(error)
+            item, _ = self._queued.popleft()
+        except IndexError:
+            self._is_working = False
+        else:
+            self._parts = _parts(self._work, item)
+            self._release_callers()  # the queue has space for as many bytes
+
+    def _after_part(self, parts: Iterator[None]) -> Iterator[None] | None:
+        """Work on one part of an item; returns the parts after it, or None after the last one."""
+        try:
+            try:
+                if next(parts, _DONE) is not _DONE:
+                    return parts
+            except Exception as error:
+                self._failed(error)
         except BaseException as error:
-            self._end(error)
-        return True
-
-    def _report(self, error: Exception) -> None:
-        try:
-            self._failed(error)
-        except BaseException as worse:
-            self._end(worse)
-
-    def _end(self, error: BaseException) -> None:
-        """Discard everything after an error that ends the worker, and report it."""
-        self._ended = True
-        self._backlog.clear()
-        with contextlib.suppress(BaseException):  # the report itself may have failed
-            self._failed(_ended_by(error, "ended"))
+            self._ended = True
+            self._queued.clear()
+            with contextlib.suppress(BaseException):  # the report itself may have failed
+                self._failed(_ended_by(error, "ended"))
+        self._is_working = False
+        return None
 
     def _release_callers(self) -> None:
         """Let the callers go whose condition holds, also those that do not wait any more."""
         for caller in tuple(self._callers):
-            if self._ended or caller.condition():
+            condition, go_on = caller
+            if self._ended or condition():
                 self._callers.remove(caller)
-                caller.go_on.release()
+                go_on.release()
 
     def _is_over(self) -> bool:
-        return self._ended or (self._closed and not self._backlog)
-
-
-class _Caller:
-    """A thread that waits for a condition, which the worker checks after each part of its work."""
-
-    __slots__ = ("condition", "go_on")
-
-    def __init__(self, condition: Callable[[], bool]) -> None:
-        self.condition, self.go_on = condition, threading.Lock()
-        self.go_on.acquire()
-
-    def wait(self, seconds: float | None) -> bool:
-        """Wait until the worker lets the thread go; False if time ran out."""
-        return self.go_on.acquire(timeout=-1 if seconds is None else seconds)
+        return self._ended or (self._closed and not self.unfinished)
 
 
 def _loop(
@@ -413,8 +313,9 @@ def _loop(
     """
     identifiers.add(threading.get_ident())
     try:
-        if low:
-            _lower_own_priority()
+        if low:  # if a torch thread loses its core, the others spin and wait
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
         _process(reference, wake, low)
     finally:
         identifiers.discard(threading.get_ident())
@@ -446,9 +347,3 @@ def _ended_by(error: BaseException, what: str) -> WorkerEnded:
     found = WorkerEnded(f"the worker thread {what} ({type(error).__name__}: {error})")
     found.__cause__ = error.with_traceback(None)  # its frames would keep tensors alive
     return found
-
-
-def _lower_own_priority() -> None:
-    """Lower the thread's priority: if a torch thread loses its core, the others spin and wait."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)

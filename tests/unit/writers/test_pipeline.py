@@ -99,7 +99,7 @@ def test_writing_a_step_may_switch_threads_before_it_is_composed_and_before_it_i
         return StepData(7, 0.0)
 
     pipeline = Pipeline(writer, Options(), WarnOnce())
-    parts = [(len(received), len(writer.steps)) for _ in pipeline._work(receive)]
+    parts = [(len(received), len(writer.steps)) for _ in pipeline._work((receive, 0.0))]
     assert parts == [(1, 0), (1, 0)]
     assert [step.step for step in writer.steps] == [7]
 

@@ -63,7 +63,7 @@ def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(desk: Desk) -> Non
     caller.start()
     worker.put("fits too", 40)
     assert not entered.is_set()
-    assert worker._backlog.nbytes == 100
+    assert worker.nbytes == 100
     desk.let_go()
     assert entered.wait(LIMIT)
     caller.join(LIMIT)
