@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import os
 import sys
@@ -17,7 +18,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 from typing_extensions import Never, Unpack
 
-from fmapboard.capture.compiled import CAPTURES
+from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.side_pass import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import check_scaler
@@ -82,7 +83,7 @@ class End:
     is_replaced: bool = False
 
     def __call__(self) -> None:
-        """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
+        """Clean up; called once. In a CUDA graph's capture, the writer is closed at exit."""
         try:
             self._clean_up()
         except BaseException:  # an interrupt: whatever it has cut short is done now
@@ -93,7 +94,10 @@ class End:
         for handle in self.handles:
             handle.remove()
         self.run.session.abandon()
-        CAPTURES.after(self.pipeline.close)
+        if is_capturing():  # the worker waits for its end
+            atexit.register(self.pipeline.close)
+        else:
+            self.pipeline.close()
         if self.end_explaining is not None:
             self.end_explaining()
             self.run.usage.explain(is_over=True)

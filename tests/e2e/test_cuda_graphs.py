@@ -14,6 +14,7 @@ from simulated_device import Machine, move, moved, simulated_device
 from torch import nn
 
 import fmapboard
+from fmapboard import logger
 from fmapboard.capture import compiled
 from fmapboard.capture.compiled import CAPTURES
 from fmapboard.writers.folder import MemoryWriter
@@ -169,9 +170,10 @@ def test_no_event_is_waited_for_while_a_graph_of_another_thread_is_captured(
 
 
 def test_flush_and_close_inside_a_capture_return_and_the_steps_are_written_after_it(
-    capture: Capture, caplog: pytest.LogCaptureFixture
+    capture: Capture, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = MemoryWriter()
+    writer, at_exit = MemoryWriter(), list[Callable[[], None]]()
+    monkeypatch.setattr(logger.atexit, "register", at_exit.append)
     with simulated_device():
         training = Training()
         board = fmapboard.watch(
@@ -186,8 +188,10 @@ def test_flush_and_close_inside_a_capture_return_and_the_steps_are_written_after
             "fmapboard: steps are not flushed while a CUDA graph is captured; flush after the "
             "capture"
         ]
-        assert [step.step for step in writer.steps] == [0]
         assert board.is_closed
+        (close,) = at_exit
+        close()
+        assert [step.step for step in writer.steps] == [0]
 
 
 @pytest.mark.parametrize("uses_cuda", [True, False])

@@ -6,13 +6,10 @@ import contextlib
 import functools
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import torch
-
-from fmapboard.errors import raise_interrupt
 
 
 def is_unobservable() -> bool:
@@ -103,7 +100,7 @@ LIMIT = 60.0
 
 
 class Captures:
-    """The captures that are open in this process, and the waits of worker threads beside them.
+    """Keeps the captures of this process and the waits of worker threads apart.
 
     A capture begins once the waits under way are over, and no wait begins before the last capture
     ends. Captures are known from ``follow`` on. All methods may be called from any thread.
@@ -114,29 +111,23 @@ class Captures:
 
     def __init__(self, limit: float = LIMIT) -> None:
         self._limit = limit
-        # Reentrant: garbage collection may end a capture in a thread that holds the lock.
-        self._changed = threading.Condition(threading.RLock())
-        self._open: dict[int, tuple[int, weakref.ref[Any] | None]] = {}  # by id of the graph
+        self._changed = threading.Condition()
+        self._open: set[int] = set()  # the identities of the graphs
         self._waits = 0
-        self._afterwards: list[tuple[int, Callable[[], object]]] = []
 
-    def follow(self, kind: type) -> None:
+    def follow(self, kind: Any) -> None:
         """Note the captures of a class of graphs, by wrapping the methods that begin and end one.
 
         A class that does not have these methods, or whose methods cannot be replaced, is left as it
         is, and its captures are not known.
         """
-        if not (hasattr(kind, "capture_begin") and hasattr(kind, "capture_end")):
+        begin, end = (getattr(kind, name, None) for name in ("capture_begin", "capture_end"))
+        if begin is None or end is None:
             return
-        with contextlib.suppress(TypeError, AttributeError):  # a class of C cannot be changed
-            for name in ("capture_end", "capture_end_pre"):
-                if hasattr(kind, name):
-                    setattr(kind, name, self._ending(getattr(kind, name)))
-            kind.capture_begin = self._beginning(kind.capture_begin)
-
-    def is_open_here(self) -> bool:
-        """True if this thread captures a graph."""
-        return any(thread == threading.get_ident() for thread, _ in list(self._open.values()))
+        with contextlib.suppress(TypeError):  # a class of C cannot be changed
+            kind.capture_begin, kind.capture_end = self._beginning(begin), self._ending(end)
+            if hasattr(kind, "capture_end_pre"):  # which torch's own block calls instead
+                kind.capture_end_pre = self._ending(kind.capture_end_pre)
 
     @contextlib.contextmanager
     def none_open(self) -> Iterator[None]:
@@ -157,50 +148,16 @@ class Captures:
                 self._waits -= 1
                 self._changed.notify_all()
 
-    def after(self, act: Callable[[], object]) -> None:
-        """Call ``act`` now or, if this thread captures a graph, once it no longer does.
-
-        Errors of a call that is put off are discarded. Without a capture no lock is taken: an
-        interrupt could leave it locked.
-        """
-        if self.is_open_here():
-            with self._changed:
-                if self.is_open_here():
-                    self._afterwards.append((threading.get_ident(), act))
-                    return
-        act()
-
-    def _begins(self, graph: Any) -> None:
-        key = id(graph)
-        with self._changed:
-            try:
-                # A graph that is deleted instead of ended is no longer captured either.
-                gone = weakref.ref(graph, lambda _: self._ends(key))
-            except TypeError:
-                gone = None
-            self._open[key] = threading.get_ident(), gone
-            self._changed.wait_for(lambda: not self._waits, self._limit)
-
-    def _ends(self, key: int) -> None:
-        with self._changed:
-            self._open.pop(key, None)
-            self._changed.notify_all()
-            still = {thread for thread, _ in self._open.values()}
-            due = [act for thread, act in self._afterwards if thread not in still]
-            self._afterwards = [(t, act) for t, act in self._afterwards if t in still]
-        for act in due:
-            with _errors_ignored():
-                act()
-
     def _beginning(self, begin: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(begin)
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
-            with _errors_ignored():
-                self._begins(graph)
             try:
+                with self._changed:
+                    self._open.add(id(graph))
+                    self._changed.wait_for(lambda: not self._waits, self._limit)
                 return begin(graph, *args, **kwargs)
             except BaseException:
-                self._ends(id(graph))
+                self._ended(graph)
                 raise
 
         return capture_begin
@@ -211,20 +168,14 @@ class Captures:
             try:
                 return end(graph, *args, **kwargs)
             finally:
-                with _errors_ignored():
-                    self._ends(id(graph))
+                self._ended(graph)
 
         return capture_end
 
-
-@contextlib.contextmanager
-def _errors_ignored() -> Iterator[None]:
-    """Discard exceptions in the block, but not interrupts."""
-    handled = sys.exc_info()[1]
-    try:
-        yield
-    except Exception as error:
-        raise_interrupt(error, handled)
+    def _ended(self, graph: Any) -> None:
+        with self._changed:
+            self._open.discard(id(graph))
+            self._changed.notify_all()
 
 
 CAPTURES = Captures()
@@ -234,9 +185,12 @@ CAPTURES = Captures()
 @functools.cache
 def _follow_all() -> None:
     """Follow every class of graphs that this version of torch has, once per process."""
-    for module, name in ((torch.cuda, "CUDAGraph"), (torch.xpu, "XPUGraph")):
-        CAPTURES.follow(getattr(module, name, type(None)))
-    CAPTURES.follow(getattr(getattr(torch, "accelerator", None), "Graph", type(None)))
+    for module, name in (
+        (torch.cuda, "CUDAGraph"),
+        (torch.xpu, "XPUGraph"),
+        (torch.accelerator, "Graph"),
+    ):
+        CAPTURES.follow(getattr(module, name, None))
 
 
 def follow_captures() -> None:

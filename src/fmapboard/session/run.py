@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.compiled import CAPTURES, follow_captures, is_capturing
+from fmapboard.capture.compiled import follow_captures, is_capturing
 from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter
@@ -106,7 +106,7 @@ class Run:
         While this thread captures a CUDA graph it returns at once: the worker thread waits for the
         end of the capture.
         """
-        if is_capturing() or CAPTURES.is_open_here():
+        if is_capturing():
             self.warn.warn(
                 "flush in a capture",
                 "steps are not flushed while a CUDA graph is captured; flush after the capture",
