@@ -21,7 +21,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.kernels import PendingKernels, read_kernels
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
@@ -117,8 +117,8 @@ class NotSeparable(FmapboardError):
     """The model does not treat the images of a batch independently."""
 
 
-class ImageListener:
-    """A ``listener.CaptureListener`` that reduces each image of a batch separately.
+class ImageListener(CaptureListener):
+    """A ``CaptureListener`` that reduces each image of a batch separately.
 
     Args:
         reducer: Determines what is drawn, and how.
@@ -154,10 +154,6 @@ class ImageListener:
         """Copy the model's input, which its first operation may overwrite."""
         sequences = self._reduce.has_sequences
         self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
-
-    def again(self) -> bool:
-        """False: only one pass is recorded."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output immediately: the next operation may overwrite it."""

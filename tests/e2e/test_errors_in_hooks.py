@@ -12,7 +12,7 @@ from watched_training import train_step
 import fmapboard
 from fmapboard.capture import hooks as call_records
 from fmapboard.capture.hooks import CallRecords, HookRegistry
-from fmapboard.capture.passes import PassTracker
+from fmapboard.capture.passes import CaptureListener, PassTracker
 from fmapboard.session.session import StepSession
 from fmapboard.writers.folder import MemoryWriter
 
@@ -95,12 +95,9 @@ def test_the_other_layers_are_logged_without_the_one_that_failed(
 
 
 def test_the_errors_of_a_listener_of_the_users_own_are_raised() -> None:
-    class Failing:
+    class Failing(CaptureListener):
         def begin(self, args: Any, kwargs: Any) -> None:
             raise LookupError("a fault of the listener")
-
-        def again(self) -> bool:
-            return False
 
         def captured(self, *args: Any) -> None:
             return

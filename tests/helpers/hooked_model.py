@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.records import LayerCall
 
 
-class RecordingSink:
+class RecordingSink(CaptureListener):
     """Records the calls that hooks report."""
 
     def __init__(self) -> None:
@@ -19,16 +20,20 @@ class RecordingSink:
         self.values: list[Any] = []
         self.begun = 0
         self.start_over = False
+        self.of_training: nn.Module | None = None
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.begun += 1
         self.reported.clear()
         self.layer_calls.clear()
 
+    def counts(self, received: Any) -> bool:
+        return self.of_training is None or self.of_training.training
+
     def again(self) -> bool:
         return self.start_over
 
-    def captured(self, layer_call: LayerCall, side: str, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         self.reported.append((side, layer_call.label))
         self.layer_calls.append(layer_call)
         self.values.append(value)

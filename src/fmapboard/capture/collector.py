@@ -27,7 +27,7 @@ from fmapboard.capture.inputs import (
     input_images,
 )
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
 from fmapboard.measure.batch_norms import BatchNormLayer, PendingGaps, RunningState
 from fmapboard.measure.norms import Factor
@@ -87,7 +87,7 @@ class BatchNormReader:
 
 
 @dataclass(slots=True)
-class ActivationCollector:
+class ActivationCollector(CaptureListener):
     """A ``CaptureListener`` that reduces each tensor it receives and keeps only the result.
 
     Runs inside the user's forward and backward passes. Nothing it keeps shares memory with a live
@@ -205,10 +205,6 @@ class ActivationCollector:
                 f"normalization= has a mean and std for {given} channels, but the input has "
                 f"{len(image.values)}; the input is drawn as the network received it",
             )
-
-    def again(self) -> bool:
-        """False: only the first pass is recorded."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""

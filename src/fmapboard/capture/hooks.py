@@ -142,14 +142,11 @@ class HookRegistry:
         self._placed: _Placed | None = None
         self._finalizer: weakref.finalize[..., HookRegistry] | None = None
         self._listener: CaptureListener | None = None
-        self._passes = PassTracker(_always, bool)  # bool() is False: never restart
+        self._passes = PassTracker(CaptureListener())
         self._paused = False
-        self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
         self._home = 0
         self._turns: contextlib.AbstractContextManager[object] = _NO_TURNS
-        self._take_over: Callable[[], bool] | None = None
-        self._accept: Callable[[Any], bool] | None = None
         self._device: torch.device | None = None
         self.wrappers = compiled_wrappers(model)
         self.root_ran = self.was_called = False
@@ -200,23 +197,19 @@ class HookRegistry:
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-        accept: Callable[[Any], bool] | None = None,
     ) -> contextlib.AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
         """
-        return _Listening(self, partial(self.arm, listener, sides=sides, accept=accept))
+        return _Listening(self, partial(self.arm, listener, sides=sides))
 
     def arm(
         self,
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-        accept: Callable[[Any], bool] | None = None,
-        ended: Callable[[Any], None] | None = None,
         thread: int | None = None,
-        take_over: Callable[[], bool] | None = None,
         aside: Callable[[nn.Module, Any, Any], None] | None = None,
     ) -> None:
         """Record forward passes from now on; an armed registry is disarmed first.
@@ -224,26 +217,20 @@ class HookRegistry:
         Hooks are on the layers from the beginning of a recorded pass to its end only.
 
         Args:
-            listener: receives the recorded forward pass (see ``passes.PassTracker``).
+            listener: chooses and receives the recorded passes.
             sides: ``"output"``, ``"input"`` or both.
-            accept: returns True if a forward pass counts (see ``passes.PassTracker``).
-            ended: called with the output of every forward pass of the root, recorded or not; while
-                the root's ``forward`` does not run, with those of its children instead.
             thread: identifier of the thread whose passes count; None selects the first thread that
-                runs a recorded pass.
-            take_over: called when the calling thread begins a pass that counts, while those of
-                another thread do; returns True if from now on only those of the calling thread do.
+                runs a recorded pass, until ``listener.takes_over``.
             aside: called with a compiled module and its arguments right before a recorded pass of
                 it; calls ``hooked`` around an uncompiled pass, which is recorded instead. None runs
                 all compiled code of the process uncompiled while the registry is armed.
         """
         self.disarm()
         self._listener, self._thread, self._aside = listener, thread, aside
-        self._home, self._take_over, self._accept = threading.get_ident(), take_over, accept
-        self._turns = _Turns() if thread is None and take_over is not None else _NO_TURNS
-        self._ended, self._sides, self._paused = ended or _ignored, sides, False
+        self._home, self._turns = threading.get_ident(), _NO_TURNS if thread else _Turns()
+        self._sides, self._paused = sides, False
         self.was_called = False
-        self._passes = PassTracker(accept or _always, listener.again)
+        self._passes = PassTracker(listener)
         self._device = next((p.device for p in self.model.parameters()), None)
         self._placed = placed = _Placed(weakref.ref(self))
         self._finalizer = weakref.finalize(self, placed.take)
@@ -267,8 +254,7 @@ class HookRegistry:
         placed = self._placed
         if placed is None:
             return
-        self._listener, self._ended = None, _ignored
-        self._passes = PassTracker(_always, bool)  # the old tracker references the listener
+        self._listener, self._passes = None, PassTracker(CaptureListener())
         self._unhook_all()
         placed.take()
         if self._finalizer is not None:
@@ -332,13 +318,14 @@ class HookRegistry:
         handled = sys.exc_info()[1]
         try:
             with self._turns:
-                if self.is_foreign_thread(module):  # another thread has taken over meanwhile
+                listener = self._listener
+                if listener is None or self.is_foreign_thread(module):  # since the call began
                     return
                 if self._is_root(module):
                     self._passes.root_ends()
-                    self._ended(output)
+                    listener.pass_ended(output)
                 elif not self.root_ran and module in self.model.children():
-                    self._ended(output)
+                    listener.pass_ended(output)
         except Exception as error:
             raise_interrupt(error, handled)
             self.failed("", error)
@@ -362,17 +349,16 @@ class HookRegistry:
 
     def _takes_over(self, module: nn.Module, received: Any) -> bool:
         """Record this thread's passes instead of another's, if the thread counts more."""
-        if self._take_over is None or self._home != threading.get_ident():
+        listener = self._listener
+        if listener is None or self._home != threading.get_ident():
             return False
-        accept, listener = self._accept or _always, self._listener
-        if is_replica(module) or not self._is_root(module) or not accept(received):
+        if is_replica(module) or not self._is_root(module) or not listener.counts(received):
             return False
-        if not self._take_over():
+        if not listener.takes_over():
             return False
         self._thread = self._home
         self._unhook_all()
-        if listener is not None:
-            self._passes = PassTracker(accept, listener.again)
+        self._passes = PassTracker(listener)
         return True
 
     def _running_call(self, key: object) -> _Call | None:
@@ -596,14 +582,6 @@ class _Listening(contextlib.AbstractContextManager[None]):
     def __exit__(self, *error: object) -> None:
         self._registry.disarm()
         block_ended(self)
-
-
-def _always(received: Any) -> bool:
-    return True
-
-
-def _ignored(output: Any) -> None:
-    return
 
 
 class _Turns:

@@ -19,7 +19,7 @@ from fmapboard.capture.attribution import (
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import PendingInputImage, input_images
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import Probe, untouched
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.reducer import Reducer
@@ -30,8 +30,8 @@ from fmapboard.options import Options
 from fmapboard.records import Attribution, LayerCall, Normalization
 
 
-class AttributionListener:
-    """A ``listener.CaptureListener`` that passes on what it receives.
+class AttributionListener(CaptureListener):
+    """A ``CaptureListener`` that passes on what it receives.
 
     Args:
         own: collects the attribution.
@@ -50,10 +50,6 @@ class AttributionListener:
         self.own.discard()
         self.images = input_images((args, kwargs), None, self._normalization, sequences=False)
         self.own.begin(self.images)
-
-    def again(self) -> bool:
-        """See ``CaptureListener``."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """See ``CaptureListener``."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, Protocol
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from torch import nn
 
@@ -14,24 +14,75 @@ Side = Literal["output", "input"]
 Phase = Literal["waiting", "recording", "done"]
 
 
+class CaptureListener:
+    """Receives what a registry's hooks observe. Subclasses define what they need.
+
+    Every method is called inside the user's forward pass, on the thread that runs it. ``args``,
+    ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
+    what is needed before returning. An implementation must not raise, modify these objects or draw
+    random numbers.
+    """
+
+    __slots__ = ()
+
+    def counts(self, received: Any) -> bool:
+        """Called when a pass begins; True if it counts, which is the default.
+
+        Args:
+            received: ``(args, kwargs)`` of the root. If its layers are called one by one, what the
+                layer received or returned.
+        """
+        return True
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Called when the recorded forward pass of the root module begins.
+
+        Discard what an earlier pass delivered.
+        """
+
+    def again(self) -> bool:
+        """Called when a later pass that counts begins; True records it too. Default: False."""
+        return False
+
+    def takes_over(self) -> bool:
+        """Called when the thread that armed the registry begins a pass that counts, after another.
+
+        Returns:
+            True if from now on only passes of this thread are to be recorded. Default: False.
+        """
+        return False
+
+    def pass_ended(self, output: Any) -> None:
+        """Called with the output of every forward pass of the root, recorded or not.
+
+        While the root's ``forward`` does not run, it is called with those of its children instead.
+        """
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        """Called when a watched layer of the recorded pass is about to run, or has returned.
+
+        Args:
+            layer_call: which layer, and which of its calls.
+            side: ``"input"`` before the layer runs, ``"output"`` after it returned.
+            value: ``(args, kwargs)`` for ``"input"``, the layer's output for ``"output"``.
+            module: the layer.
+        """
+
+
 class PassTracker:
     """Selects the root module's forward passes to record and numbers the layer calls in each.
 
-    The first pass for which ``accept`` returns True is recorded. Later passes are ignored, unless
-    ``restart`` returns True for one: it is then recorded and its calls are numbered from the start.
-    A pass that raised does not count. If the root's ``forward`` never runs (the user calls
-    submodules directly), the first call of each layer is recorded.
+    The first pass that counts is recorded. Later ones are ignored, unless the listener wants one
+    too, whose calls are then numbered from the start. A pass that raised does not count. If the
+    root's ``forward`` never runs (the user calls submodules directly), the first call of each layer
+    is recorded.
 
     Args:
-        accept: called when a pass begins, with what the root is called with, and for layer calls
-            before a pass is recorded, with what the layer received or returned; returns True if the
-            pass or call counts.
-        restart: called when an accepted pass begins after a recorded one; returns True to record
-            this pass as well.
+        listener: tells which passes, and which of such layer calls, count.
     """
 
-    def __init__(self, accept: Callable[[Any], bool], restart: Callable[[], bool]) -> None:
-        self._accept, self._restart = accept, restart
+    def __init__(self, listener: CaptureListener) -> None:
+        self._listener = listener
         self._phase: Phase = "waiting"
         self._is_accepted = False
         self._calls: dict[tuple[str, Side], int] = {}
@@ -39,11 +90,11 @@ class PassTracker:
 
     def root_begins(self, received: Any = ()) -> bool:
         """Called when a forward pass of the root begins; True if it is to be recorded."""
-        if not self._accept(received):
+        if not self._listener.counts(received):
             if self._phase == "recording":
                 self._phase = "waiting"  # the recorded pass raised; do not complete it
             return False
-        if self._phase == "done" and not self._restart():
+        if self._phase == "done" and not self._listener.again():
             return False
         self._phase = "recording"
         self._calls.clear()
@@ -60,7 +111,7 @@ class PassTracker:
         Yields:
             False if that call does not count, so that there is nothing to record.
         """
-        self._is_accepted = self._phase == "recording" or self._accept(received)
+        self._is_accepted = self._phase == "recording" or self._listener.counts(received)
         try:
             yield self._is_accepted
         finally:
@@ -92,37 +143,8 @@ class PassTracker:
             return None
         number = self._calls.get((layer, side), 0) + 1
         if self._phase == "waiting" and (
-            number > 1 or not (self._is_accepted or self._accept(value))
+            number > 1 or not (self._is_accepted or self._listener.counts(value))
         ):
             return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))
-
-
-class CaptureListener(Protocol):
-    """Receives what a registry's hooks observe.
-
-    Every method is called inside the user's forward pass, on the thread that runs it. ``args``,
-    ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
-    what is needed before returning. An implementation must not raise, modify these objects or draw
-    random numbers.
-    """
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when the recorded forward pass of the root module begins.
-
-        Discard what an earlier pass delivered.
-        """
-
-    def again(self) -> bool:
-        """Called when a later pass of the root begins; return True to record it instead."""
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Called when a watched layer of the recorded pass is about to run, or has returned.
-
-        Args:
-            layer_call: which layer, and which of its calls.
-            side: ``"input"`` before the layer runs, ``"output"`` after it returned.
-            value: ``(args, kwargs)`` for ``"input"``, the layer's output for ``"output"``.
-            module: the layer.
-        """

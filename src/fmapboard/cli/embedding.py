@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.passes import CaptureListener
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.cli.drawing import Drawing
 from fmapboard.cli.write_images import WrittenImage
@@ -112,7 +113,7 @@ def _module_of(layer: str, known: Mapping[str, nn.Module]) -> str:
     return layer if layer in known else re.sub(r"\.call\d+$", "", layer)
 
 
-class Embedding:
+class Embedding(CaptureListener):
     """Collects a vector and a thumbnail per image.
 
     Args:
@@ -183,13 +184,6 @@ class Embedding:
         return ", ".join([text, *filter(None, notes)])
 
     # Called by the registry.
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A forward pass begins."""
-
-    def again(self) -> bool:
-        """Only the first pass counts."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: str, value: Any, module: nn.Module) -> None:
         """Keep a copy of the layer's output."""

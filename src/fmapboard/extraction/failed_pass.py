@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import named_layers
@@ -112,8 +112,8 @@ class _Ran:
 
 
 @dataclass(slots=True)
-class _Trail:
-    """A ``listener.CaptureListener`` that notes shapes, in order of execution.
+class _Trail(CaptureListener):
+    """A ``CaptureListener`` that notes shapes, in order of execution.
 
     Attributes:
         ran: The innermost layer calls that returned.
@@ -126,9 +126,6 @@ class _Trail:
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.ran.clear()
         self.running.clear()
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         if side == "input":

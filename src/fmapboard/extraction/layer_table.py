@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.failed_pass import explained
@@ -184,8 +184,8 @@ def _row(name: str, module: nn.Module) -> LayerRow:
 
 
 @dataclass(slots=True)
-class _Shapes:
-    """A ``listener.CaptureListener`` that notes the shapes of outputs, by layer."""
+class _Shapes(CaptureListener):
+    """A ``CaptureListener`` that notes the shapes of outputs, by layer."""
 
     first: dict[str, tuple[LayerCall, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -194,9 +194,6 @@ class _Shapes:
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.first.clear()
         self.calls.clear()
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         found = tuple(tuple(tensor.shape) for tensor in tensors(value))

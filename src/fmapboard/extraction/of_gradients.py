@@ -14,7 +14,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
 from fmapboard.extraction.failed_pass import explained
@@ -143,8 +143,8 @@ class _Entry:
     all_uses: GradientEdge | None
 
 
-class _Edges:
-    """A ``listener.CaptureListener`` that keeps graph edges, which survive in-place operations."""
+class _Edges(CaptureListener):
+    """A ``CaptureListener`` that keeps graph edges, which survive in-place operations."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, list[GradientEdge | None]] = {}
@@ -171,9 +171,6 @@ class _Edges:
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._outputs.clear()
         self._inputs.clear()
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         self._outputs[layer_call.label] = [_edge(tensor) for tensor in tensors(value)]

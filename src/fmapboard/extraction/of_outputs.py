@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
 from fmapboard.extraction.failed_pass import explained
@@ -121,8 +121,8 @@ def _usable_in_graph(tensor: Tensor) -> Tensor:
     return tensor.clone() if tensor.is_inference() else tensor
 
 
-class _Collector:
-    """A ``listener.CaptureListener`` that clones what it receives.
+class _Collector(CaptureListener):
+    """A ``CaptureListener`` that clones what it receives.
 
     Attributes:
         values: The tensors by label, with the inputs beside the outputs for ``side="both"``.
@@ -144,9 +144,6 @@ class _Collector:
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for maps in self._of_side.values():
             maps.clear()
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         maps, label = self._of_side[side], layer_call.label

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.model.tensors import tensors
 from fmapboard.model_comparison.layer_calls import Key, registry_of, run
 from fmapboard.records import LayerCall
@@ -61,8 +61,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
-class _Listener:
-    """A ``listener.CaptureListener`` that knows whether a layer is running."""
+class _Listener(CaptureListener):
+    """A ``CaptureListener`` that knows whether a layer is running."""
 
     def __init__(self, layers: Collection[Key]) -> None:
         self._layers = frozenset(layers)
@@ -74,13 +74,6 @@ class _Listener:
         """Called when a function has returned tensors."""
         if self._running is None:
             self.since.append(name)
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when the pass begins."""
-
-    def again(self) -> bool:
-        """False: only one pass is recorded."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Called when a layer begins or has returned."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.tensors import tensors
@@ -96,19 +96,12 @@ def run(registry: HookRegistry, listener: Any, arguments: tuple[Any, ...], what:
             ) from error
 
 
-class Tracer:
-    """A ``listener.CaptureListener`` that keeps which modules were called inside which."""
+class Tracer(CaptureListener):
+    """A ``CaptureListener`` that keeps which modules were called inside which."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self._open: list[Call] = []
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when the pass begins."""
-
-    def again(self) -> bool:
-        """False: only one pass is recorded."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Keep the beginning or the end of a call."""

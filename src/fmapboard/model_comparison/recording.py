@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.model.tensors import tensors
 from fmapboard.model_comparison.layer_calls import Key
 from fmapboard.model_comparison.relative_error import Error, error_between
@@ -42,8 +42,8 @@ class Recorded:
         return bool(first) and error_between(first, last).relative == 0.0
 
 
-class Recorder:
-    """A ``listener.CaptureListener`` that copies what layer calls receive and return.
+class Recorder(CaptureListener):
+    """A ``CaptureListener`` that copies what layer calls receive and return.
 
     Args:
         keys: The calls to record.
@@ -53,13 +53,6 @@ class Recorder:
     def __init__(self, keys: Iterable[Key], kinds: Iterable[str] = ("cpu",)) -> None:
         self._keys, self.kinds = frozenset(keys), tuple(kinds)
         self.calls: dict[Key, Recorded] = {}
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when the pass begins."""
-
-    def again(self) -> bool:
-        """False: only one pass is recorded."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Copy now: the next operation may overwrite the tensors."""
@@ -74,8 +67,8 @@ class Recorder:
             kept.outputs, kept.after = copies, random_states(self.kinds)
 
 
-class Comparer:
-    """A ``listener.CaptureListener`` that compares layer calls with those of a recorded pass.
+class Comparer(CaptureListener):
+    """A ``CaptureListener`` that compares layer calls with those of a recorded pass.
 
     Args:
         expected: The recorded call for each call that is compared.
@@ -85,13 +78,6 @@ class Comparer:
         self._expected = expected
         self.inputs: dict[Key, Error] = {}
         self.outputs: dict[Key, Error] = {}
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when the pass begins."""
-
-    def again(self) -> bool:
-        """False: only one pass is compared."""
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Compare now: the next operation may overwrite the tensors."""

@@ -18,7 +18,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.kernels import read_kernels
 from fmapboard.capture.module_calls import is_compile_used
 from fmapboard.capture.own_attribution import ProbeAttribution
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import NO_PROBE, EagerPass, ProbePass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
@@ -120,7 +120,7 @@ def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
     return replace(without_probe, kernels=False, update_ratios=False)
 
 
-class StepSession:
+class StepSession(CaptureListener):
     """Hooks one model for the duration of a logged step, and assembles what the hooks collect.
 
     It is the listener of its own hooks: it decides which forward pass counts and hands captured
@@ -228,10 +228,7 @@ class StepSession:
             self.registry.arm(
                 self,
                 sides=self._sides,
-                accept=self._accepts,
-                ended=self._pass_ended,
                 thread=None if any_thread else threading.get_ident(),
-                take_over=self._selection.restart,
                 aside=None if runs_eager else self._run_aside,
             )
 
@@ -299,7 +296,7 @@ class StepSession:
             with self._guard("gradients before clipping"):
                 self._open.before_clipping = self._gradients.norms_now()
 
-    # The next three methods are called by the registry, inside the user's forward pass.
+    # The next methods are called by the registry, inside the user's forward pass.
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Called when a forward pass to be recorded begins."""
@@ -333,7 +330,8 @@ class StepSession:
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
 
-    def _accepts(self, received: Any) -> bool:
+    def counts(self, received: Any) -> bool:
+        """Called when a pass begins; True if it counts."""
         opened = self._open
         if self._selection.passes.are_transformed():
             return False
@@ -341,7 +339,12 @@ class StepSession:
             return opened is not None and not self.model.training
         return self._selection.passes.begins(received) or opened.passes == "all"
 
-    def _pass_ended(self, output: Any) -> None:
+    def takes_over(self) -> bool:
+        """Called when the thread that opened the step begins a pass that counts, after another."""
+        return self._selection.restart()
+
+    def pass_ended(self, output: Any) -> None:
+        """Called when a pass, recorded or not, has returned."""
         with self._guard("forward pass"):
             self._selection.ended(output)
             if self._layers is not self._watched.layers:  # one was no convolution, or replaced

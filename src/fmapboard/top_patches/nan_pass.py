@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.records import LayerCall
 from fmapboard.top_patches.nan_flow import NanFlow
@@ -57,17 +57,11 @@ class Runner:
         return seen
 
 
-class _Listener:
-    """A ``listener.CaptureListener`` that notes where outputs are NaN."""
+class _Listener(CaptureListener):
+    """A ``CaptureListener`` that notes where outputs are NaN."""
 
     def __init__(self, seen: Seen, images: int, flow: NanFlow | None) -> None:
         self._seen, self._images, self._flow = seen, images, flow
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        pass
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         maps = maps_of(value, module, self._images)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.passes import Side
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError
 from fmapboard.extraction.failed_pass import explained
@@ -173,8 +173,8 @@ class _Output:
     has_infinity: npt.NDArray[np.bool_]
 
 
-class _Outputs:
-    """A ``listener.CaptureListener`` that reduces outputs to their best positions."""
+class _Outputs(CaptureListener):
+    """A ``CaptureListener`` that reduces outputs to their best positions."""
 
     def __init__(self, images: int, most: int, channels: int | None) -> None:
         self._images, self._most, self._channels = images, most, channels
@@ -182,9 +182,6 @@ class _Outputs:
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.outputs.clear()
-
-    def again(self) -> bool:
-        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         try:

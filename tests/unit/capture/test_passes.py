@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from fmapboard.capture.passes import PassTracker
+from typing import Any
+
+from fmapboard.capture.passes import CaptureListener, PassTracker
 
 
 def tracker(*, accepted: bool = True, restarts: bool = False) -> PassTracker:
-    return PassTracker(lambda received: accepted, lambda: restarts)
+    class Listener(CaptureListener):
+        def counts(self, received: Any) -> bool:
+            return accepted
+
+        def again(self) -> bool:
+            return restarts
+
+    return PassTracker(Listener())
 
 
 def test_calls_are_numbered_per_layer_and_ordered_among_all_calls() -> None:

@@ -22,6 +22,7 @@ from fmapboard import (
     scale,
     silence,
 )
+from fmapboard.capture.passes import CaptureListener
 from fmapboard.formats.tab_records import unpack
 from fmapboard.formats.tags import RECORD
 from fmapboard.records import LoggedStep
@@ -99,7 +100,7 @@ def test_an_intervention_in_a_part_of_the_model_counts_for_that_part() -> None:
 
 @pytest.mark.parametrize("first", ["intervention", "recording"])
 def test_the_order_in_which_they_begin_does_not_matter(first: str) -> None:
-    class Kept:
+    class Kept(CaptureListener):
         def __init__(self) -> None:
             self.values: list[Tensor] = []
             self.received: list[bool] = []
