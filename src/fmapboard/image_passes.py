@@ -354,8 +354,7 @@ class ImagePasses:
 
 def _run(registry: HookRegistry, images: Tensor, seen: ImageListener) -> None:
     with registry.listening(seen):
-        # A copy: the model may modify its input in place, and the images may be run again.
-        run_side_pass(registry.model, images.clone())
+        run_side_pass(registry.model, images)
 
 
 def _check_same_statistics(alone: StepData, together: StepData) -> None:

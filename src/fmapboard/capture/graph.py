@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from fmapboard.capture.compiled import force_eager
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.side_pass import untouched
@@ -296,7 +295,7 @@ class GraphDrawer:
             self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
             return None
         no_calls = NoCalls(self._model)
-        with untouched(self._model), torch.no_grad(), _disable_current_modes(), force_eager():
+        with untouched(self._model), torch.no_grad(), _disable_current_modes():
             try:
                 return self._run_of_copy(args, kwargs, no_calls)
             except Exception as error:

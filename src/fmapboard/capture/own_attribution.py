@@ -281,7 +281,7 @@ class ProbeAttribution:
                 leaves.append(tensor.detach().clone().requires_grad_())
                 return leaves[-1].clone()  # the first layer may overwrite its input
 
-            output = model(*map_tensors(self._probe.arguments(like), leaf))
+            output = model(*map_tensors(self._probe.arguments(model), leaf))
             torch.autograd.grad(_mean(self._loss(output)), leaves, allow_unused=True)
         found = collected.pending(None, tuple(seen.images))
         return PendingAttributions(found.parts, None, found.images, of_probe=True)

@@ -6,7 +6,7 @@ import collections
 import copy
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.compiled import force_eager, hold_eager, release_eager
+from fmapboard.capture.compiled import hold_eager, release_eager
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import block_begins, block_ended
@@ -25,50 +25,70 @@ from fmapboard.capture.passes import Side
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, WarnOnce, first_line, interrupt_in
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import are_flattened, is_sharded, reshard
+from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.options import Options
 
+_KEPT_BY_TORCH = frozenset(vars(nn.Module())) - {"_non_persistent_buffers_set"}
+_NOT_RESTORED = _KEPT_BY_TORCH | {"_compiled_call_impl", "forward"}
+"""Attributes of a module that are restored in another way, or not at all."""
+
+_CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque)
+
 
 class untouched:  # lower case: a context manager that is used like a function
-    """Restore the model's training modes, its buffers and the random states after the block.
+    """Restore what the model's modules hold, and the random states, after the block.
 
     The random states are those of Python, NumPy, and torch on the CPU and on the model's devices.
-    Nothing here waits for a device: the states of its generators are kept on the host. Weights that
-    are cast inside the block stay out of the user's autocast cache: up to torch 2.7, a cast made
-    without a graph would be reused there, and the weight would get no gradient.
+    Nothing here waits for a device: the states of its generators are kept on the host. Buffers are
+    exchanged for copies inside the block: a change of their versions would make the user's backward
+    pass raise. Weights that are cast inside the block stay out of the user's autocast cache: up to
+    torch 2.7, a cast made without a graph would be reused there, and the weight would get no
+    gradient. Compiled code runs uncompiled inside the block, so that hooks are called.
 
     Args:
         model: any module.
         training: the mode inside the block; None keeps each module's own. It is set and restored
             per module, without ``train()``, so a BatchNorm that the user froze is still frozen
             afterwards.
+        attributes: restore not only modes and buffers, but everything except parameters and hooks.
+        parameters: what to put back into these parameters, also if they were changed through
+            ``.data``.
     """
 
-    def __init__(self, model: nn.Module, *, training: bool | None = None) -> None:
-        self._model, self._training = model, training
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        training: bool | None = None,
+        attributes: bool = False,
+        parameters: Sequence[tuple[nn.Parameter, Tensor]] = (),
+    ) -> None:
+        self._model, self._training, self._attributes = model, training, attributes
+        self._parameters = parameters
         self._restore: list[Callable[[], object]] = []
 
     def __enter__(self) -> None:
-        model = self._model
-        modules = list(model.modules())
-        modes = [(module, module.training) for module in modules]
-        slots = [(module._buffers, dict(module._buffers)) for module in modules]
-        # Lazy buffers have no values yet.
-        buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
+        states = [_State(module, self._attributes) for module in self._model.modules()]
         self._restore = [
-            partial(_restore_modes, modes),
-            partial(_restore_buffers, slots, buffers),
-            *random_states(model),
+            *(state.restore for state in states),
+            *(partial(p.data.copy_, before) for p, before in self._parameters),
+            *_random_states(self._model),
             partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
+            partial(release_eager, self),
         ]
         block_begins(self)
+        if "torch._dynamo" in sys.modules:  # else nothing is compiled
+            hold_eager(self)
         torch.set_autocast_cache_enabled(False)
-        if self._training is not None:
-            for module in modules:
-                module.training = self._training
+        copies: dict[int, Tensor] = {}
+        with torch.inference_mode(False):  # copies that may be part of a graph
+            for state in states:
+                state.exchange(copies)
+                if self._training is not None:
+                    state.module.training = self._training
 
     def __exit__(self, *error: object) -> None:
         for restore in self._restore:
@@ -77,26 +97,48 @@ class untouched:  # lower case: a context manager that is used like a function
         block_ended(self)
 
 
-def _restore_modes(modes: list[tuple[nn.Module, bool]]) -> None:
-    for module, mode in modes:
-        module.training = mode
+class _State:
+    """What a module holds: its mode, its buffers and, if asked for, its other attributes."""
+
+    __slots__ = ("_attributes", "_contents", "_held", "_mode", "module")
+
+    def __init__(self, module: nn.Module, attributes: bool) -> None:
+        self.module, self._mode, self._attributes = module, module.training, attributes
+        slots: list[Any] = [module._buffers, vars(module)] if attributes else [module._buffers]
+        self._held = [(slot, _values(slot)) for slot in slots]
+        values = self._held[1][1].values() if attributes else ()
+        self._contents = [(v, copy.copy(v)) for v in values if type(v) in _CONTAINERS]
+
+    def exchange(self, copies: dict[int, Tensor]) -> None:
+        """Put copies in place of tensors; one that occurs twice has one copy."""
+        for slot, held in self._held:
+            for name, value in held.items():
+                if isinstance(value, Tensor) and not is_lazy(value):  # that has no values yet
+                    if id(value) not in copies:
+                        copies[id(value)] = value.detach().clone()
+                    slot[name] = copies[id(value)]
+
+    def restore(self) -> None:
+        """Put everything back."""
+        self.module.training = self._mode
+        for slot, held in self._held:
+            if self._attributes:
+                for name in _values(slot).keys() - held.keys():
+                    del slot[name]
+            for name, value in held.items():
+                slot[name] = value
+        for container, before in self._contents:
+            container.clear()
+            put = container.extend if hasattr(container, "extend") else container.update
+            put(before)
 
 
-def _restore_buffers(
-    slots: list[tuple[dict[str, Tensor | None], dict[str, Tensor | None]]],
-    buffers: list[tuple[Tensor, Tensor]],
-) -> None:
-    for slot, held in slots:
-        for name, buffer in held.items():
-            if slot[name] is not buffer:  # the forward pass replaced the tensor
-                slot[name] = buffer
-    for saved, before in buffers:
-        # Through .data, because autograd raises if a buffer's version changes between the user's
-        # forward pass and its backward pass.
-        saved.data.copy_(before)
+def _values(slot: Any) -> dict[str, Any]:
+    """A module's buffers or attributes, by name, except for parameters, hooks and submodules."""
+    return {name: value for name, value in dict(slot).items() if name not in _NOT_RESTORED}
 
 
-def random_states(model: nn.Module) -> Iterator[Callable[[], object]]:
+def _random_states(model: nn.Module) -> Iterator[Callable[[], object]]:
     """Functions that restore the random states of this moment, also of the model's devices."""
     yield partial(random.setstate, random.getstate())
     yield partial(np.random.set_state, np.random.get_state())
@@ -128,22 +170,20 @@ class Probe:
         self._moved: Any = None
         self._place: tuple[torch.device, torch.dtype] | None = None
 
-    def arguments(self, like: Tensor) -> tuple[Any, ...]:
-        """The positional arguments of ``forward``.
+    def arguments(self, model: nn.Module) -> tuple[Any, ...]:
+        """Copies of the positional arguments of ``forward``, which the model may change in place.
 
-        They are copied to the device once, and again only if the device or the dtype changes; each
-        call returns a copy made there, because the model may change its input in place. On the CPU,
-        tensors of the right dtype are passed on without a copy.
+        The images are moved to the model's device once, and again only if its device or dtype
+        changes.
 
         Args:
-            like: floating-point tensors get its device and dtype, other tensors its device.
+            model: floating-point tensors get the device and dtype of its first floating-point
+                parameter, other tensors its device.
         """
-        images = self.images if isinstance(self.images, tuple) else (self.images,)
-        if like.is_cpu:
-            moved: tuple[Any, ...] = map_tensors(images, lambda t: _moved(t, like))
-            return moved
+        like = _like(model)
         if self._place != (like.device, like.dtype):
-            self._moved = map_tensors(images, lambda t: _moved(t, like))
+            images = self.images if isinstance(self.images, tuple) else (self.images,)
+            self._moved = map_tensors(images, lambda tensor: _moved(tensor, like))
             self._place = like.device, like.dtype
         copied: tuple[Any, ...] = map_tensors(self._moved, torch.clone)
         return copied
@@ -162,19 +202,18 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
         What ``forward`` returned.
     """
     inner = unwrap(model)
-    like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
     kept = probe if isinstance(probe, Probe) else Probe(probe)
     with (
         untouched(inner, training=False),
         torch.no_grad(),
-        torch.autocast(like.device.type, enabled=False, cache_enabled=False),
-        force_eager(),
+        torch.autocast(_like(inner).device.type, enabled=False, cache_enabled=False),
     ):
-        arguments = kept.arguments(like)
-        try:
-            return inner(*arguments)
-        finally:
-            reshard(inner)
+        return inner(*kept.arguments(inner))
+
+
+def _like(model: nn.Module) -> Tensor:
+    """A tensor of the device and dtype that the model's input should have."""
+    return next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
 
 
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:
@@ -289,25 +328,17 @@ class ProbePass:
         return None  # after an error, which the guard has reported
 
 
-# ``EagerPass``: an uncompiled forward pass beside a compiled one, which leaves nothing behind.
-#
-# It runs right before the compiled pass, on copies of what the model is called with: each module
-# in its own mode, under the caller's autocast, without gradients. Random states, buffers and the
-# attributes of all modules are then as before, so training is bitwise the same.
-
 NOT_NEUTRAL = "logged steps then run uncompiled, and training is not bitwise the same"
 """What to say of the option ``compiled="eager"``."""
-
-_TORCHS = frozenset({"_parameters", "_buffers", "_modules", "_compiled_call_impl", "forward"})
-"""Attributes of a module that are restored in another way, or not at all."""
-
-_CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque)
 
 
 class EagerPass:
     """Runs an uncompiled pass of a compiled model, if that does not change the training.
 
-    Around the first pass, a copy of the parameters is kept and put back.
+    It runs right before the compiled pass, on copies of what the model is called with: each module
+    in its own mode, under the caller's autocast, without gradients. Random states, buffers and the
+    attributes of all modules are then as before, so training is bitwise the same. Around the first
+    pass, a copy of the parameters is kept and put back.
 
     Args:
         watched: the watched layers of the model.
@@ -346,7 +377,7 @@ class EagerPass:
         kept = [] if self._is_checked else [(p, p.detach().clone()) for _, p in parameters]
         self._is_checked = True
         try:
-            with _Kept(inner, kept), torch.no_grad():
+            with untouched(inner, attributes=True, parameters=kept), torch.no_grad():
                 call: Any = inner._call_impl  # not what `inner.compile()` has made
                 call(*_copied(args), **_copied(kwargs))
         finally:
@@ -383,87 +414,3 @@ def _copied(values: Any) -> Any:
         return copy.deepcopy(values, {id(t): t.detach().clone() for t in tensors(values)})
     except Exception:  # something that cannot be copied
         return map_tensors(values, lambda tensor: tensor.detach().clone())
-
-
-class _Kept:
-    """Run compiled code uncompiled in a ``with`` block; restore all that modules hold after it.
-
-    Random states are restored too. Buffers and other tensors are exchanged for copies inside the
-    block: a change of their versions would make the user's backward pass raise.
-
-    Args:
-        model: the module that runs in the block.
-        parameters: parameters and what to put back into them, also what was changed through
-            ``.data``.
-    """
-
-    def __init__(self, model: nn.Module, parameters: list[tuple[nn.Parameter, Tensor]]) -> None:
-        self._model, self._parameters = model, parameters
-        self._restore: list[Callable[[], object]] = []
-
-    def __enter__(self) -> None:
-        states = [_State(module) for module in self._model.modules()]
-        self._restore = [
-            *(state.restore for state in states),
-            *(partial(p.data.copy_, before) for p, before in self._parameters),
-            *random_states(self._model),
-            partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
-            partial(release_eager, self),
-        ]
-        block_begins(self)
-        hold_eager(self)
-        torch.set_autocast_cache_enabled(False)
-        copies: dict[int, Tensor] = {}
-        for state in states:
-            state.exchange(copies)
-
-    def __exit__(self, *error: object) -> None:
-        for restore in self._restore:
-            restore()
-        self._restore = []
-        block_ended(self)
-
-
-class _State:
-    """What a module holds but its parameters and hooks."""
-
-    __slots__ = ("_buffers", "_contents", "_values", "module")
-
-    def __init__(self, module: nn.Module) -> None:
-        own = vars(module)
-        self.module, self._buffers = module, dict(module._buffers)
-        self._values = {k: v for k, v in own.items() if k not in _TORCHS and "_hooks" not in k}
-        self._contents = [
-            (value, copy.copy(value))
-            for value in self._values.values()
-            if type(value) in _CONTAINERS
-        ]
-
-    def exchange(self, copies: dict[int, Tensor]) -> None:
-        """Put copies in place of tensors; one that occurs twice has one copy."""
-
-        def copied(tensor: Tensor) -> Tensor:
-            if id(tensor) not in copies:
-                copies[id(tensor)] = tensor.detach().clone()
-            return copies[id(tensor)]
-
-        for name, buffer in self._buffers.items():
-            if buffer is not None and not is_lazy(buffer):
-                self.module._buffers[name] = copied(buffer)
-        for name, value in self._values.items():
-            if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-                vars(self.module)[name] = copied(value)
-
-    def restore(self) -> None:
-        """Put everything back."""
-        own, buffers = vars(self.module), self.module._buffers
-        buffers.clear()
-        buffers.update(self._buffers)
-        for name in [k for k in own if k not in _TORCHS and "_hooks" not in k]:
-            if name not in self._values:
-                del own[name]
-        own.update(self._values)
-        for container, before in self._contents:
-            container.clear()
-            put = container.extend if hasattr(container, "extend") else container.update
-            put(before)

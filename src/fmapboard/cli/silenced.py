@@ -82,7 +82,7 @@ class Silenced:
 
     def _probabilities(self, image: Tensor) -> Tensor | None:
         """f64 [classes] of an image [C, H, W]; None if the network returns no scores."""
-        scores = first_tensor(run_side_pass(self._model, image[None].clone()))
+        scores = first_tensor(run_side_pass(self._model, image[None]))
         if scores is None or scores.dim() != 2 or scores.shape[0] != 1 or scores.shape[1] < 2:
             return None
         if len(self._names) != scores.shape[1]:

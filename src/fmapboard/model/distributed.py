@@ -84,19 +84,6 @@ def whole(tensor: Tensor) -> Tensor:
     return gathered
 
 
-def reshard(model: nn.Module) -> None:
-    """Free the parameters that FSDP gathered for one of fmapboard's own forward passes.
-
-    FSDP's root module keeps its gathered parameters for the backward pass. No backward pass follows
-    here, and the user's next forward pass would use the kept values, from before the optimizer
-    step.
-    """
-    for module in model.modules():
-        release = getattr(module, "reshard", None)
-        if callable(release) and type(module).__name__.startswith("FSDP"):
-            release()
-
-
 def host_group(timeout: timedelta) -> Any:
     """A process group of fmapboard's own, for messages between hosts.
 

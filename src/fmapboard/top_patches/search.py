@@ -140,7 +140,7 @@ class PatchSearch:
         seen = _Outputs(len(images), most, self.channels)
         again = partial(run_side_pass, model, images)
         with explained(model, again), self._registry.listening(seen):
-            run_side_pass(model, images.clone())  # the model may change its input
+            again()
         return seen
 
     def _layer(self, label: str, output: _Output) -> _LayerSearch:

@@ -122,10 +122,12 @@ class _ChangesBuffers(nn.Module):
 def test_buffers_are_restored_whether_changed_in_place_replaced_or_created() -> None:
     model = _ChangesBuffers()
     kept = model.inplace, model.replaced
+    versions = [buffer._version for buffer in kept]
     with untouched(model):
         model(torch.zeros(1))
         assert model.replaced.tolist() == [1.0, 1.0]
     assert (model.inplace is kept[0], model.replaced is kept[1], model.late) == (True, True, None)
+    assert [buffer._version for buffer in kept] == versions
     assert model.inplace.tolist() == model.replaced.tolist() == [0.0, 0.0]
     assert list(model.state_dict()) == ["inplace", "replaced"]
 
@@ -190,6 +192,43 @@ class _ChangesItsInput(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.conv(x.mul_(2))
         return out
+
+
+class _CountsCalls(nn.Module):
+    """Keeps attributes of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.seen, self.last = 0, [0], torch.zeros(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        self.seen.append(self.calls)
+        self.last += 1
+        self.register_buffer("late", x, persistent=False)
+        self.eval()
+        return x
+
+
+def test_attributes_are_restored_on_request() -> None:
+    model = _CountsCalls()
+    with untouched(model, attributes=True):
+        model(torch.zeros(1))
+        assert (model.calls, model.seen, model.last.tolist()) == (1, [0, 1], [1.0, 1.0])
+    assert (model.calls, model.seen, model.last.tolist()) == (0, [0], [0.0, 0.0])
+    assert (model.training, model.last._version) == (True, 0)
+    assert not list(model.buffers())
+    with untouched(model):
+        model(torch.zeros(1))
+    assert (model.calls, model.seen, model.training) == (1, [0, 1], True)
+    assert len(list(model.buffers())) == 1
+
+
+def test_a_probe_on_the_cpu_is_not_changed_by_the_model() -> None:
+    images = torch.ones(1, 1, 2, 2)
+    first = run_side_pass(_ChangesItsInput(), images)
+    assert images.eq(1).all()
+    assert first.shape == (1, 1, 2, 2)
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
