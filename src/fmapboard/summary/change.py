@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -65,27 +64,19 @@ LEAST = 8
 MARGIN = 8
 """How many float32 values an update must span at least to be called a step."""
 WEIGHTS: Final = "weights"
-_ROLES = ("feature_maps", "inputs")
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes of one layer call.
+class Change(NamedTuple):
+    """How much one tensor of a layer call changed.
 
     Attributes:
-        arrays: ``feature_maps`` and ``inputs`` -> [drawn], of maps; ``weights`` -> [drawn], or [1]
-            for the whole layer. NaN if nothing finite was compared, and infinity if the earlier
-            values were all 0.
-        since: The same keys -> number of the step that was compared with.
+        values: [drawn]; of weights also [1], for the whole layer. NaN if nothing finite was
+            compared, and infinity if the earlier values were all 0.
+        since: number of the step that was compared with.
     """
 
-    arrays: dict[str, Floats] = field(default_factory=dict)
-    since: dict[str, int] = field(default_factory=dict)
-
-    def add(self, name: str, values: Floats | None, step: int) -> None:
-        """Add the changes of one tensor, if they are known."""
-        if values is not None:
-            self.arrays[name], self.since[name] = values, step
+    values: Floats
+    since: int
 
 
 class _Pixels(NamedTuple):
@@ -129,16 +120,20 @@ class Weight(NamedTuple):
     moves: bool
 
 
+CHANGED: Final = ("inputs", "feature_maps", WEIGHTS)
+"""What changes are known of."""
+Changes = Mapping[tuple[str, str], Change]
+"""Label of a layer with drawn maps and one of `CHANGED` -> its change."""
 Maps = Mapping[tuple[str, str], _Pixels]
-"""Kind of a tensor and label of its layer call -> what its maps are compared by."""
+"""Label of a layer call and kind of a tensor -> what its maps are compared by."""
 Weights = Mapping[str, Weight]
 """Name of a parameter -> its last sample."""
 
 
 def changes_of_maps(
     before: Maps, weights: Weights, data: StepData, *, has_probe: bool
-) -> tuple[Maps, dict[str, Changes]]:
-    """The maps to compare later ones with, and label of a layer with drawn maps -> its changes.
+) -> tuple[Maps, Changes]:
+    """The maps to compare later ones with, and the changes of maps and of their layers' weights.
 
     Args:
         before: The maps of earlier steps; not changed.
@@ -149,20 +144,20 @@ def changes_of_maps(
     now = dict(before)
     images = _checksum(data) if has_probe else None
     parameters = {parameter.name: parameter for parameter in data.parameters}
-    changes: dict[str, Changes] = {}
+    changes: dict[tuple[str, str], Change | None] = {}
     for part in data.measured:
-        call, planes = part.layer_call, part.planes
-        if planes is None or part.kind not in _ROLES:
+        call, planes, key = part.layer_call, part.planes, (part.layer_call.label, part.kind)
+        if planes is None or part.kind not in CHANGED:
             continue
-        found = changes.setdefault(call.label, Changes())
         if images is not None:
-            key, pixels = (part.kind, call.label), _pixels(data.step, planes, images)
-            found.add(part.kind, *_of_maps(before.get(key), pixels))
-            now[key] = pixels
+            now[key] = _pixels(data.step, planes, images)
+            changes[key] = _of_maps(before.get(key), now[key])
         name = f"{call.layer}.weight"
         if part.kind == "feature_maps" and name in weights and name in parameters:
-            found.add(WEIGHTS, *_of_weights(weights[name], parameters[name].weight, call, planes))
-    return now, changes
+            changes[call.label, WEIGHTS] = _of_weights(
+                weights[name], parameters[name].weight, call, planes
+            )
+    return now, {key: change for key, change in changes.items() if change is not None}
 
 
 def followed_weights(before: Weights, data: StepData) -> Weights:
@@ -238,10 +233,10 @@ def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     )
 
 
-def _of_maps(before: _Pixels | None, now: _Pixels) -> tuple[Floats | None, int]:
-    """The change of each drawn channel [C], and the step compared with."""
+def _of_maps(before: _Pixels | None, now: _Pixels) -> Change | None:
+    """The change of each drawn channel [C]; None if there is nothing to compare with."""
     if before is None or before.shown != now.shown:
-        return None, 0
+        return None
     drawn = now.pixels.shape[1]
     channels = min(drawn, before.pixels.shape[1])
     changes = np.full(drawn, np.nan)
@@ -258,7 +253,7 @@ def _of_maps(before: _Pixels | None, now: _Pixels) -> tuple[Floats | None, int]:
         constant = variance <= 1e-12 * mean * mean
         unit = np.where(constant, np.abs(mean), np.sqrt(variance))
         changes[:channels] = _relative(np.sqrt(moved), unit)
-    return changes, before.step
+    return Change(changes, before.step)
 
 
 def _sum_of_squares(values: Floats) -> Floats:
@@ -286,12 +281,12 @@ def _channel_ends(sample: Sample, call: LayerCall, planes: Planes) -> npt.NDArra
 
 def _of_weights(
     before: Weight, sample: Sample | None, call: LayerCall, planes: Planes
-) -> tuple[Floats | None, int]:
-    """The change of each channel [drawn], or of the layer [1], and the step compared with."""
+) -> Change | None:
+    """The change of each channel [drawn], or of the layer [1]; None if nothing can be compared."""
     if sample is None or not sample.values.size or before.total != sample.total:
-        return None, 0
+        return None
     if before.values.size != sample.values.size:
-        return None, 0
+        return None
     ends = _channel_ends(sample, call, planes)
     if ends is None:
         ends = np.array([0, sample.values.size])
@@ -301,7 +296,7 @@ def _of_weights(
             np.sqrt(np.add.reduceat(values * values, ends[:-1]))
             for values in (later - earlier, earlier)
         )
-        return _relative(moved, length), before.step
+        return Change(_relative(moved, length), before.step)
 
 
 def _relative(change: Floats, unit: Floats) -> Floats:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,26 +84,18 @@ class Segments:
         lengths = np.array(sizes, np.intp)
         return cls(lengths, np.cumsum(lengths) - lengths)
 
-    def shares(self, flags: Flags) -> Floats:
-        """The share of flags in each part that are set."""
-        if not self.sizes.size or not flags.any():
-            return np.zeros(self.sizes.size)
-        shares: Floats = np.add.reduceat(flags, self.starts, dtype=np.intp) / self.sizes
-        return shares
-
-    def sums(self, values: Floats) -> Floats:
-        """The sum of each part."""
-        sums: Floats = np.add.reduceat(values, self.starts)
+    def sums(self, values: npt.NDArray[Any]) -> Floats:
+        """The sum of each part, f64."""
+        sums: Floats = np.add.reduceat(values, self.starts, dtype=np.float64)
         return sums
 
-    def means(self, values: Floats) -> Floats:
+    def means(self, values: npt.NDArray[Any]) -> Floats:
         """The mean of the values of each part that are not NaN; NaN if all are."""
         sums = self.sums(values)
         if not np.isnan(sums).any():
             return sums / self.sizes
         known = ~np.isnan(values)
-        count = np.add.reduceat(known, self.starts, dtype=np.intp)
-        return self.sums(np.where(known, values, 0.0)) / count
+        return self.sums(np.where(known, values, 0.0)) / self.sums(known)
 
 
 def statistics_of_layers(
@@ -111,51 +103,33 @@ def statistics_of_layers(
 ) -> dict[str, Floats]:
     """Columns that follow from the statistics alone, each [layers].
 
+    The mean and std are over the channels of a layer, with equal weight.
+
     Args:
         every: the statistics of each layer; at least one layer, each of at least one channel.
         channels: the channels of each layer.
         has_moments: bool [layers], False where the mean and std of the channels are not known.
     """
-    counts = [np.concatenate([getattr(each, name) for each in every]) for name in _NONFINITE]
+    names = ("minimum", "maximum", "mean", "std", "constant", *_NONFINITE)
+    joined = {name: np.concatenate([getattr(each, name) for each in every]) for name in names}
+    mean, std = joined["mean"], joined["std"]
     with np.errstate(all="ignore"):
-        minimum = np.concatenate([each.minimum for each in every])
-        maximum = np.concatenate([each.maximum for each in every])
-        columns: dict[str, Floats] = {
-            "minimum": np.fmin.reduceat(minimum, channels.starts),
-            "maximum": np.fmax.reduceat(maximum, channels.starts),
-            **_moments(every, has_moments),
-        }
-    is_finite = not any(values.any() for values in counts)
-    none = np.zeros(len(every))
-    for name, values in zip(_NONFINITE, counts, strict=True):
-        columns[name] = none if is_finite else np.add.reduceat(values, channels.starts) * 1.0
-    bad = counts[0] + counts[1] + counts[2] > 0 if not is_finite else None
+        square = channels.means(mean * mean + std * std)
+        centre, square = np.where(has_moments, (channels.means(mean), square), np.nan)
+        spread = np.sqrt(np.maximum(square - centre * centre, 0.0))
     return {
-        **columns,
-        "nonfinite": none if bad is None else channels.shares(bad),
-        "constant": channels.shares(np.concatenate([each.constant for each in every])),
+        "minimum": np.fmin.reduceat(joined["minimum"], channels.starts),
+        "maximum": np.fmax.reduceat(joined["maximum"], channels.starts),
+        "mean": centre,
+        "std": spread,
+        **{name: channels.sums(joined[name]) for name in _NONFINITE},
+        "nonfinite": channels.means(np.add.reduce([joined[name] for name in _NONFINITE]) > 0),
+        "constant": channels.means(joined["constant"]),
         "counted": np.array([each.counted for each in every], np.float64),
     }
 
 
-def _moments(every: Sequence[Statistics], is_known: Flags) -> dict[str, Floats]:
-    """Mean and std over the channels of each layer, with equal weight, where they are known."""
-    columns: dict[str, Floats] = {name: np.full(len(every), np.nan) for name in ("mean", "std")}
-    known = [every[index] for index in np.flatnonzero(is_known).tolist()]
-    if known:
-        channels = Segments.of([each.mean.size for each in known])
-        mean = np.concatenate([each.mean for each in known])
-        std = np.concatenate([each.std for each in known])
-        centre = channels.means(mean)
-        second = channels.means(mean * mean + std * std)
-        columns["mean"][is_known] = centre
-        columns["std"][is_known] = np.sqrt(np.maximum(second - centre * centre, 0.0))
-    return columns
-
-
-def changes_of_layers(
-    labels: Sequence[str], changes: Mapping[str, Changes], step: int
-) -> dict[str, Floats]:
+def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dict[str, Floats]:
     """Columns with the mean change of each layer's maps and weights, and since how many steps.
 
     The mean is over the channels with a finite change, and NaN if there are none. That of weights
@@ -166,19 +140,16 @@ def changes_of_layers(
         ("change", "change_steps", "feature_maps"),
         ("weights_change", "weights_steps", WEIGHTS),
     ):
-        known = [
-            (index, changed.arrays[name], step - changed.since[name])
+        known = {
+            index: change
             for index, label in enumerate(labels)
-            if (changed := changes.get(label)) is not None and name in changed.arrays
-        ]
-        if not known:
-            continue
-        columns[column], columns[age] = np.full((2, len(labels)), np.nan)
-        where = [index for index, _, _ in known]
-        columns[column][where] = _mean_changes(
-            [array for _, array, _ in known], is_exact=name == WEIGHTS
-        )
-        columns[age][where] = [steps for _, _, steps in known]
+            if (change := changes.get((label, name))) is not None
+        }
+        if known:
+            columns[column], columns[age] = np.full((2, len(labels)), np.nan)
+            values = [change.values for change in known.values()]
+            columns[column][list(known)] = _mean_changes(values, is_exact=name == WEIGHTS)
+            columns[age][list(known)] = [step - change.since for change in known.values()]
     return columns
 
 
@@ -186,15 +157,11 @@ def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
     """The mean of each array's finite values; if ``is_exact``, 0 only for an array of zeros."""
     parts = Segments.of([array.size for array in arrays])
     values = np.concatenate(arrays).astype(np.float64)
-    finite = np.isfinite(values)
+    values[~np.isfinite(values)] = np.nan
     with np.errstate(all="ignore"):
-        if finite.all():
-            means = parts.sums(values) / parts.sizes
-        else:
-            count = np.add.reduceat(finite, parts.starts, dtype=np.intp)
-            means = parts.sums(np.where(finite, values, 0.0)) / count
-            if is_exact:
-                means[(means == 0) & (count < parts.sizes)] = np.nan
+        means = parts.means(values)
+    if is_exact:
+        means[(means == 0) & np.isnan(parts.sums(values))] = np.nan
     means[(means > 0) & (means < _TINY)] = _TINY  # not stored as 0
     return means
 
@@ -208,7 +175,6 @@ class OverviewLayers(NamedTuple):
         packed: blob 2.
         channels: channels of each layer.
         sources: index of each layer whose statistics have dead channels: the activations.
-        dead_channels: channels of these.
         dead_of: index in ``sources`` of each layer's own activation or the one that follows, or -1.
         labels: label of each layer.
         has_moments: True for layers whose means are known.
@@ -219,8 +185,7 @@ class OverviewLayers(NamedTuple):
     packed: bytes
     channels: Segments
     sources: tuple[int, ...]
-    dead_channels: Segments
-    dead_of: npt.NDArray[np.intp]
+    dead_of: Counts
     labels: list[str]
     has_moments: Flags
 
@@ -258,7 +223,6 @@ def layers_of(
         packed=pack_layers(facts),
         channels=Segments.of(sizes),
         sources=sources,
-        dead_channels=Segments.of([sizes[index] for index in sources]),
         dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
         labels=[each.label for each in facts],
         has_moments=np.array([call.pictures for call in calls], bool),
@@ -294,26 +258,17 @@ def _facts(
 
 def channel_fractions(layers: OverviewLayers, numbers: Mapping[str, Floats]) -> dict[str, float]:
     """Tag -> fraction of a layer's channels; of dead ones only for activations."""
-    columns = (numbers[name].tolist() for name in ("constant", "nonfinite"))
-    dead = dict.fromkeys(layers.sources, 0.0)
-    if dead:
-        dead = dict(zip(dead, numbers["dead"][list(dead)].tolist(), strict=True))
     fractions: dict[str, float] = {}
-    for index, (label, constant, nonfinite) in enumerate(zip(layers.labels, *columns, strict=True)):
-        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = constant
-        fractions[tags.of(tags.NONFINITE, label)] = nonfinite
-        if index in dead:
-            fractions[tags.of(tags.DEAD_CHANNELS, label)] = dead[index]
+    for index, label in enumerate(layers.labels):
+        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = float(numbers["constant"][index])
+        fractions[tags.of(tags.NONFINITE, label)] = float(numbers["nonfinite"][index])
+        if index in layers.sources:
+            fractions[tags.of(tags.DEAD_CHANNELS, label)] = float(numbers["dead"][index])
     return fractions
 
 
-def has_numbers(part: LayerMeasurement) -> bool:
-    """True for feature maps with statistics."""
-    statistics = part.statistics
-    return part.kind == "feature_maps" and statistics is not None and statistics.minimum.size > 0
-
-
-Ages = npt.NDArray[np.int64]
+Ages = Mapping[str, npt.NDArray[np.int64]]
+Since = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,17 +279,16 @@ class OverviewState:
         steps_written: number of steps.
         layers: those of the last step.
         since: kind -> label -> first step in that state, also of layers not in ``layers``.
-        dead_for: for how many steps each channel of ``layers.sources`` has been dead.
-        parked: the same, by label, for activations that are not in ``layers``.
+        dead_for: label of an activation -> for how many of the steps at which it was measured each
+            of its channels has been dead.
         roles: label -> kinds of pictures drawn so far.
-        missed: label -> number of steps without pictures.
+        missed: label -> number of steps without pictures, of layers that had any.
     """
 
     steps_written: int = 0
     layers: OverviewLayers | None = None
-    since: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    dead_for: Ages = field(default_factory=lambda: np.zeros(0, np.int64))
-    parked: Mapping[str, Ages] = field(default_factory=dict)
+    since: Since = field(default_factory=dict)
+    dead_for: Ages = field(default_factory=dict)
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missed: Mapping[str, int] = field(default_factory=dict)
 
@@ -343,7 +297,7 @@ def overview(
     state: OverviewState,
     data: StepData,
     drawn: Sequence[TaggedPictures],
-    changes: Mapping[str, Changes],
+    changes: Changes,
     followers: Mapping[str, LayerMeasurement],
     prefix: str,
 ) -> tuple[OverviewState, list[TabRecord], dict[str, float]]:
@@ -355,7 +309,7 @@ def overview(
         state: What is known from the steps before.
         data: The measurements.
         drawn: The pictures of layers and kernels.
-        changes: Label of a layer -> its changes.
+        changes: See ``change.changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
 
@@ -363,35 +317,21 @@ def overview(
         The state after this step; the records; and the scalars that the same numbers give, without
         the prefix.
     """
-    measured = [part for part in data.measured if has_numbers(part)]
+    maps = [part for part in data.measured if part.kind == "feature_maps"]
+    measured = [one for one in maps if one.statistics is not None and one.statistics.minimum.size]
     if not measured:
         return state, [], {}
-    before = _with_pictures(state, drawn)
-    layers = layers_of(before.layers, before.roles, measured, followers)
+    roles, missed = _pictures_so_far(state, drawn)
+    layers = layers_of(state.layers, roles, measured, followers)
     statistics = [part.statistics for part in measured if part.statistics is not None]
     numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
     numbers |= changes_of_layers(layers.labels, changes, data.step)
-    dead_for, parked = before.dead_for, before.parked
-    if layers is not state.layers:
-        dead_for, parked = _moved(before, layers)
     numbers["values"] = [math.prod(part.shape) for part in measured] / layers.channels.sizes
-    numbers["missed"] = np.array([before.missed.get(label, 0) for label in layers.labels])
-    if layers.sources:
-        flags = [statistics[index].dead for index in layers.sources]
-        dead = np.concatenate([each for each in flags if each is not None])
-        dead_for = (dead_for + 1) * dead
-        for column, found in (("dead", dead), ("dead_lasting", dead_for >= LASTING)):
-            shares = np.append(layers.dead_channels.shares(found), np.nan)
-            numbers[column] = shares[layers.dead_of]
-    since, present = _since(before.since, layers, numbers, data.step)
-    state = replace(
-        before,
-        steps_written=before.steps_written + 1,
-        layers=layers,
-        dead_for=dead_for,
-        parked=parked,
-        since=since,
-    )
+    numbers["missed"] = np.array([missed.get(label, 0) for label in layers.labels])
+    dead_for, shares = _dead(state.dead_for, layers, statistics)
+    numbers["dead"], numbers["dead_lasting"] = shares[:, layers.dead_of]
+    since, present = _since(state.since, layers, numbers, data.step)
+    state = OverviewState(state.steps_written + 1, layers, since, dead_for, roles, missed)
     of = OverviewStep(
         data.step,
         state.steps_written,
@@ -407,45 +347,47 @@ def overview(
     return state, records, channel_fractions(layers, numbers)
 
 
-def _with_pictures(state: OverviewState, drawn: Sequence[TaggedPictures]) -> OverviewState:
-    """The state with the kinds of pictures, and the layers without any, of another step."""
-    roles, shown = state.roles, set()
+def _pictures_so_far(
+    state: OverviewState, drawn: Sequence[TaggedPictures]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+    """``roles`` and ``missed`` with the pictures of another step."""
+    roles, shown = dict(state.roles), set()
     for tagged in drawn:
         assert tagged.layer_call is not None  # `drawn` holds no network input
         label = tagged.layer_call.label
         shown.add(label)
         if tagged.kind not in roles.get(label, ()):
-            roles = {**roles, label: (*roles.get(label, ()), tagged.kind)}
-    if roles is state.roles and shown == roles.keys():
-        return state
+            roles[label] = (*roles.get(label, ()), tagged.kind)
     missed = {
-        **state.missed,
-        **dict.fromkeys(roles.keys() - state.roles.keys(), state.steps_written),
+        label: state.missed.get(label, state.steps_written) + (label not in shown)
+        for label in roles
     }
-    missed |= {label: missed[label] + 1 for label in roles.keys() - shown}
-    return replace(state, roles=roles, missed=missed)
+    return roles, missed
 
 
-def _moved(state: OverviewState, layers: OverviewLayers) -> tuple[Ages, Mapping[str, Ages]]:
-    """``dead_for`` and ``parked`` for the layers of another step."""
-    known = dict(state.parked)
-    if state.layers is not None and state.layers.sources:
-        ends = np.split(state.dead_for, state.layers.dead_channels.starts[1:])
-        labels = [state.layers.facts[index].label for index in state.layers.sources]
-        known.update(zip(labels, ends, strict=True))
-    ages = []
-    for index, size in zip(layers.sources, layers.dead_channels.sizes, strict=True):
-        kept = known.pop(layers.facts[index].label, None)
-        ages.append(kept if kept is not None and kept.size == size else np.zeros(size, np.int64))
-    return (np.concatenate(ages) if ages else np.zeros(0, np.int64)), known
+def _dead(
+    before: Ages, layers: OverviewLayers, statistics: Sequence[Statistics]
+) -> tuple[Ages, Floats]:
+    """``dead_for`` with another step, and which share of the channels is dead, and lastingly so.
+
+    The shares are [2, sources + 1]; the last column is NaN, for layers without dead channels.
+    """
+    dead_for, shares = dict(before), np.full((2, len(layers.sources) + 1), np.nan)
+    for place, index in enumerate(layers.sources):
+        dead, label = statistics[index].dead, layers.labels[index]
+        assert dead is not None  # it is one of the sources
+        ages = before.get(label)
+        if ages is None or ages.size != dead.size:
+            ages = np.zeros(dead.size, np.int64)
+        dead_for[label] = (ages + 1) * dead
+        lasting = dead_for[label] >= LASTING
+        shares[:, place] = np.count_nonzero([dead, lasting], axis=1) / dead.size
+    return dead_for, shares
 
 
 def _since(
-    before: Mapping[str, Mapping[str, int]],
-    layers: OverviewLayers,
-    numbers: Mapping[str, Floats],
-    step: int,
-) -> tuple[dict[str, Mapping[str, int]], dict[str, Mapping[int, int]]]:
+    before: Since, layers: OverviewLayers, numbers: Mapping[str, Floats], step: int
+) -> tuple[Since, dict[str, dict[int, int]]]:
     """Since when layers are in each kind of state.
 
     Returns:
@@ -453,24 +395,16 @@ def _since(
     """
     own = layers.dead_of >= 0
     own[[index for index, facts in enumerate(layers.facts) if facts.activation is not None]] = False
-    every: dict[str, Mapping[str, int]] = dict(before)
-    present: dict[str, Mapping[int, int]] = {kind: {} for kind in before}
+    every, present = dict(before), {}
     for kind, flags in states(numbers, own).items():
-        earlier = before.get(kind, {})
-        if not earlier and not flags.any():
-            continue
-        begun = np.full(len(flags), step)
-        if kind == "unchanged":
-            begun = step - np.nan_to_num(numbers["weights_steps"]).astype(np.int64)
-        known = ~np.isnan(numbers[_KNOWN_BY[kind]])
-        over = {layers.labels[index] for index in np.flatnonzero(known & ~flags).tolist()}
-        now = {
-            index: earlier.get(layers.labels[index], int(begun[index]))
-            for index in np.flatnonzero(flags).tolist()
-        }
-        kept = {label: first for label, first in earlier.items() if label not in over}
-        every[kind] = kept | {layers.labels[index]: first for index, first in now.items()}
-        present[kind] = now
+        spells, now = dict(before.get(kind, {})), {}
+        for index in np.flatnonzero(~np.isnan(numbers[_KNOWN_BY[kind]])).tolist():
+            if flags[index]:
+                begun = step - int(numbers["weights_steps"][index]) if kind == "unchanged" else step
+                now[index] = spells.setdefault(layers.labels[index], begun)
+            else:
+                spells.pop(layers.labels[index], None)
+        every[kind], present[kind] = spells, now
     return every, present
 
 

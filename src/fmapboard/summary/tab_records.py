@@ -25,7 +25,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
-from fmapboard.summary.change import Changes
+from fmapboard.summary.change import CHANGED, Changes
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",
@@ -38,7 +38,7 @@ def tab_records(
     data: StepData,
     drawn: Sequence[TaggedPictures],
     kernels: Mapping[str, Mapping[str, Any]],
-    changes: Mapping[str, Changes],
+    changes: Changes,
     followers: Mapping[str, LayerMeasurement],
     *,
     prefix: str,
@@ -52,7 +52,7 @@ def tab_records(
         data: The measurements.
         drawn: The pictures of layers and kernels, without those of the network's input.
         kernels: Label of a layer -> ``kernel_facts`` of its drawn kernels.
-        changes: Label of a layer -> its changes.
+        changes: See ``change.changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
         colormap: Name of the palette.
@@ -72,7 +72,6 @@ def tab_records(
         parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
         layer_call = pictures[0].layer_call
         assert layer_call is not None
-        own = kernels.get(label, {"peak": None})
         header: dict[str, Any] = {
             "layer": layer_call.layer,
             "type": layer_call.type,
@@ -83,7 +82,7 @@ def tab_records(
             "steps_written": written[label],
             "training_thread_ms": round(data.training_thread_ms, 3),
             "pictures": [
-                _of_kernels(tagged, own)
+                _of_kernels(tagged, kernels[label])
                 if part is None or part.planes is None
                 else _of_maps(tagged, part, part.planes, colormap, scale)
                 for tagged, part in parts
@@ -93,10 +92,10 @@ def tab_records(
         for tagged, part in parts:
             if part is not None:
                 arrays.update(_arrays(tagged.kind, part))
-        changed = changes.get(label)
-        if changed is not None and changed.since:
-            header["change_since"] = changed.since
-            arrays.update({f"{name}.change": a for name, a in changed.arrays.items()})
+        changed = {name: changes[label, name] for name in CHANGED if (label, name) in changes}
+        if changed:
+            header["change_since"] = {name: change.since for name, change in changed.items()}
+            arrays |= {f"{name}.change": change.values for name, change in changed.items()}
         follower = followers.get(label)
         if follower is not None:
             call = follower.layer_call
