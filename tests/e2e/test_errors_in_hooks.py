@@ -23,7 +23,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "numbering of calls": (PassTracker, "call"),
     "begin of a pass": (PassTracker, "root_begins"),
     "end of a pass": (PassTracker, "root_ends"),
-    "which passes count": (StepSession, "_accepts"),
+    "which passes count": (StepSession, "counts"),
     "thread": (HookRegistry, "is_foreign_thread"),
     "replicas": (HookRegistry, "is_on_other_device"),
     "compiled": (call_records, "is_unobservable"),
