@@ -27,6 +27,7 @@ from rich.table import Table
 from torch import Tensor
 from workloads import machine
 
+from fmapboard.cli.drawing import Drawing
 from fmapboard.cli.images import find_images, read_image
 from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel, load_model
@@ -65,7 +66,7 @@ def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) 
         request = replace(request, out=place / "png")
     with contextlib.redirect_stdout(io.StringIO()):
         images = ReadImages(
-            find_images(paths), loaded.preprocessing.fit, ahead=2 * request.batch_size
+            find_images(paths), loaded.preprocessing.fit, ahead=2 * request.drawing.batch_size
         )
         draw_images(request, loaded, images, inputs_from((), len(paths)))
 
@@ -83,10 +84,10 @@ def measure(
     prepare, size = loaded.preprocessing, options.batch_size
     prepared = torch.stack([prepare(read_image(path)) for path in paths])
     batches = list(prepared.split(size))
-    anywhere = Path()
+    anywhere, drawing = Path(), Drawing(batch_size=size)
     requests = {
-        "TensorBoard": Request(logdir=anywhere, batch_size=size),
-        "TensorBoard and PNG files": Request(logdir=anywhere, out=anywhere, batch_size=size),
+        "TensorBoard": Request(logdir=anywhere, drawing=drawing),
+        "TensorBoard and PNG files": Request(logdir=anywhere, out=anywhere, drawing=drawing),
     }
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bare", *requests)}
     for number in range(options.rounds + 1):

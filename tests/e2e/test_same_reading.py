@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.cli.drawing import Drawing
 from fmapboard.cli.images import find_images
 from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel
@@ -62,7 +63,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
     monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
-    request = Request(layers=("norm",), logdir=tmp_path / "run")
+    request = Request(logdir=tmp_path / "run", drawing=Drawing(layers=["norm"]))
     draw_images(
         request, LoadedModel(model.eval(), "rows", prepare),
         photograph(prepare), inputs_from((), 1),
@@ -99,7 +100,7 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     kept = MemoryWriter()
     monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
-    request = Request(logdir=tmp_path / "run", depth=depth)
+    request = Request(logdir=tmp_path / "run", drawing=Drawing(depth=depth))
     draw_images(
         request, LoadedModel(Volume().eval(), "volume", prepare),
         photograph(prepare), inputs_from((), 1),

@@ -7,16 +7,12 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
-from fmapboard.capture.kernels import read_kernels
 from fmapboard.cli.all_images import AllImages
-from fmapboard.cli.attributed import SIDE, scored, with_attributions
+from fmapboard.cli.attributed import scored
 from fmapboard.cli.drawing import Drawing, folders_of
-from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import ImageFile, natural_order
 from fmapboard.cli.models.checkpoints import load_checkpoint
 from fmapboard.cli.models.load import LoadedModel
@@ -24,14 +20,6 @@ from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.table import console
 from fmapboard.errors import CheckpointError
 from fmapboard.formats.overview import StepSource
-from fmapboard.image_passes import ImagePasses
-from fmapboard.measure.reducer import Reducer
-from fmapboard.model.layers import select
-from fmapboard.records import LoggedStep, StepData
-from fmapboard.render.labels import labelled
-from fmapboard.summary.build import SummaryBuilder
-from fmapboard.writers import Writer
-from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -98,33 +86,26 @@ def step_in(name: str) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesOptions:
-    """What is drawn of each image, and where; see ``visualize --help``.
-
-    Attributes:
-        drawing: What is drawn of each image.
-        checkpoint_key: Where the weights are inside a checkpoint, or None.
-        logdir: Directory of the run; of one run per image if there are several. None writes none.
-        out: Folder of PNG files: one folder per step, below one per image if there are several.
-    """
-
-    drawing: Drawing
-    checkpoint_key: str | None
-    logdir: Path | RemoteDirectory | None
-    out: Path | None
-
-
 def draw_series(
-    options: SeriesOptions, loaded: LoadedModel, series: Sequence[Checkpoint], images: ReadImages
+    drawing: Drawing,
+    loaded: LoadedModel,
+    series: Sequence[Checkpoint],
+    images: ReadImages,
+    *,
+    checkpoint_key: str | None,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
 ) -> AllImages:
     """Draw every image with every checkpoint; one step per checkpoint, one run per image.
 
     Args:
-        options: What is drawn, and where.
+        drawing: What is drawn of each image.
         loaded: The model; its weights are replaced.
         series: The checkpoints.
         images: The images, all of which are held in memory.
+        checkpoint_key: Where the weights are inside a checkpoint, or None.
+        logdir: Directory of the run; of one run per image if there are several. None writes none.
+        out: Folder of PNG files: one folder per step, below one per image if there are several.
 
     Returns:
         What was found in all of them.
@@ -135,111 +116,60 @@ def draw_series(
     """
     prepare = loaded.preprocessing
     pixels = list(images.tensors())
-    say, found = console(stderr=True), AllImages()
-    inputs = options.drawing.inputs or ForwardInputs.of(None, 1)
+    say, found = partial(console(stderr=True).print, soft_wrap=True), AllImages()
     files = [one for one in images.sources if isinstance(one, ImageFile)]
-    places = list(images.of_read(folders_of(Path(), [one.stem for one in files])))
-    names = images.of_read([one.name for one in files])
+    places = [place or Path() for place in folders_of(Path(), [one.stem for one in files])]
+    runs = [_Run(files[n].name, places[n], n, drawing, logdir) for n in images.numbers]
     with ExitStack() as stack:
-        stack.enter_context(inputs.applied(loaded.model))
-        runs = [_Run(options, place or Path()) for place in places]
         for run in runs:
             stack.callback(run.close)
-        passes = _passes(options, loaded)
         for checkpoint in series:
-            report = load_checkpoint(loaded.model, checkpoint.path, key=options.checkpoint_key)
-            line = f"step {checkpoint.step}: {checkpoint.path}: {report}"
-            say.print(line, soft_wrap=True)
-            for number, (run, image) in enumerate(zip(runs, pixels, strict=True)):
-                with inputs.of_image(images.numbers[number]):
-                    step = _recorded(options, loaded, passes, prepare.normalize(image), checkpoint)
-                at = checkpoint.path.name
-                for one in step.attributions[:1]:
-                    if one.value is not None:
-                        line = scored(f"{names[number]} ({at})", (one.score, one.value))
-                        console().print(line, soft_wrap=True)
-                found.add(at if len(runs) == 1 else f"{names[number]} ({at})", run.write(step))
-    found.replaced = sum(run.replaced for run in runs)
+            report = load_checkpoint(loaded.model, checkpoint.path, key=checkpoint_key)
+            say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+            source = StepSource("checkpoint", checkpoint.path.name)
+            for run, image in zip(runs, pixels, strict=True):
+                folder = None if out is None else out / run.place / f"step{checkpoint.step}"
+                own = replace(drawing, step=checkpoint.step, sources=[source], numbers=[run.number])
+                written = own.written(
+                    loaded.model, (one for one in [image]), run.board, [folder],
+                    prepare=prepare.normalize, normalization=(prepare.mean, prepare.std),
+                    say=say, compose=run.compose,
+                )  # fmt: skip
+                for one in written:
+                    name = f"{run.name} ({source.name})"
+                    found.add(source.name if len(runs) == 1 else name, one.step, one.replaced)
+                    if one.score is not None:
+                        console().print(scored(name, one.score), soft_wrap=True)
+                if run.board is not None:
+                    run.board.flush()  # Ctrl-C while the next checkpoint loads ends the process
     return found
 
 
-def _passes(options: SeriesOptions, loaded: LoadedModel) -> ImagePasses:
-    reducer = Reducer.for_model(
-        loaded.model,
-        max_channels=None,
-        max_tile=None,
-        scale=options.drawing.scale,
-        colormap=options.drawing.colormap,
-        depth=options.drawing.depth,
-    )
-    prepare = loaded.preprocessing
-    return ImagePasses(
-        loaded.model,
-        reducer,
-        layers=options.drawing.layers,
-        normalization=(prepare.mean, prepare.std),
-        effective=options.drawing.effective,
-    )
-
-
-def _recorded(
-    options: SeriesOptions,
-    loaded: LoadedModel,
-    passes: ImagePasses,
-    image: Tensor,
-    checkpoint: Checkpoint,
-) -> StepData:
-    batch = torch.stack([image])
-    steps = passes(batch, checkpoint.step)
-    if options.drawing.attribution:
-        steps = with_attributions(steps, loaded.model, batch, options.drawing.class_number)
-    (step,) = (pending.to_host() for pending in steps)
-    source = StepSource("checkpoint", checkpoint.path.name)
-    if not options.drawing.kernels:
-        return replace(step, source=source)
-    kernels = read_kernels(select(loaded.model, options.drawing.layers), None)
-    drawn = tuple(pending.to_host() for pending in kernels)
-    return replace(step, kernels=drawn, source=source)
-
-
 class _Run:
-    """Writes the steps of one image.
+    """The steps of one image.
 
     Args:
-        options: What is drawn, and where.
+        name: Of the image.
         place: The image's folder within the run directory and the folder of PNG files.
+        number: Of the image among those given.
+        drawing: What is drawn.
+        logdir: The run directory, or None.
     """
 
-    def __init__(self, options: SeriesOptions, place: Path) -> None:
-        self._summarize = SummaryBuilder(
-            colormap=options.drawing.colormap,
-            scale=options.drawing.scale,
-            attribution_side=SIDE,
-            has_probe=True,
-        )
-        self._boards: list[Writer] = []
-        self._folders: list[FolderWriter] = []
-        self._labels = options.drawing.labels
-        if options.logdir is not None:
-            logdir = options.logdir / place.as_posix() if place.parts else options.logdir
-            self._boards.append(TensorBoardWriter(logdir))
-        if options.out is not None:
-            self._folders.append(FolderWriter(options.out / place, per_step=True))
-
-    def write(self, step: StepData) -> LoggedStep:
-        summary = self._summarize(step)
-        for board in self._boards:
-            board.write(summary)
-            board.flush()  # Ctrl-C while the next checkpoint loads ends the process
-        for folder in self._folders:
-            folder.write(labelled(summary) if self._labels else summary)
-        return summary
-
-    @property
-    def replaced(self) -> int:
-        """Number of PNG files from before that were overwritten."""
-        return sum(folder.replaced for folder in self._folders)
+    def __init__(
+        self,
+        name: str,
+        place: Path,
+        number: int,
+        drawing: Drawing,
+        logdir: Path | RemoteDirectory | None,
+    ) -> None:
+        self.name, self.place, self.number = name, place, number
+        self.compose = drawing.composing(same_image=True)
+        self.board: TensorBoardWriter | None = None
+        if logdir is not None:
+            self.board = TensorBoardWriter(logdir / place.as_posix() if place.parts else logdir)
 
     def close(self) -> None:
-        for writer in self._boards:
-            writer.close()
+        if self.board is not None:
+            self.board.close()

@@ -22,6 +22,7 @@ from fmapboard.cli.table import add_row, console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
+from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.result import ModelDifference, shown
@@ -47,6 +48,7 @@ class Request(ModelRequest):
     as_json: bool = False
     out: Path | None = None
     log_dir: Path | None = None
+    layers: Layers = None
 
 
 def diff_checkpoints(request: Request) -> int:
@@ -79,7 +81,7 @@ def _compared(request: Request) -> ModelDifference:
     if request.out is not None or request.log_dir is not None:
         draw_maps_of(
             comparison, found, batches,
-            layers=list(request.layers) or None, out=request.out, log_dir=request.log_dir,
+            layers=request.layers, out=request.out, log_dir=request.log_dir,
             normalization=(first.preprocessing.mean, first.preprocessing.std),
         )  # fmt: skip
     if request.as_json:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
-from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import (
@@ -37,7 +36,6 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
-    type=ModelName(),
     required=True,
     help="The network of both checkpoints: as --model of visualize.",
 )

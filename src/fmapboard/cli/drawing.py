@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from fmapboard.cli.attributed import SIDE, with_attributions
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.write_images import ImageWriter, WrittenImage
+from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers
@@ -32,9 +33,9 @@ class Drawing:
     """What is drawn of each image, and how; ``visualize --help`` describes the options.
 
     Attributes:
-        first_step: Number of the first image's step; the others follow.
-        names: Name of each image, which the tab shows; None if they have none. It may grow while
-            the images are read.
+        step: Number of the first image's step; the others follow.
+        sources: What each step shows, for the tab; None if it has no name. It may grow while the
+            images are read.
         numbers: Which row of ``inputs`` belongs to each image, likewise; None for its own number.
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
@@ -51,8 +52,8 @@ class Drawing:
     kernels: bool = False
     attribution: bool = False
     class_number: int | None = None
-    first_step: int = 0
-    names: Sequence[str] | None = None
+    step: int = 0
+    sources: Sequence[StepSource] | None = None
     numbers: Sequence[int] | None = None
     effective: bool = False
     inputs: ForwardInputs | None = None
@@ -69,6 +70,7 @@ class Drawing:
         prepare: Callable[[Tensor], Tensor],
         normalization: Normalization | None,
         say: Callable[[str], object],
+        compose: SummaryBuilder | None = None,
     ) -> Generator[WrittenImage, None, None]:
         """Yield each image after everything about it is written.
 
@@ -80,15 +82,16 @@ class Drawing:
             prepare: Turns a batch of them [B, C, H, W] into the model's input.
             normalization: Mean and standard deviation per channel of the prepared images, if known.
             say: Called with a message if the model runs on one image at a time.
+            compose: Made the summaries of earlier steps of the same run, by `composing`; None
+                begins a run.
 
         Raises:
             FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
                 is kept.
         """
-        compose = SummaryBuilder(colormap=self.colormap, scale=self.scale, attribution_side=SIDE)
         writer = ImageWriter(
-            compose, board, folders, first_step=self.first_step, names=self.names,
-            labels=self.labels,
+            compose or self.composing(), board, folders, first_step=self.step,
+            sources=self.sources, labels=self.labels,
         )  # fmt: skip
         reducer = Reducer.for_model(
             model,
@@ -111,6 +114,15 @@ class Drawing:
         recorded = self._recorded(passes, inputs, images, prepare)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
+
+    def composing(self, *, same_image: bool = False) -> SummaryBuilder:
+        """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
+        return SummaryBuilder(
+            colormap=self.colormap,
+            scale=self.scale,
+            attribution_side=SIDE,
+            has_probe=same_image,
+        )
 
     def _recorded(
         self,

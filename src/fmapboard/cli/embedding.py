@@ -20,6 +20,7 @@ from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.cli.drawing import Drawing
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, LayerNotFound, closest
+from fmapboard.formats.overview import StepSource
 from fmapboard.measure.layout import as_maps, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import named_layers
@@ -44,7 +45,7 @@ def with_embedding(
 
     Args:
         layer: Name of the layer, or None: nothing is added.
-        drawing: What is drawn; its names label the images.
+        drawing: What is drawn; the names of its sources label the images.
         model: The model that runs.
         images: Maximum number of images.
         board: Its directory gets the files.
@@ -60,8 +61,8 @@ def with_embedding(
     if layer is None:
         return drawing, lambda written: written
     place = None if board is None else board.log_dir
-    labels: Sequence[str] = () if drawing.names is None else drawing.names
-    embedding = Embedding(model, layer, labels, images, check_embedding(layer, model, place))
+    sources: Sequence[StepSource] = () if drawing.sources is None else drawing.sources
+    embedding = Embedding(model, layer, sources, images, check_embedding(layer, model, place))
     around = drawing.around
 
     @contextlib.contextmanager
@@ -119,16 +120,21 @@ class Embedding(CaptureListener):
     Args:
         model: Any module.
         layer: Name of a layer, or of one of its calls, such as ``relu.call2``.
-        labels: One per image, complete when ``write`` is called.
+        sources: One per image, whose name labels it; complete when ``write`` is called.
         images: Maximum number of images.
         directory: Where ``write`` writes.
     """
 
     def __init__(
-        self, model: nn.Module, layer: str, labels: Sequence[str], images: int, directory: Path
+        self,
+        model: nn.Module,
+        layer: str,
+        sources: Sequence[StepSource],
+        images: int,
+        directory: Path,
     ) -> None:
         name = _module_of(layer, named_layers(model))
-        self._model, self._layer, self._labels = model, layer, labels
+        self._model, self._layer, self._sources = model, layer, sources
         self._directory, self._side = directory, thumbnail_side(images)
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._last_is_channels = Reducer.for_model(model).channels_last_sequences
@@ -174,7 +180,7 @@ class Embedding(CaptureListener):
         data = ProjectorData(
             self._layer,
             vectors,
-            tuple(self._labels),
+            tuple(source.name for source in self._sources),
             np.stack(self._thumbnails) if complete else None,
         )
         write_projector(self._directory, data)

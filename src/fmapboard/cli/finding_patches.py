@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.drawing import Drawing, batched
 from fmapboard.errors import CaptureError, ConfigurationError, WriteError, escaped
+from fmapboard.formats.overview import StepSource
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
 from fmapboard.render.grid import draw_input_image
@@ -207,7 +208,8 @@ class PatchFinder:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
             board = TensorBoardWriter(log_dir, start_step=self.step)
-            drawing = Drawing(layers=self.layers, first_step=self.step, names=(name,))
+            source = StepSource("image", name)
+            drawing = Drawing(layers=self.layers, step=self.step, sources=[source])
             drawn = drawing.written(
                 self.model, first, board, [None], prepare=self.prepare,
                 normalization=self.normalization, say=self.say,

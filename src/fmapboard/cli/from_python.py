@@ -22,6 +22,7 @@ from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import PlainConsole, layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
+from fmapboard.formats.overview import StepSource
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Normalizing, check_depth
@@ -165,7 +166,7 @@ def visualize(
     _check(step, batch_size, scale, target, attribution=attribution)
     drawing = Drawing(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
-        first_step=step, effective=effective, labels=labels,
+        step=step, effective=effective, labels=labels,
     )  # fmt: skip
     given = GivenImages.of(images, model, transform, normalization, has_inputs=inputs is not None)
     own = ForwardInputs.of(inputs, len(given.names))
@@ -177,7 +178,8 @@ def visualize(
         folder = place / "png"
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    drawing = replace(drawing, inputs=own, names=given.of_read(given.names), numbers=given.numbers)
+    sources = given.of_read([StepSource("image", name) for name in given.names])
+    drawing = replace(drawing, inputs=own, sources=sources, numbers=given.numbers)
     with logged_for(report, place, len(given.names), _say_report) as logdir:
         drawn = _drawn(drawing, model, given, logdir, folder, embedding)
     given.warn_left_out()
@@ -193,7 +195,7 @@ def _drawn(
     embedding: str | None,
 ) -> Visualized:
     """Draw all images; returns what was written where."""
-    first = drawing.first_step
+    first = drawing.step
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
     projector: list[str] = []
     drawing, collected = with_embedding(

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 
+from fmapboard.errors import closest
+
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?=.)")  # a Windows drive has one letter
-_CLOSE = 0.7
-"""Least similarity of the names without their suffixes."""
 _NUMBER = re.compile(r"[\d.]+,?")
-_LISTED = 6
-"""Number of files in a folder up to which all are listed."""
 
 
 def nearby(path: Path) -> str:
     """The end of an error message about a missing file.
 
     Returns:
-        ``"; closest: cat.jpg"``, ``"; there is no folder 'photos'"``, ``"; 'photos' holds: a.pt"``,
+        ``"; closest: cat.jpg"``, ``"; there is no folder 'photos'"``, ``"; there are: a.pt"``,
         or an empty string if nothing helps.
     """
     folder = path.parent
@@ -32,15 +29,7 @@ def nearby(path: Path) -> str:
         names = sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
     except OSError:  # not permitted
         return ""
-    stem = path.stem.lower()
-    ratios = {name: _similarity(stem, Path(name).stem.lower()) for name in names}
-    near = sorted((n for n in names if ratios[n] >= _CLOSE), key=lambda n: -ratios[n])
-    if near:
-        return f"; closest: {', '.join(near[:3])}"
-    if 0 < len(names) <= _LISTED:
-        where = "the current folder" if folder == Path() else repr(str(folder))
-        return f"; {where} holds: {', '.join(names)}"
-    return ""
+    return closest(path.name, names)
 
 
 def instead_of_data(path: Path) -> str:
@@ -60,8 +49,3 @@ def instead_of_data(path: Path) -> str:
 def url_of(path: Path) -> str:
     """The URL that a path was made of, which merges its slashes; empty if it is none."""
     return _URL.sub(r"\1://", str(path), count=1) if _URL.match(str(path)) else ""
-
-
-def _similarity(a: str, b: str) -> float:
-    same_letters = len(a) == len(b) <= 4 and sorted(a) == sorted(b)
-    return 1.0 if same_letters else difflib.SequenceMatcher(None, a, b).ratio()

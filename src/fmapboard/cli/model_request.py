@@ -19,7 +19,6 @@ class ModelRequest:
     forward_args: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     checkpoint_key: str | None = None
-    layers: tuple[str, ...] = ()
     input_size: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None

@@ -22,7 +22,7 @@ def run_report(
     out: Path,
     *,
     steps: int,
-    layers: Sequence[str],
+    layers: Sequence[str] | None,
     max_mb: float,
     no_input: bool,
 ) -> None:
@@ -32,7 +32,9 @@ def run_report(
         FmapboardError: an argument is invalid, or the file cannot be written.
     """
     say_report(
-        write_report(runs, out, steps=steps, layers=layers, max_mb=max_mb, inputs=not no_input)
+        write_report(
+            runs, out, steps=steps, layers=layers or (), max_mb=max_mb, inputs=not no_input
+        )
     )
 
 

@@ -22,6 +22,7 @@ from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import add_row, console
 from fmapboard.cli.terminal import say_model, say_overwritten, say_where, what_ran
 from fmapboard.cli.visualize import device_named
+from fmapboard.model.layers import Layers
 from fmapboard.writers.remote import RemoteDirectory
 
 
@@ -32,6 +33,7 @@ class Request(ModelRequest):
     spec: str
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
+    layers: Layers = None
     k: int = 9
     channels: int = 64
     several_per_image: bool = False
@@ -58,9 +60,10 @@ def search_images(request: Request) -> None:
     errors, output = console(stderr=True), console()
     if loaded.report is not None:
         errors.print(str(loaded.report))
-    layers = list(request.layers) or None
-    chosen = selected_layers(model, layers)  # an invalid pattern fails before anything is written
-    finder = _finder(request, model, prepare, layers)
+    chosen = selected_layers(
+        model, request.layers
+    )  # an invalid pattern fails before anything is written
+    finder = _finder(request, model, prepare)
     log_dir, out = _directories(request)
     say_model(loaded)
     images = ReadImages(files, prepare.fit, ahead=2 * request.batch_size)
@@ -75,16 +78,14 @@ def search_images(request: Request) -> None:
     images.check_complete()
 
 
-def _finder(
-    request: Request, model: nn.Module, prepare: Preprocessing, layers: list[str] | None
-) -> PatchFinder:
+def _finder(request: Request, model: nn.Module, prepare: Preprocessing) -> PatchFinder:
     """The search with the request's options; its warnings go to stderr."""
     return PatchFinder(
         model,
         prepare.normalize,
         (prepare.mean, prepare.std),
         partial(console(stderr=True).print, soft_wrap=True),
-        layers,
+        request.layers,
         request.k,
         request.channels or None,
         not request.several_per_image,

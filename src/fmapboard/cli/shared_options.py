@@ -68,8 +68,16 @@ def layers(text: str) -> Decorator:
 
     Args:
         text: what the layers are for, and the default.
+
+    The value is that of `model.layers.select`: a list, or None if the option was not given.
     """
-    return click.option("--layers", multiple=True, metavar="GLOB", help=f"{text} Repeatable.")
+    return click.option(
+        "--layers",
+        multiple=True,
+        metavar="GLOB",
+        callback=lambda context, option, given: list(given) or None,
+        help=f"{text} Repeatable.",
+    )
 
 
 def step(text: str) -> Decorator:

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
-from fmapboard.cli.attributed import scored
-from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
+from fmapboard.cli.attributed import class_names, scored
+from fmapboard.cli.checkpoint_series import Checkpoint, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.images import ImageFile, find_images
+from fmapboard.cli.images import ImageFile, find_images, read_fitted
 from fmapboard.cli.input_files import inputs_from
-from fmapboard.cli.layer_list import print_layers
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
 from fmapboard.cli.terminal import say_model, say_overwritten, say_where, what_ran
-from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
+from fmapboard.extraction.layer_table import layers
+from fmapboard.formats.overview import StepSource
+from fmapboard.interventions.channels import ChannelChange, silence
+from fmapboard.interventions.context import Intervention, intervene
 from fmapboard.model.layers import Layers
-from fmapboard.records import Scale
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -51,53 +53,22 @@ class Request(ModelRequest):
     logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
     html: Path | None = None
-    step: int = 0
     only_list: bool = False
     samples: int | None = None
-    batch_size: int = 4
-    colormap: str = "grey"
-    scale: Scale = "channel"
-    depth: int | None = None
-    kernels: bool = False
-    attribution: bool = False
-    class_number: int | None = None
     silence: tuple[str, ...] = ()
-    effective: bool = False
-    labels: bool = False
     embedding: str | None = None
+    drawing: Drawing = field(default_factory=Drawing)
 
-    @property
-    def chosen(self) -> Layers:
-        """The argument of `layers.select`: the patterns, or None if no ``--layers`` was given."""
-        return list(self.layers) or None
-
-    @property
-    def drawing(self) -> Drawing:
-        """What is drawn of each image, and how."""
-        return Drawing(
-            layers=self.chosen,
-            batch_size=self.batch_size,
-            colormap=self.colormap,
-            scale=self.scale,
-            depth=self.depth,
-            kernels=self.kernels,
-            attribution=self.attribution,
-            class_number=self.class_number,
-            first_step=self.step,
-            effective=self.effective,
-            labels=self.labels,
-        )
+    @classmethod
+    def of(cls, **options: Any) -> Request:
+        """The options by name; all that a request has no field for are those of its `Drawing`."""
+        drawn = options.keys() - {one.name for one in fields(cls)}
+        return cls(drawing=Drawing(**{name: options.pop(name) for name in drawn}), **options)
 
     def class_names(self, model: nn.Module) -> tuple[str, ...]:
         """Names of the classes of a network with its own weights; empty if they are not known."""
         has_own = self.checkpoint is None and self.weights.lower() != "none"
         return class_names(self.spec, self.weights, model) if has_own else ()
-
-    def silenced(self, model: nn.Module) -> Silenced | None:
-        """What ``--silence`` asks for, or None."""
-        if not self.silence:
-            return None
-        return Silenced(model, self.silence, self.class_names(model))
 
 
 def visualize_images(request: Request) -> None:
@@ -106,13 +77,16 @@ def visualize_images(request: Request) -> None:
     Raises:
         FmapboardError: the request is invalid or failed; the message is one line.
     """
-    if request.class_number is not None and not request.attribution:
+    drawing = request.drawing
+    if drawing.class_number is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
     files = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
-    for option in ("silence", "embedding", "step"):
-        if series and getattr(request, option):
+    for option, value in (
+        ("silence", request.silence), ("embedding", request.embedding), ("step", drawing.step),
+    ):  # fmt: skip
+        if series and value:
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
     loaded = request.load(
         request.spec,
@@ -123,94 +97,101 @@ def visualize_images(request: Request) -> None:
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
     if request.only_list:
-        print_layers(loaded, files[0].path if request.images else None, request.chosen, inputs)
+        _print_layers(loaded, files[0].path if request.images else None, drawing.layers, inputs)
         return
     images = ReadImages(
-        files[: request.samples], loaded.preprocessing.fit, ahead=2 * request.batch_size
+        files[: request.samples], loaded.preprocessing.fit, ahead=2 * drawing.batch_size
     )
     steps = len(series or images.sources)
     with logged_for(request.html, request.logdir, steps, say_report) as logdir:
-        request = replace(request, logdir=logdir)
-        if series:
-            _draw_series(request, loaded, series, images, inputs)
-        else:
-            draw_images(request, loaded, images, inputs)
+        draw_images(replace(request, logdir=logdir), loaded, images, inputs, series)
     images.check_complete()
 
 
-def _draw_series(
+def draw_images(
     request: Request,
     loaded: LoadedModel,
-    series: list[Checkpoint],
     images: ReadImages,
     inputs: ForwardInputs,
+    series: Sequence[Checkpoint] = (),
 ) -> None:
-    """Draw the images with each checkpoint of a series."""
-    inputs.check(loaded.model)
-    loaded.model.to(device_named(request.device))
-    say_model(loaded)
-    logdir, folder = _places(request)
-    options = SeriesOptions(
-        replace(request.drawing, inputs=inputs), request.checkpoint_key, logdir, folder
-    )
-    with what_ran():
-        found = draw_series(options, loaded, series, images)
-    say_where(logdir, folder)
-    say_overwritten(found.replaced, folder)
-    chosen = selected_layers(loaded.model, request.chosen)
-    pictures = len(images.sources) * len(series)
-    _say_last(found.line(pictures, noun="picture", chosen=chosen), logdir, len(series))
-
-
-def draw_images(
-    request: Request, loaded: LoadedModel, images: ReadImages, inputs: ForwardInputs
-) -> None:
-    """Draw a loaded network's feature maps for images, and print tables of its layers.
+    """Draw a loaded network's feature maps for images, once or with each checkpoint of a series.
 
     Raises:
         FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
     # An invalid pattern fails before anything is written.
-    chosen = selected_layers(loaded.model, request.chosen)
+    chosen = selected_layers(loaded.model, request.drawing.layers)
     inputs.check(loaded.model)
-    silenced = request.silenced(loaded.model)
+    around = silenced(loaded.model, request.silence) if request.silence else None
     loaded.model.to(device_named(request.device))
-    out = console()
     say_model(loaded)
-    logdir, folder = _places(request)
+    logdir, folder = request.logdir, request.out
+    if logdir is None and folder is None:
+        logdir = new_directory(Path("runs/visualize"))
+        folder = logdir / "png"
+    request = replace(
+        request, logdir=logdir, out=folder, drawing=replace(request.drawing, inputs=inputs)
+    )
+    if around is not None:
+        console().print(f"silenced: {', '.join(request.silence)}", soft_wrap=True)
+        drawing = replace(request.drawing, around=lambda images, first: around)
+        request = replace(request, drawing=drawing)
+    with what_ran():
+        if series:
+            found = draw_series(
+                request.drawing, loaded, series, images,
+                checkpoint_key=request.checkpoint_key, logdir=logdir, out=folder,
+            )  # fmt: skip
+        else:
+            found = _draw_each(request, loaded, images)
+    given = len(images.sources)
+    say_where(logdir, folder, images=1 if series else given)
+    say_overwritten(found.replaced, folder)
+    noun, of = ("picture", given * len(series)) if series else ("image", given)
+    said = [found.line(of, noun=noun, chosen=chosen)]
+    if logdir is not None and not is_temporary(logdir):
+        said.append(not_shown(len(series) or found.count, logdir))
+    console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
+
+
+def _draw_each(request: Request, loaded: LoadedModel, images: ReadImages) -> AllImages:
+    """Draw each image as a step of its own, and print tables of the layers."""
+    out, logdir = console(), request.logdir
     stays = logdir is not None and not is_temporary(logdir)
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
-    board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.drawing.step)
     files = [one for one in images.sources if isinstance(one, ImageFile)]
     progress = _progress(len(files))
-    labels, tell = images.of_read([one.name for one in files]), partial(out.print, soft_wrap=True)
-    drawing = replace(request.drawing, inputs=inputs, names=labels, numbers=images.numbers)
-    say = partial(progress.console.print, soft_wrap=True)
-    if silenced is not None:
-        out.print(str(silenced), soft_wrap=True)
-        drawing = replace(drawing, around=silenced.around)
+    sources = images.of_read([StepSource("image", one.name) for one in files])
     drawing, collected = with_embedding(
-        request.embedding, drawing, loaded.model, len(files), board, tell
+        request.embedding,
+        replace(request.drawing, sources=sources, numbers=images.numbers),
+        loaded.model,
+        len(files),
+        board,
+        partial(out.print, soft_wrap=True),
     )
     written_images = drawing.written(
         loaded.model,
         images.tensors(),
         board,
-        images.of_read(folders_of(folder, [one.stem for one in files])),
+        images.of_read(folders_of(request.out, [one.stem for one in files])),
         prepare=loaded.preprocessing.normalize,
         normalization=(loaded.preprocessing.mean, loaded.preprocessing.std),
-        say=say,
+        say=partial(progress.console.print, soft_wrap=True),
     )
     found, unloaded = AllImages(), loaded.not_loaded()
-    names = request.class_names(loaded.model) if request.attribution else ()
+    names = request.class_names(loaded.model) if drawing.attribution else ()
     try:
-        with what_ran(), closing(collected(written_images)) as done:
+        with closing(collected(written_images)) as done:
             for number, written in enumerate(done):
                 file = files[images.numbers[number]]
                 found.add(file.name, written.step, written.replaced)
                 progress.update(progress.task_ids[0], completed=images.numbers[number] + 1)
                 if number == 0 or len(files) <= TABLES:
-                    _print_tables(file.path, written, silenced, number, unloaded)
+                    out.print(f"\n{escaped(file.path, keep='')}", soft_wrap=True)
+                    out.print(layer_table(written.step, written.files, unloaded))
                     progress.start()  # not earlier: the bar would interrupt the first table
                 if written.score is not None:
                     out.print(scored(file.name, written.score, names), soft_wrap=True)
@@ -219,32 +200,57 @@ def draw_images(
             progress.stop()
         if board is not None:
             board.close()
-    if silenced is not None and len(files) > 1:
-        out.print(f"\n{silenced.summary()}")
-    say_where(logdir, folder, images=len(files))
-    say_overwritten(found.replaced, folder)
-    _say_last(found.line(len(files), chosen=chosen), logdir, found.count)
+    return found
 
 
-def _say_last(line: str, logdir: Path | RemoteDirectory | None, steps: int) -> None:
-    """Print what was found in all images, and what TensorBoard will not show of the run."""
-    missing = "" if logdir is None or is_temporary(logdir) else not_shown(steps, logdir)
-    console().print(f"\n{'; '.join(filter(None, [line, missing]))}", soft_wrap=True)
-
-
-def _print_tables(
-    path: Path,
-    written: WrittenImage,
-    silenced: Silenced | None,
-    number: int,
-    unloaded: Mapping[str, str],
+def _print_layers(
+    loaded: LoadedModel, path: Path | None, chosen: Layers, inputs: ForwardInputs
 ) -> None:
-    """Print the layers of an image, and what was silenced in it; ``number`` counts from 0."""
-    out = console()
-    out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
-    out.print(layer_table(written.step, written.files, unloaded))
-    if silenced is not None:
-        out.print("", silenced.table(number), sep="\n")
+    """Print the table of layers; with output shapes if there is an image to run the model on."""
+    if path is None:
+        console().out(layers(loaded.model, only=chosen))
+        return
+    inputs.check(loaded.model)
+    say_model(loaded, stderr=True)
+    prepare = loaded.preprocessing
+    image = prepare.normalize(read_fitted(path, prepare.fit))
+    with what_ran(), inputs.applied(loaded.model):
+        console().out(layers(loaded.model, image[None], only=chosen))
+
+
+def silenced(model: nn.Module, given: Sequence[str]) -> Intervention:
+    """A context manager that silences channels of a network.
+
+    Args:
+        model: Any module.
+        given: The values of ``--silence``, ``LAYER:CHANNELS`` or ``LAYER`` each.
+
+    Raises:
+        ConfigurationError: A value is invalid, or there is no such layer or channel.
+    """
+    changes: dict[str | re.Pattern[str] | type[nn.Module], list[ChannelChange]] = {}
+    for value in given:
+        layer, change = parsed(value)
+        changes.setdefault(layer, []).append(change)
+    return intervene(model, changes)
+
+
+def parsed(value: str) -> tuple[str, ChannelChange]:
+    """The layer, or glob, and the channels of a value of ``--silence``.
+
+    >>> parsed("layer1.0.conv1:3,17")
+    ('layer1.0.conv1', silence([3, 17]))
+
+    Raises:
+        ConfigurationError: The value is invalid.
+    """
+    layer, colon, numbers = value.partition(":")
+    channels = [int(n) for n in numbers.split(",") if n.strip().isdecimal()] if colon else None
+    if not layer or (channels is not None and len(channels) < len(numbers.split(","))):
+        raise ConfigurationError(
+            f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
+        )
+    return layer, silence(channels)
 
 
 def _progress(images: int) -> Progress:
@@ -260,14 +266,6 @@ def _progress(images: int) -> Progress:
     )
     progress.add_task("", total=images)
     return progress
-
-
-def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
-    """The run directory for TensorBoard and the folder for PNG files; None if not used."""
-    if request.logdir is None and request.out is None:
-        fresh = new_directory(Path("runs/visualize"))
-        return fresh, fresh / "png"
-    return request.logdir, request.out
 
 
 def device_named(name: str) -> torch.device:

@@ -9,7 +9,6 @@ import click
 
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, Palette, command_with
-from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import (
@@ -44,7 +43,6 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
-    type=ModelName(),
     default="demo",
     show_default=True,
     help="A torchvision name, timm:NAME, hf:NAME (Hugging Face), a folder of save_pretrained, "
@@ -124,8 +122,7 @@ _EXISTING = click.Path(path_type=Path)
     "--silence",
     multiple=True,
     metavar="LAYER:CHANNELS",
-    help="Set channels of a layer to 0, such as layer1.0.conv1:3,17, and compare predictions. "
-    "Repeatable.",
+    help="Set channels of a layer to 0, such as layer1.0.conv1:3,17. Repeatable.",
 )
 @click.option(
     "--effective", is_flag=True, help="Draw what the next layer receives, after forward hooks."
@@ -147,4 +144,4 @@ def visualize(**options: Any) -> None:
     """
     from fmapboard.cli.visualize import Request, visualize_images
 
-    visualize_images(Request(**options))
+    visualize_images(Request.of(**options))

@@ -58,7 +58,7 @@ class ImageWriter:
         board: writes the steps for TensorBoard, or None; the caller closes it.
         folders: step -> the folder for that image's PNG files, or None to write none.
         first_step: number of the first image's step; the images themselves are numbered from 0.
-        names: name of each image, which the tab shows; None if they have none.
+        sources: what each step shows, for the tab; None if it has no name.
         labels: PNG files bear the layer's name and the channels' numbers.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
@@ -70,12 +70,12 @@ class ImageWriter:
         folders: Sequence[Path | None],
         *,
         first_step: int = 0,
-        names: Sequence[str] | None = None,
+        sources: Sequence[StepSource] | None = None,
         labels: bool = False,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
-        self._first_step, self._names, self._labels = first_step, names, labels
+        self._first_step, self._sources, self._labels = first_step, sources, labels
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -138,9 +138,7 @@ class ImageWriter:
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
             data = image.to_host()
-            source = (
-                StepSource("image", self._names[data.step]) if self._names is not None else None
-            )
+            source = None if self._sources is None else self._sources[data.step]
             data = replace(data, step=self._first_step + data.step, source=source)
             step = self._compose(data)
             self._results.put(self._store(step))

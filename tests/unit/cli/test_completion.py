@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
-import torchvision.models
 from installed_commands import BIN
 
-from fmapboard.cli.completion import image_models, shell_in
+from fmapboard.cli.completion import shell_in
 from fmapboard.cli.main import run
 
 COMPLETE = """
@@ -29,8 +28,8 @@ done
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_options_values_models_and_files(tmp_path: Path) -> None:
-    lines = ["visualize --colorm", "visualize --model resnet3", "visualize --out ma",
+def test_bash_completes_options_values_and_files(tmp_path: Path) -> None:
+    lines = ["visualize --colorm", "visualize --out ma",
              "visualize pho", "fmapboard compl"]  # fmt: skip
     done = subprocess.run(
         ["bash", "--norc", "-c", COMPLETE, "bash", *lines],
@@ -42,17 +41,8 @@ def test_bash_completes_options_values_models_and_files(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "--colormap", "dirnames", "resnet34", "dirnames", "", "default", "", "completion",
+        "--colormap", "dirnames", "", "default", "", "completion",
     ]  # fmt: skip
-
-
-def test_the_completed_models_are_those_for_images_of_torchvision() -> None:
-    other = {
-        *torchvision.models.list_models(torchvision.models.video),
-        *torchvision.models.list_models(torchvision.models.optical_flow),
-        *torchvision.models.list_models(torchvision.models.quantization),
-    }
-    assert set(image_models()) == {"demo", *torchvision.models.list_models()} - other
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -26,11 +26,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("few/chelsae.jpg", "; closest: chelsea.jpg"),
         ("few/chelsea.png", "; closest: chelsea.jpg"),
         ("few/Chelsea.jpg", "; closest: chelsea.jpg"),
-        ("few/rocket.jpg", "; 'few' holds: chelsea.jpg, coffee.jpg"),
+        ("few/rocket.jpg", "; there are: chelsea.jpg, coffee.jpg"),
         ("many/rocket.jpg", ""),
         ("none/rocket.jpg", "; there is no folder 'none'"),
         ("0.456", "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"),
-        ("rocket.jpg", "; the current folder holds: few, many"),
+        ("rocket.jpg", "; there are: few, many"),
     ],
 )
 def test_a_missing_file_suggests_files_that_are_really_close(path: str, said: str) -> None:
