@@ -20,8 +20,7 @@ from fmapboard.formats.overview import StepSource
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
 from fmapboard.render.grid import draw_input_image
-from fmapboard.render.patch_rows import draw_patches
-from fmapboard.summary.patches import patches_step, patches_tag
+from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_tag
 from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.event_file import has_foreign_events, has_own_events
 from fmapboard.writers.folder import FolderWriter

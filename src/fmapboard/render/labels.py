@@ -42,21 +42,8 @@ def text_mask(text: str) -> npt.NDArray[np.bool_]:
     return drawn[:, : text_width(text)]
 
 
-def number_that_fits(value: float, most: int) -> str:
-    """A number with up to four significant digits, as far as it fits into ``most`` px.
-
-    Example:
-        >>> number_that_fits(-0.123456, 60), number_that_fits(-0.123456, 30)
-        ('-0.1235', '-0.12')
-    """
-    for digits in (4, 3, 2, 1):
-        text = f"{value:.{digits}g}"
-        if text_width(text) <= most:
-            break
-    return text
-
-
-_BACKGROUND, _FRAME, _INK = 255, 190, 40
+_BACKGROUND, _FRAME, INK = 255, 190, 40
+"""Grey values."""
 _GAP = 4
 """Distance in px between tiles, and between a tile and its number."""
 
@@ -125,11 +112,11 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
     across = max(width, text_width(str(count - 1))) + _GAP
     down = HEIGHT + _GAP + height + 2 * _GAP
     rows = -(-count // per_row)
-    page = _page(rows * down, per_row * across + 2)
+    page = blank_page(rows * down, per_row * across + 2)
     for number in range(count):
         row, column = divmod(number, per_row)
         top, left = row * down, column * across
-        _write(page, str(number), top, left)
+        write(page, str(number), top, left)
         y, x = pad + row * (height + pad), pad + column * (width + pad)
         place = page[top + HEIGHT + _GAP - 1 :, left:]
         place[: height + 2, : width + 2] = _FRAME  # without it, a white tile would not be seen
@@ -156,14 +143,16 @@ def _with_matrix_numbers(picture: Picture) -> Bytes8:
     wide = text_width(str(per_row - 1))
     left, top = text_width(str(rows - 1)) + _GAP, HEIGHT + _GAP
     height, width = pixels.shape[:2]
-    page = _page(top + max(height, HEIGHT), left + max(width, pad + (per_row - 1) * across + wide))
+    page = blank_page(
+        top + max(height, HEIGHT), left + max(width, pad + (per_row - 1) * across + wide)
+    )
     page[top : top + height, left : left + width] = pixels
     if rows > 1:
         for row in range(0, rows, -(-(HEIGHT + 2) // down)):
-            _write(page, str(row), top + pad + row * down, 0)
+            write(page, str(row), top + pad + row * down, 0)
     if per_row > 1:
         for column in range(0, per_row, -(-(wide + _GAP) // across)):
-            _write(page, str(column), 0, left + pad + column * across)
+            write(page, str(column), 0, left + pad + column * across)
     return page
 
 
@@ -174,11 +163,11 @@ def _with_row_numbers(picture: Picture, count: int) -> Bytes8:
         return pixels
     height = pixels.shape[0] // count
     left = text_width(str(count - 1)) + _GAP
-    page = _page(max(len(pixels), HEIGHT), left + pixels.shape[1])
+    page = blank_page(max(len(pixels), HEIGHT), left + pixels.shape[1])
     page[: len(pixels), left:] = pixels
     every = -(-(HEIGHT + 2) // max(1, height))
     for number in range(0, count, every):
-        _write(page, str(number), number * height, 0)
+        write(page, str(number), number * height, 0)
     return page
 
 
@@ -189,9 +178,9 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
     left, top, right, bottom = (int(edge) for edge in font.getbbox(text))
     line = bottom - top + 2 * _GAP
     height, width = pixels.shape[:2]
-    page = _page(line + height + _GAP, max(right - left, width) + 2 * _GAP)
+    page = blank_page(line + height + _GAP, max(right - left, width) + 2 * _GAP)
     drawn = Image.fromarray(page)
-    ImageDraw.Draw(drawn).text((_GAP - left, _GAP - top), text, fill=(_INK,) * 3, font=font)
+    ImageDraw.Draw(drawn).text((_GAP - left, _GAP - top), text, fill=(INK,) * 3, font=font)
     page = np.array(drawn)
     page[line : line + height, _GAP : _GAP + width] = pixels
     return page
@@ -205,11 +194,21 @@ def _rgb(picture: Picture) -> Bytes8:
     return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, -1)
 
 
-def _page(height: int, width: int) -> Bytes8:
+def blank_page(height: int, width: int) -> Bytes8:
+    """White pixels, u8 [height, width, 3]."""
     return np.full((height, width, 3), _BACKGROUND, np.uint8)
 
 
-def _write(page: Bytes8, text: str, top: int, left: int) -> None:
+def write(page: Bytes8, text: str, top: int, left: int, ink: int = INK) -> None:
+    """Write a line of text onto a page, u8 [H, W, 3], as far as it fits there.
+
+    Args:
+        page: Changed in place.
+        text: See ``text_mask``.
+        top: Of its first row in px.
+        left: Of its first column in px.
+        ink: Grey value of the text.
+    """
     mask = text_mask(text)
     area = page[top:, left:][: mask.shape[0], : mask.shape[1]]
-    area[mask[: area.shape[0], : area.shape[1]]] = _INK
+    area[mask[: area.shape[0], : area.shape[1]]] = ink

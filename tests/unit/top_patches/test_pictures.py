@@ -9,13 +9,12 @@ import pytest
 
 from fmapboard.records import Crop, LayerCall, LayerPatches
 from fmapboard.render import labels
-from fmapboard.render.patch_rows import (
-    BACKGROUND,
-    INK,
+from fmapboard.top_patches.pictures import (
     OUTSIDE,
     PALE,
     RowLayout,
     draw_patches,
+    number_that_fits,
     outside,
 )
 
@@ -66,7 +65,7 @@ def test_the_number_of_a_channel_without_a_positive_value_is_pale() -> None:
     (page,) = draw_patches(patches(*[(replace(crop(field), value=value),) for value in values]))
     left = RowLayout.of(patches((crop(field),))).left
     rows = page.pixels[:, :left].reshape(-1, 3).tolist()
-    count = [rows.count(list(colour)) for colour in (INK, PALE)]
+    count = [rows.count([grey] * 3) for grey in (labels.INK, PALE)]
     assert count == [labels.text_mask("0").sum(), labels.text_mask("12").sum()]
 
 
@@ -85,14 +84,14 @@ def test_pages_of_64_channels_have_the_number_and_the_value_of_each() -> None:
     layout = RowLayout.of(found)
     assert first.pixels.shape[0] == layout.top + 64 * layout.down
     assert second.pixels.shape[0] == layout.top + layout.down
-    label = (second.pixels[:, : layout.left] != BACKGROUND).any(-1)
+    label = (second.pixels[:, : layout.left] != 255).any(-1)
     assert label.sum() == labels.text_mask("64").sum()
     text = second.pixels[layout.top + layout.cell[0] + 3 :, layout.left :][:7, :17]
-    assert np.array_equal((text != BACKGROUND).any(-1), labels.text_mask("0.5"))
+    assert np.array_equal((text != 255).any(-1), labels.text_mask("0.5"))
 
 
 def test_a_number_has_as_many_digits_as_fit() -> None:
-    assert [labels.number_that_fits(-123456.0, most) for most in (60, 40)] == [
+    assert [number_that_fits(-123456.0, most) for most in (60, 40)] == [
         "-1.235e+05",
         "-1e+05",
     ]
