@@ -28,15 +28,13 @@ class PendingKernels:
 
     Attributes:
         layer_call: the convolution.
-        weight: f32 [out, in / groups, height, width], a copy.
-        view: how the weight was rearranged to two dimensions; empty if it was not.
+        weight: [out, in / groups, ...], the part that is drawn; f32 and a copy when it is returned.
         inputs: size of the second axis before it was cut to the maximum.
         groups: number of groups of the convolution.
     """
 
     layer_call: LayerCall
     weight: Tensor
-    view: str
     inputs: int
     groups: int
 
@@ -44,8 +42,8 @@ class PendingKernels:
         """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
         layout: Layout = "rows" if len(shape) <= 3 else "tiles"
-        weight = self.weight.cpu().numpy()
-        return Kernels(self.layer_call, weight, self.view, self.inputs, layout, self.groups)
+        weight, view = _two_dimensional(self.weight.cpu())
+        return Kernels(self.layer_call, weight.numpy(), view, self.inputs, layout, self.groups)
 
 
 def read_kernels(
@@ -68,25 +66,15 @@ def read_kernels(
         One entry per convolution, in the order of the layers.
     """
     found: list[PendingKernels] = []
-    together: dict[int, Tensor] = {}
     for position, (name, module) in enumerate(layers.items()):
         gathered = _gathered(module)
         with guarded(f"kernels of {name}"):
             kernels = _kernels(name, position, module, gathered, most)
-            if kernels is None:
-                continue
-            if not kernels.weight.is_cpu and gathered is None and _is_plain(module):
-                together[len(found)] = kernels.weight
-            else:  # on the CPU, or a temporary tensor
-                kernels = _copied(kernels)
-            found.append(kernels)
-    if together:
-        with guarded("kernels"):
-            for number, (copied, view) in _copied_together(together).items():
-                found[number] = replace(found[number], weight=copied, view=view)
-            return tuple(found)
-        found = [kernels for number, kernels in enumerate(found) if number not in together]
-    return tuple(found)
+            if kernels is not None:
+                found.append(kernels)
+    with guarded("kernels"):
+        return tuple(_copied(found))
+    return ()
 
 
 def _gathered(module: nn.Module) -> Tensor | None:
@@ -96,10 +84,6 @@ def _gathered(module: nn.Module) -> Tensor | None:
         return None
     with torch.no_grad():
         return whole(weight.detach())
-
-
-def _is_plain(module: nn.Module) -> bool:
-    return isinstance(module.weight, nn.Parameter)
 
 
 def _kernels(
@@ -125,32 +109,27 @@ def _kernels(
             kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
         inputs = kernels.shape[1]
         kept = kernels[:most, : inputs if inputs == COLOURS else most]
+        if not isinstance(weight, nn.Parameter):  # gathered or computed: not to be kept whole
+            kept = kept.to(torch.float32, copy=True)
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-    return PendingKernels(layer_call, kept, "", inputs, groups_of(module))
+    return PendingKernels(layer_call, kept, inputs, groups_of(module))
 
 
-def _copied(kernels: PendingKernels) -> PendingKernels:
-    with torch.no_grad():
-        flat, view = _two_dimensional(kernels.weight)
-        return replace(kernels, weight=flat.to(torch.float32, copy=True), view=view)
-
-
-def _copied_together(kept: Mapping[int, Tensor]) -> dict[int, tuple[Tensor, str]]:
-    """``_two_dimensional`` copies in f32; kernels whose shapes differ in axis 0 only share one."""
+def _copied(found: list[PendingKernels]) -> list[PendingKernels]:
+    """Copies in f32; of kernels whose shapes differ in axis 0 only, all in few operations."""
     groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for number, weight in kept.items():
+    for number, kernels in enumerate(found):
+        weight = kernels.weight
         groups[weight.device, weight.dtype, weight.shape[1:]].append(number)
-    found = {}
     for (*_, shape), members in groups.items():
         with torch.no_grad():
             # CUDA concatenates tensors of up to four axes in one launch.
             is_volume = len(shape) == 4
-            parts = [kept[n].flatten(2) if is_volume else kept[n] for n in members]
-            flat, view = _two_dimensional(torch.cat(parts).view(-1, *shape))
-            copied = flat.float().contiguous()
-        sizes = [len(kept[n]) for n in members]
+            parts = [found[n].weight.flatten(2) if is_volume else found[n].weight for n in members]
+            copied = torch.cat(parts).view(-1, *shape).float().contiguous()
+        sizes = [len(part) for part in parts]
         for number, own in zip(members, copied.split_with_sizes(sizes), strict=True):
-            found[number] = own, view
+            found[number] = replace(found[number], weight=own)
     return found
 
 

@@ -83,7 +83,7 @@ def in_last_format(layer: nn.Module) -> nn.Module:
     [
         ([lambda: nn.Conv2d(70, 80, 3)], 2),
         ([lambda: nn.Conv2d(3, 8, 3)], 1),
-        ([lambda: nn.Conv3d(70, 80, 3)], 2 + 1),
+        ([lambda: nn.Conv3d(70, 80, 3)], 2),
         ([lambda: nn.Conv2d(70, 80, 3, dtype=torch.bfloat16)], 2 + 1),
         ([lambda: nn.Conv2d(9, 9, 3), lambda: nn.Conv2d(9, 9, 3, dtype=torch.bfloat16)], 1 + 2),
         ([lambda: in_last_format(nn.Conv2d(70, 80, 3))], 2 + 1),
