@@ -27,8 +27,8 @@ from fmapboard.records import TrainingFacts
 from fmapboard.session.selection import (
     Candidate,
     Mark,
-    PassObserver,
     PassSelection,
+    State,
     marks,
     same,
     untouched,
@@ -390,33 +390,27 @@ class PendingFacts:
         return TrainingFacts(findings, by_name, digest)
 
 
-class FactRecorder(PassObserver):
+class FactRecorder:
     """Observes passes and optimizer steps; used on the training thread.
 
     Args:
         gradients: reports optimizer steps.
         selection: reports forward and backward passes.
-        enabled: False records nothing.
     """
 
-    def __init__(
-        self, gradients: GradientReader, selection: PassSelection, enabled: bool = True
-    ) -> None:
-        self._gradients, self._selection, self._is_enabled = gradients, selection, enabled
+    def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
+        self._gradients, self._selection = gradients, selection
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._idle, self._gradient_is_none = IdleWeights(), dict[str, bool]()
         self._groups: dict[int, list[_Group]] = {}
         self._just_used: frozenset[int] = frozenset()
         self._accumulated = False
         self._modules: tuple[str, ...] | None = None
-        if enabled:
-            selection.observer = self
-            gradients.observer = self._stepping
+        gradients.observer = self._stepping
 
     def step_completed(self, optimizer: Optimizer) -> None:
         """Called when an optimizer has stepped, right before the next logged step opens."""
-        if self._is_enabled:
-            self._just_used = frozenset(map(id, parameters_of(optimizer)))
+        self._just_used = frozenset(map(id, parameters_of(optimizer)))
 
     def step_opens(self) -> None:
         """Called when a logged step opens."""
@@ -446,16 +440,15 @@ class FactRecorder(PassObserver):
         self._idle.backward_ends(self._trainable())
 
     def pending(self, step: int, live: ActivationCollector) -> PendingFacts | None:
-        """What was recorded in a training step that closes; None if nothing is, or after an error.
+        """What was recorded in a training step that closes; None after an error.
 
         Args:
             step: its number.
             live: what was collected in its pass.
         """
-        if self._is_enabled:
-            with self._selection.guard("findings"):
-                return self._pending(step, live)
-        return None
+        with self._selection.guard("findings"):
+            return self._pending(step, live)
+        return None  # after an error, which the guard has reported
 
     def _pending(self, step: int, live: ActivationCollector) -> PendingFacts:
         reader, chosen = self._gradients, self._selection.chosen
@@ -465,7 +458,7 @@ class FactRecorder(PassObserver):
         modules: tuple[str, ...] | None = None
         if has_stepped and chosen is None:  # the root's forward did not run, only its children's
             modules = self._modules
-        elif has_stepped and chosen is not None and chosen.is_used:
+        elif has_stepped and chosen is not None and chosen.state is State.USED:
             modules = chosen.eval_modules
         found = Findings(
             not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,

@@ -22,7 +22,7 @@ from fmapboard.gradients.optimizers import holding, parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.tensors import Unread
 from fmapboard.schedule import StepCounter, next_due
-from fmapboard.session.selection import PassSelection
+from fmapboard.session.selection import PassSelection, State
 from fmapboard.session.step import OpenStep
 from fmapboard.writers.own_thread import OwnThread
 
@@ -96,7 +96,7 @@ class Hints:
                 return
             self._selection.finds_input = False
             chosen = self._selection.chosen
-            if chosen is not None and not chosen.is_used and chosen.graph is not None:
+            if chosen is not None and chosen.graph is not None and chosen.state is not State.USED:
                 self.no_contribution(opened.step)
 
     def ran_compiled(self, step: int) -> None:
@@ -237,7 +237,7 @@ class Hints:
 
         Determined once, in the first step with an input that learns.
         """
-        learned = self._selection.input
+        learned = self._selection.learned
         if learned:
             self._selection.finds_input = False
             own = {id(p) for p in self._selection.model.parameters()}

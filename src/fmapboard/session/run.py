@@ -14,8 +14,9 @@ from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter
 from fmapboard.session.hints import ParameterVersions, Usage, Versions
+from fmapboard.session.selection import Passes
 from fmapboard.session.session import StepSession
-from fmapboard.session.step import Passes, PendingStep
+from fmapboard.session.step import PendingStep
 from fmapboard.writers.pipeline import Pipeline
 
 
@@ -231,7 +232,8 @@ class OptimizerSteps:
             return
         elif self.is_on and not self._run.session.was_skipped(optimizer):
             self._run.close_step()
-            self._run.session.facts.step_completed(optimizer)
+            if self._run.session.facts is not None:
+                self._run.session.facts.step_completed(optimizer)
             self._run.usage.counted()
             self._open_if_due()
 

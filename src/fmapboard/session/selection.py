@@ -6,8 +6,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,25 +21,13 @@ from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
 
+Passes = Literal["all", "training", "evaluation"]
+"""Which forward passes of a logged step count.
 
-class PassObserver:
-    """Is notified by a ``PassSelection`` on the training thread; this one does nothing.
-
-    The selection calls each method in a block of its ``Guard``.
-    """
-
-    def step_opens(self) -> None:
-        """Called when a logged step opens, before its first pass."""
-
-    def pass_begins(self, candidate: Candidate) -> None:
-        """Called when a pass that is recorded begins."""
-
-    def backward_begins(self) -> None:
-        """Called when a backward pass of the step begins, before it changes any gradient."""
-
-    def backward_ends(self) -> None:
-        """Called when a backward pass of the step has ended."""
-
+- ``"all"``: every pass.
+- ``"training"``: every pass that could train the model.
+- ``"evaluation"``: every pass in eval mode; no optimizer step is expected.
+"""
 
 # Was a gradient touched? Identities and versions of gradients, compared at two moments.
 #
@@ -136,22 +125,22 @@ class TrainingPasses:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._was_trainable = self._has_run = self._runs_trainable = False
+        self._was_trainable, self._ran = False, set[bool]()  # of each pass: has_trainable
+        self.step_opens("all")
+
+    def step_opens(self, kind: Passes) -> None:
+        """Called when a logged step opens, with the kind of passes that count in it."""
+        self._kind: Passes = kind
         self.may_train = self.input_learns = self.were_transformed = False
         self._enabled = False
         self.disabled_by: str | None = None
-
-    def step_opens(self) -> None:
-        """Called when a logged step opens."""
-        self._enabled, self.disabled_by = False, None
         self._was_trainable = self._was_trainable or self.has_trainable()
 
     def step_closes(self) -> None:
         """Called when a logged step closes: if all of its passes were frozen, the model is."""
-        if self._has_run and not self._runs_trainable:
+        if self._ran == {False}:
             self._was_trainable = False
-        self._has_run = self._runs_trainable = False
-        self.may_train = self.input_learns = self.were_transformed = False
+        self._ran.clear()
 
     @property
     def is_frozen(self) -> bool:
@@ -162,40 +151,39 @@ class TrainingPasses:
         """True if a parameter requires a gradient now."""
         return any(parameter.requires_grad for parameter in self._model.parameters())
 
-    def are_transformed(self) -> bool:
-        """True inside ``vmap``, ``grad`` and the like, where tensors have no values to be read."""
-        found = torch._C._functorch.peek_interpreter_stack() is not None
-        self.were_transformed = self.were_transformed or found
-        return found
+    def counts(self, received: Any) -> bool:
+        """Called when a pass begins; True if it counts.
 
-    def begins(self, received: Any) -> bool:
-        """Called when a pass begins; True if it counts while an optimizer's steps are counted.
-
-        These are the passes that could train something and, if the model is frozen, all passes in
-        training mode.
+        While an optimizer's steps are counted, these are the passes that could train something and,
+        if the model is frozen, all passes in training mode. Those inside ``vmap``, ``grad`` and the
+        like never count: tensors have no values to be read there.
 
         Args:
             received: what the model is called with. If its layers are called one by one, what
                 the layer received or returned.
         """
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            self.were_transformed = True
+            return False
+        if self._kind == "evaluation":
+            return not self._model.training
         trainable, enabled = self.has_trainable(), torch.is_grad_enabled()
-        self._has_run = True
-        self._runs_trainable = self._runs_trainable or trainable
+        self._ran.add(trainable)
         self._was_trainable = self._was_trainable or trainable
+        if trainable:
+            self._enabled = self._enabled or enabled
+            inference = torch.is_inference_mode_enabled()
+            by = "torch.inference_mode()" if inference else "torch.no_grad()"
+            self.disabled_by = None if self._enabled else by
         if self._was_trainable:
-            self.may_train = enabled and trainable
-            if trainable:
-                self._enabled = self._enabled or enabled
-                inference = torch.is_inference_mode_enabled()
-                by = "torch.inference_mode()" if inference else "torch.no_grad()"
-                self.disabled_by = None if self._enabled else by
+            counts = self.may_train = enabled and trainable
         else:
             learns = enabled and any(tensor.requires_grad for tensor in tensors(received))
             self.input_learns = self.input_learns or learns
             # In training mode, tensors that are not parameters may learn.
             self.may_train = learns or (enabled and self._model.training)
-            return learns or self._model.training
-        return self.may_train
+            counts = learns or self._model.training
+        return counts or self._kind == "all"
 
 
 def learned_leaves(received: Any) -> tuple[Tensor, ...]:
@@ -236,16 +224,14 @@ _ENOUGH_CONFIRMATIONS = 2
 """After this many logged steps in which the first candidate was right, only one is recorded."""
 
 
-class _Graph:
-    """A token that lives as long as the autograd graph of a forward pass.
+class State(Enum):
+    """What has become of a recorded pass."""
 
-    While it is alive, a backward pass may still follow.
-
-    Attributes:
-        is_used: its backward pass has begun.
-    """
-
-    is_used = False
+    WAITING = "its backward pass has not begun"
+    USED = "its backward pass has begun, and gradients were not cleared since"
+    CLEARED = "gradients were cleared after its backward pass had begun"
+    OVERTAKEN = "gradients were cleared, and its backward pass has not begun"
+    ABANDONED = "no backward pass has begun, and none can begin any more"
 
 
 @dataclass(eq=False)
@@ -257,25 +243,50 @@ class Candidate:
         trains: the pass may build a graph that leads to what is trained.
         in_eval_mode: the model was in eval mode.
         graph: dead once no backward pass can follow; None if that is unknown.
-        is_used: its backward pass has begun, and gradients were not cleared since.
-        is_cleared: gradients were cleared after its backward pass had begun.
-        is_overtaken: gradients were cleared, and its backward pass has not begun.
-        eval_modules: see ``eval_mode.eval_modules``; empty if that is not recorded.
+        known: its state when something last happened to it.
+        eval_modules: see ``facts.eval_modules``; empty if that is not recorded.
     """
 
     collected: ActivationCollector
     trains: bool
     in_eval_mode: bool
     graph: weakref.ref[_Graph] | None = None
-    is_used: bool = False
-    is_cleared: bool = False
-    is_overtaken: bool = False
+    known: State = State.WAITING
     eval_modules: tuple[str, ...] = ()
 
     @property
-    def is_abandoned(self) -> bool:
-        """True if no backward pass has begun, and none can begin any more."""
-        return not self.is_used and self.graph is not None and self.graph() is None
+    def state(self) -> State:
+        """What has become of the pass."""
+        may_follow = self.graph is None or self.graph() is not None
+        if may_follow or self.known in (State.USED, State.CLEARED):
+            return self.known
+        return State.ABANDONED
+
+
+class _Graph:
+    """Called when a backward pass through it begins; lives as long as a pass's autograd graph.
+
+    While it is alive, a backward pass may still follow.
+
+    Args:
+        selection: is told of the backward pass.
+        candidate: the forward pass; None if it was not recorded.
+
+    Attributes:
+        is_used: its backward pass has begun.
+    """
+
+    def __init__(self, selection: PassSelection, candidate: Candidate | None) -> None:
+        self._selection = weakref.ref(selection)
+        self._candidate = None if candidate is None else weakref.ref(candidate)
+        self.is_used = False
+
+    def __call__(self, gradients: Any = None) -> None:
+        """The hook of the nodes of the model's output."""
+        selection = self._selection()
+        if selection is not None:
+            candidate = None if self._candidate is None else self._candidate()
+            selection._backward_begins(self, candidate)
 
 
 class PassSelection:
@@ -288,75 +299,83 @@ class PassSelection:
     Args:
         watched: the watched layers of the model.
         guard: handles errors in fmapboard's own code.
+        backward_begins: called when a backward pass of the step begins, before it changes any
+            gradient, in a block of the guard.
+        backward_ends: called when a backward pass of the step has ended, in such a block.
 
     Attributes:
         model: the unwrapped model.
         guard: as passed.
-        observer: is notified of the passes.
-        backward_ended: called when a backward pass of the step has ended.
         passes: tells which passes could train something.
+        chosen: the pass whose gradients the optimizer used; None before the decision.
         fed: number of forward passes, recorded or not, whose backward pass contributed to the
             gradients, as far as it is known.
         finds_input: find what learns in front of a model that is not frozen.
-        input: the tensors that were found, by ``id``: an image, or weights.
+        learned: leaf tensors in front of the model, by ``id``: an image, or weights.
     """
 
-    def __init__(self, watched: WatchedLayers, guard: Guard) -> None:
+    def __init__(
+        self,
+        watched: WatchedLayers,
+        guard: Guard,
+        backward_begins: Callable[[], None],
+        backward_ends: Callable[[], None],
+    ) -> None:
         self.model, self.guard = watched.model, guard
-        self.observer = PassObserver()
-        self.backward_ended: Callable[[], None] = _nothing
+        self._notify_begins, self._notify_ends = backward_begins, backward_ends
         self.passes = TrainingPasses(self.model)
         self._confirmations, self.finds_input = 0, True
-        self._gradients = _NOTHING
         self._candidates: list[Candidate] = []
         self.close()
 
-    def open(self, trainable: Sequence[nn.Parameter] = (), *, follows: bool = True) -> None:
+    def open(self, kind: Passes, trainable: Sequence[nn.Parameter]) -> None:
         """Begin to follow a logged step.
 
         Args:
+            kind: which passes count; of an evaluation, the first one is selected.
             trainable: parameters whose gradients are checked for being cleared; empty if that
                 cannot be detected (sharded parameters).
-            follows: False selects the first pass, whatever follows it.
         """
-        self.close()
-        self._is_followed = follows
-        self.passes.step_opens()
+        self._is_followed = kind != "evaluation"
+        self.passes.step_opens(kind)
         self._gradients = GradientState(trainable)
-        self.observer.step_opens()
 
     def close(self) -> None:
         """End the logged step: drop all candidates."""
+        self.start_over()
+        self._is_followed = self._in_backward = False
+        self._gradients, self.learned = _NOTHING, dict[int, Tensor]()
+        self.passes.step_closes()
+
+    def start_over(self) -> None:
+        """Drop all candidates: what they were for was skipped, or another thread takes over."""
         self._drop(list(self._candidates))
         self._current: Candidate | None = None
-        self._chosen: Candidate | None = None
+        self.chosen: Candidate | None = None
         self._abandoned = {True: 0, False: 0}  # by `model.training`
-        self._is_followed = self._in_backward = False
-        self._learned: dict[int, Tensor] = {}  # leaf tensors in front of a frozen model, by `id`
-        self._gradients = _NOTHING
-        self.input: dict[int, Tensor] = {}
-        self.passes.step_closes()
         self.fed = 0
-
-    @property
-    def chosen(self) -> Candidate | None:
-        """The pass whose gradients the optimizer used; None before the decision."""
-        return self._chosen
 
     @property
     def gave_up(self) -> bool:
         """True if recording stopped: too many passes in this mode had no backward pass."""
         return self._abandoned[self.model.training] >= _MAX_ABANDONED
 
+    @property
+    def is_settled(self) -> bool:
+        """True once a backward pass of a candidate has contributed to the gradients."""
+        used = [one for one in self._candidates if one.known is State.USED]
+        return self.chosen is not None or bool(used)
+
     def is_learned_by(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates the input of a frozen model, as far as it is known."""
-        learned = self._learned
-        return bool(learned) and any(id(one) in learned for one in parameters_of(optimizer))
+        if not self.learned or not self.passes.is_frozen:
+            return False
+        return any(id(one) in self.learned for one in parameters_of(optimizer))
 
     def wants_another(self) -> bool:
         """True if a pass that begins now is to be recorded as a further candidate."""
         self._current = None
-        if self._chosen is not None or not self._is_followed:
+        if self.chosen is not None or not self._is_followed:
             return False
         trains = self.passes.may_train
         if trains:
@@ -368,7 +387,7 @@ class PassSelection:
         first = self._candidates[0]
         return trains and (not first.trains or self._confirmations < _ENOUGH_CONFIRMATIONS)
 
-    def begin(self, collected: ActivationCollector, received: Any) -> None:
+    def begin(self, collected: ActivationCollector, received: Any) -> Candidate:
         """Called when a pass to be recorded begins, with what the model is called with."""
         trains = self.passes.may_train
         if trains:
@@ -378,56 +397,34 @@ class PassSelection:
             self._drop([self._current])
         self._current = Candidate(collected, trains, not self.model.training)
         self._candidates.append(self._current)
-        if trains and self.passes.is_frozen:
-            self._follow_input(received)
-        elif trains and self.finds_input:
-            own = set(map(id, self.model.parameters()))
-            self.input |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
-        self.observer.pass_begins(self._current)
+        if trains and (self.finds_input or self.passes.is_frozen):
+            self._find_input(received)
+        return self._current
 
-    def _follow_input(self, received: Any) -> None:
-        """Detect also when the gradients of a frozen model's input are cleared."""
-        leaves = {id(leaf): leaf for leaf in learned_leaves(received)}
-        if leaves.keys() - self._learned.keys():
-            self._learned |= leaves
-            self._gradients = GradientState(self._learned.values())
+    def _find_input(self, received: Any) -> None:
+        """Find what learns in front of the model; if that is frozen, follow those gradients."""
+        own, known = set(map(id, self.model.parameters())), len(self.learned)
+        self.learned |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
+        if self.passes.is_frozen and len(self.learned) > known:
+            self._gradients = GradientState(self.learned.values())
 
     def ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned: wait for its backward pass."""
         current, self._current = self._current, None
         if current is not None:
             current.collected.ended()
-        if self._chosen is not None or not self._is_followed or not torch.is_grad_enabled():
+        if self.chosen is not None or not self._is_followed or not torch.is_grad_enabled():
             return
-        graph = _Graph()
+        graph = _Graph(self, current)
         nodes = {t.grad_fn for t in tensors(output) if t.grad_fn is not None}
         for node in nodes:
-            node.register_prehook(untraced(self._backward_hook(graph, current)))
+            node.register_prehook(untraced(graph))
         if current is not None:
-            current.collected.output_computed(nodes, self._begins(graph, current))
+            current.collected.output_computed(nodes, self._begins(graph))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)
         elif current is not None and self.passes.is_frozen:
             current.trains = False
-
-    def restart(self) -> bool:
-        """Drop all candidates, which another thread ran, unless a backward pass of one has begun.
-
-        Returns:
-            True if they were dropped.
-        """
-        used = any(one.is_used or one.is_cleared for one in self._candidates)
-        if self._chosen is not None or used:
-            return False
-        self._drop(list(self._candidates))
-        self._current, self._abandoned = None, {True: 0, False: 0}
-        return True
-
-    def forget(self) -> None:
-        """Drop all candidates: the GradScaler has skipped their optimizer step."""
-        self._drop(list(self._candidates))
-        self._chosen = None
-        self.fed = 0
 
     def choose(self) -> Candidate | None:
         """Choose the pass whose gradients the optimizer uses.
@@ -437,41 +434,44 @@ class PassSelection:
         Returns:
             The chosen pass, or None if no pass was recorded.
         """
-        if self._chosen is None and self._candidates:
-            self._chosen = self._best()
-            self._learn(self._chosen)
-            self._drop([one for one in self._candidates if one is not self._chosen])
-            self._chosen.collected.gradients_complete()
-        return self._chosen
+        if self.chosen is None and self._candidates:
+            self.chosen = self._best()
+            self._learn(self.chosen)
+            self._drop([one for one in self._candidates if one is not self.chosen])
+            self.chosen.collected.gradients_complete()
+        return self.chosen
 
     def _best(self) -> Candidate:
         """The first candidate that was used; otherwise, the first that may still be used."""
-        used = [one for one in self._candidates if one.is_used]
-        possible = [one for one in self._candidates if not one.is_abandoned and not one.is_cleared]
-        return (used or possible or self._candidates)[0]
+        states = [one.state for one in self._candidates]
+        for wanted in ((State.USED,), (State.WAITING, State.OVERTAKEN)):
+            for one, state in zip(self._candidates, states, strict=True):
+                if state in wanted:
+                    return one
+        return self._candidates[0]
 
     def _learn(self, right: Candidate) -> None:
         """Count the steps in a row in which the first of several candidates was right."""
-        if right is not self._candidates[0] or not right.is_used:
+        if right is not self._candidates[0] or right.state is not State.USED:
             self._confirmations = 0
         elif len(self._candidates) > 1:
             self._confirmations += 1
 
     def _discard_outdated(self) -> None:
-        """A training pass begins: drop candidates that can no longer be the right one."""
+        """A training pass begins: drop candidates that can no longer be the right one.
+
+        Of those that can be, one that was used and one that waits are kept; with the new pass there
+        are three.
+        """
         self._in_backward = False
         self._notice_cleared()
-        if not self._candidates:
-            return
+        kept: dict[State, Candidate] = {}
         for one in self._candidates:
-            self._abandoned[not one.in_eval_mode] += one.is_abandoned
-        self._drop(
-            [o for o in self._candidates if o.is_abandoned or o.is_cleared or o.is_overtaken]
-        )
-        # Keep at most one candidate of each kind; with the new pass there are three.
-        used = [one for one in self._candidates if one.is_used]
-        unused = [one for one in self._candidates if not one.is_used]
-        self._drop([*used[1:], *unused[1:]])
+            state = one.state
+            self._abandoned[not one.in_eval_mode] += state is State.ABANDONED
+            if state in (State.USED, State.WAITING):
+                kept.setdefault(state, one)
+        self._drop([one for one in self._candidates if one not in kept.values()])
 
     def _notice_cleared(self) -> bool:
         """Mark the candidates whose gradients were cleared; False if no gradient changed."""
@@ -479,51 +479,39 @@ class PassSelection:
             return False
         self.fed = 0
         for one in self._candidates:
-            if one.is_used:
-                one.is_used, one.is_cleared = False, True
+            if one.known is State.USED:
+                one.known = State.CLEARED
                 one.collected.gradients_cleared()
-            elif one is not self._current:
-                one.is_overtaken = True
+            elif one.known is State.WAITING and one is not self._current:
+                one.known = State.OVERTAKEN
         return True
 
-    def _backward_hook(self, graph: _Graph, candidate: Candidate | None) -> Any:
-        selection = weakref.ref(self)
-        recorded = None if candidate is None else weakref.ref(candidate)
-
-        def begins(gradients: Any) -> None:
-            found = selection()
-            if found is not None:
-                found._backward_begins(graph, None if recorded is None else recorded())
-
-        return begins
-
-    def _begins(self, graph: _Graph, candidate: Candidate) -> Callable[[], None]:
-        """As ``_backward_hook``, for what must not keep the graph's token alive."""
-        selection, token = weakref.ref(self), weakref.ref(graph)
-        recorded = weakref.ref(candidate)
+    def _begins(self, graph: _Graph) -> Callable[[], None]:
+        """Calls the graph's token for what must not keep it alive."""
+        token = weakref.ref(graph)
 
         def begins() -> None:
-            found, graph = selection(), token()
-            if found is not None and graph is not None:
-                found._backward_begins(graph, recorded())
+            found = token()
+            if found is not None:
+                found()
 
         return begins
 
     def _backward_begins(self, graph: _Graph, candidate: Candidate | None) -> None:
         with self.guard("backward pass"):
-            if self._chosen is not None:
+            if self.chosen is not None:
                 return
             if not self._in_backward:
-                if self._notice_cleared() and any(one.is_cleared for one in self._candidates):
+                cleared = self._notice_cleared()
+                if cleared and State.CLEARED in [one.known for one in self._candidates]:
                     self._confirmations = 0
                 self._in_backward = True
                 self._when_backward_ends()
-                self.observer.backward_begins()
+                self._notify_begins()
             self.fed += not graph.is_used
             graph.is_used = True
             if candidate is not None:
-                candidate.is_used, candidate.is_cleared = True, False
-                candidate.is_overtaken = False
+                candidate.known = State.USED
 
     def _when_backward_ends(self) -> None:
         """Call ``_backward_ends`` after all other callbacks at the end of the backward pass.
@@ -539,15 +527,10 @@ class PassSelection:
         with self.guard("backward pass"):
             self._in_backward = False
             self._gradients.settle()
-            self.observer.backward_ends()
-        self.backward_ended()
+            self._notify_ends()
 
     def _drop(self, candidates: Iterable[Candidate]) -> None:
         for one in candidates:
             one.collected.discard()
             if one in self._candidates:
                 self._candidates.remove(one)
-
-
-def _nothing() -> None:
-    return

@@ -32,8 +32,8 @@ from fmapboard.options import Options
 from fmapboard.records import LayerCall
 from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
-from fmapboard.session.selection import PassSelection
-from fmapboard.session.step import Collected, OpenStep, Passes, PendingStep, sent
+from fmapboard.session.selection import Passes, PassSelection
+from fmapboard.session.step import Collected, OpenStep, PendingStep, sent
 
 
 class BeforeUpdate:
@@ -138,7 +138,7 @@ class StepSession(CaptureListener):
         model: the unwrapped model.
         registry: the hooks.
         probe_pass: draws the images of ``probe=``.
-        facts: records what only the training process knows.
+        facts: records what only the training process knows; None if that is not recorded.
         open_step: the number of the logged step that is open, or None.
         exchange: merges statistics over ranks: each step that was open must take part, in the
             worker thread. None if nothing is merged.
@@ -174,10 +174,13 @@ class StepSession(CaptureListener):
             listed=watched.listed_parameters(),
         )  # fmt: skip
         self._loss_scale = LossScale(scaler, self._gradients.holds)
-        self._selection = PassSelection(watched, self._guard)
-        self._selection.backward_ended = self._backward_ended
+        self._selection = PassSelection(
+            watched, self._guard, self._backward_begins, self._backward_ends
+        )
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
-        self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
+        self.facts = None
+        if options.records_findings:
+            self.facts = FactRecorder(self._gradients, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._before_update = BeforeUpdate(
             self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
@@ -224,7 +227,9 @@ class StepSession(CaptureListener):
                     self._read_weights, self._choose_pass, self._selection.is_learned_by
                 )
             trainable = () if self._is_sharded or not follows else self._gradients.trainable
-            self._selection.open(trainable, follows=follows)
+            self._selection.open(passes, trainable)
+            if self.facts is not None:
+                self.facts.step_opens()
             self.registry.arm(
                 self,
                 sides=self._sides,
@@ -313,14 +318,16 @@ class StepSession(CaptureListener):
         opened.live = self._collector()
         opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
-            self._selection.begin(opened.live, (args, kwargs))
+            candidate = self._selection.begin(opened.live, (args, kwargs))
+            if self.facts is not None:
+                self.facts.pass_begins(candidate)
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
         """Called when a later pass begins; True if it is to be recorded too."""
         with self._guard("forward pass"):
             if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
-                self._selection.forget()
+                self._selection.start_over()
                 return True
             return self._selection.wants_another()
         return False  # after an error, which the guard has reported
@@ -332,16 +339,14 @@ class StepSession(CaptureListener):
 
     def counts(self, received: Any) -> bool:
         """Called when a pass begins; True if it counts."""
-        opened = self._open
-        if self._selection.passes.are_transformed():
-            return False
-        if opened is None or opened.passes == "evaluation":
-            return opened is not None and not self.model.training
-        return self._selection.passes.begins(received) or opened.passes == "all"
+        return self._open is not None and self._selection.passes.counts(received)
 
     def takes_over(self) -> bool:
         """Called when the thread that opened the step begins a pass that counts, after another."""
-        return self._selection.restart()
+        if self._selection.is_settled:
+            return False
+        self._selection.start_over()
+        return True
 
     def pass_ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned."""
@@ -351,9 +356,15 @@ class StepSession(CaptureListener):
                 self._layers = self._watched.layers
                 self._gradients.read_histograms_of(self._watched.own_parameters())
 
-    def _backward_ended(self) -> None:
+    def _backward_begins(self) -> None:
+        if self.facts is not None:
+            self.facts.backward_begins()
+
+    def _backward_ends(self) -> None:
         if self._open is not None and self._open.passes == "all":
             self._gradients.backward_ended(self._loss_scale.at_forward)
+        if self.facts is not None:
+            self.facts.backward_ends()
 
     def _run_aside(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Record an uncompiled pass in place of the compiled one that is about to begin."""
@@ -390,8 +401,9 @@ class StepSession(CaptureListener):
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         """Start copying what was collected; None if that is nothing."""
         live, probed, stopwatch = opened.live, opened.probed, opened.stopwatch
-        is_training = opened.passes != "evaluation"
-        facts = self.facts.pending(opened.step, live) if is_training else None
+        facts = None
+        if self.facts is not None and opened.passes != "evaluation":
+            facts = self.facts.pending(opened.step, live)
         skips = self._loss_scale.step_closes(self._gradients.fused)
         measured = (*live.pending, *(probed.pending if probed else ()))
         if not measured and not parameters.names:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
@@ -26,14 +26,7 @@ from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
 from fmapboard.session.facts import PendingFacts
-
-Passes = Literal["all", "training", "evaluation"]
-"""Which forward passes of a logged step count.
-
-- ``"all"``: every pass.
-- ``"training"``: every pass that could train the model.
-- ``"evaluation"``: every pass in eval mode; no optimizer step is expected.
-"""
+from fmapboard.session.selection import Passes
 
 
 @dataclass(slots=True)
