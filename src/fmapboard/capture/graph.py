@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from types import FunctionType, TracebackType
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -22,70 +21,22 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.side_pass import copied_values, untouched
 from fmapboard.errors import WarnOnce, interrupt_in
 from fmapboard.formats.tags import prefix
-from fmapboard.model.distributed import is_sharded, rank, world_size
+from fmapboard.model.distributed import rank, world_size
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import tensors
 from fmapboard.options import Options
 from fmapboard.records import GraphNode, ModelGraph
 
-_SLOT = "_compiled_call_impl"
-"""What torch calls instead of `forward` and every hook, if a module has it."""
-
 
 class OriginalCalled(Exception):
-    """The copy of a model calls a module of the original."""
+    """The copy of a model uses tensors of the original.
 
-
-class NoCalls:
-    """Raises if this thread calls a module of a model while this is entered: ``with NoCalls(m):``.
-
-    A deep copy of a model reaches the original through functions, which are not copied: lambdas
-    that hold ``self``, weak references, closures. Other threads may call the model. Afterwards
-    every module is as it was.
-
-    Args:
-        model: the original.
-
-    Attributes:
-        is_called: whether a call was refused; the model may have caught the error.
+    A deep copy reaches the original through functions, which are not copied: lambdas that hold
+    ``self``, weak references, closures.
     """
-
-    def __init__(self, model: nn.Module) -> None:
-        self._modules = list(model.modules())
-        self._found: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._thread = threading.get_ident()
-        self.is_called = False
-
-    def __enter__(self) -> NoCalls:
-        for module in self._modules:
-            own = vars(module)
-            found = {_SLOT: own[_SLOT]} if _SLOT in own else {}
-            self._found.append((own, found))
-            own[_SLOT] = partial(self._call, module, found.get(_SLOT))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for own, found in self._found:
-            if found:
-                own.update(found)
-            else:
-                own.pop(_SLOT, None)
-        self._found.clear()
-
-    def _call(self, module: nn.Module, compiled: Any, *args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() == self._thread:
-            self.is_called = True
-            raise OriginalCalled(type(module).__name__)
-        call = module._call_impl if compiled is None else compiled
-        return call(*args, **kwargs)
 
 
 _RESERVED = re.compile(r"[/:^\s]")
@@ -104,11 +55,20 @@ class GraphNodes(TorchFunctionMode):
 
     Args:
         model: the model that runs.
+        original: what it is a copy of; an operation on its parameters or buffers is refused.
         root: name of the scope of the whole model.
+
+    Attributes:
+        reaches_original: an operation was refused; the model may have caught the error.
+
+    Raises:
+        OriginalCalled: an operation is refused.
     """
 
-    def __init__(self, model: nn.Module, root: str) -> None:
+    def __init__(self, model: nn.Module, original: nn.Module, root: str) -> None:
         super().__init__()
+        self._originals = {id(tensor) for tensor in _weights(original)}
+        self.reaches_original = False
         self._root = _RESERVED.sub("_", root)
         self._nodes: list[GraphNode] = []
         self._taken: Counter[str] = Counter()
@@ -144,6 +104,9 @@ class GraphNodes(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and record it if it returns tensors."""
+        if not self._originals.isdisjoint(map(id, tensors((args, kwargs)))):
+            self.reaches_original = True
+            raise OriginalCalled
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", type(func).__name__)
         returned = args[:1] if name in _IN_PLACE else result
@@ -226,14 +189,8 @@ def _clean(name: str) -> str:
 MAX_COPIED_BYTES = 4 * 2**30
 """A model whose parameters and buffers are larger is not copied."""
 
-_HOOKS = (
-    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
-    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
-    *("_backward_hooks", "_backward_pre_hooks"),
-    *("_state_dict_hooks", "_state_dict_pre_hooks"),
-    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
-)
-"""Where torch keeps a module's hooks. A user's own dict may be called ``hooks``, too."""
+_HOOKS = vars(nn.Module()).keys() - {"_parameters", "_buffers", "_modules"}
+"""Where torch keeps a module's hooks, among others. A user's own dict may be called ``hooks``."""
 
 _CONSEQUENCE = "the Graphs tab is not written; training continues"
 
@@ -244,10 +201,9 @@ class GraphDrawer:
     The copy runs a copy of the batch without gradients, right before the model runs it: the
     activations of training do not take memory yet. Fake tensors would take none, but a cache of the
     user's, outside the model, could keep one of them and break training. Hooks of the model, and
-    those on all modules, are not called. Errors and SystemExit are reported, not raised;
-    KeyboardInterrupt and the SystemExit of a signal handler are. There is no graph if the
-    copy calls the original, or with several processes: only one would run collectives in
-    ``forward``.
+    those on all modules, are not called. Errors are reported, interrupts raised. There is no graph
+    if the copy uses weights of the original, or with several processes: only one would run
+    collectives in ``forward``.
 
     Args:
         registry: hooks the unwrapped model; its own hooks ignore the copy.
@@ -260,7 +216,7 @@ class GraphDrawer:
         self, registry: HookRegistry, options: Options, guard: Guard, warn: WarnOnce
     ) -> None:
         self._registry, self._guard, self._warn = registry, guard, warn
-        self._model, self._is_due = registry.model, options.graph and rank() == 0
+        self._model, self._is_due = registry.model, options.graph
         self._root = prefix(options.name) + type(registry.model).__name__
         self._graph: ModelGraph | None = None
 
@@ -274,57 +230,51 @@ class GraphDrawer:
         if not self._is_due or any(map(is_lazy, self._model.parameters())):
             return
         self._is_due = False
-        if rank() > 0:  # set up after the logger was
+        if rank() > 0:  # another rank says why
             return
         with self._guard("graph"), self._registry.paused():
+            obstacle = self._obstacle()
             try:
-                self._graph = self._recorded(args, kwargs)
+                if not obstacle:
+                    self._graph = self._recorded(args, kwargs)
             except Exception as error:
                 if interrupt_in(error) is not None:
                     raise  # the guard decides whether the interrupt is new
-                self._warn.error("graph", error, _CONSEQUENCE)
+                if isinstance(error, OriginalCalled):
+                    obstacle = "the copy calls the original model"
+                else:
+                    self._warn.error("graph", error, _CONSEQUENCE)
+            if obstacle:
+                self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
 
     def taken(self) -> ModelGraph | None:
         """The graph if it was recorded since the last call, otherwise None."""
         graph, self._graph = self._graph, None
         return graph
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelGraph | None:
-        obstacle = self._obstacle()
-        if obstacle:
-            self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
-            return None
-        no_calls = NoCalls(self._model)
-        with untouched(self._model), torch.no_grad(), _disable_current_modes():
-            try:
-                return self._run_of_copy(args, kwargs, no_calls)
-            except Exception as error:
-                if not no_calls.is_called or interrupt_in(error) is not None:
-                    raise
-        self._warn.warn("graph", f"the copy calls the original model: {_CONSEQUENCE}")
-        return None
-
-    def _run_of_copy(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], no_calls: NoCalls
-    ) -> ModelGraph:
-        model, own_args = copied(self._model), _copied_values(args)
-        own_kwargs = _copied_values(dict(kwargs))
-        nodes = GraphNodes(model, self._root)
-        nodes.inputs(own_args, own_kwargs)
-        with warnings.catch_warnings(), no_calls, nodes:
+    def _recorded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelGraph:
+        with (
+            untouched(self._model, attributes=True),
+            torch.no_grad(),
+            _disable_current_modes(),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")  # training says what there is to say
-            nodes.outputs(model(*own_args, **own_kwargs))
-        if no_calls.is_called:  # forward caught the error
+            model = copied(self._model)
+            own_args, own_kwargs = copied_values((args, dict(kwargs)))
+            nodes = GraphNodes(model, self._model, self._root)
+            nodes.inputs(own_args, own_kwargs)
+            with nodes:
+                nodes.outputs(model(*own_args, **own_kwargs))
+        if nodes.reaches_original:  # forward caught the error
             raise OriginalCalled
         return nodes.graph()
 
     def _obstacle(self) -> str:
         """Why the model is not copied; "" if it is."""
-        if is_sharded(self._model):
-            return "parameters are sharded over ranks"
         if world_size() > 1:
             return f"training runs in {world_size()} processes"
-        nbytes = sum(t.nbytes for t in (*self._model.parameters(), *self._model.buffers()))
+        nbytes = sum(tensor.nbytes for tensor in _weights(self._model))
         if nbytes > MAX_COPIED_BYTES:
             return f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy"
         return ""
@@ -348,6 +298,6 @@ def copied(model: nn.Module) -> nn.Module:
     return twin
 
 
-def _copied_values(value: Any) -> Any:
-    """A deep copy of arguments, which the model may change."""
-    return copy.deepcopy(value, {id(tensor): tensor.detach().clone() for tensor in tensors(value)})
+def _weights(model: nn.Module) -> list[Tensor]:
+    """All parameters and buffers."""
+    return [*model.parameters(), *model.buffers()]

@@ -378,8 +378,12 @@ class EagerPass:
         self._is_checked = True
         try:
             with untouched(inner, attributes=True, parameters=kept), torch.no_grad():
+                try:
+                    own_args, own_kwargs = copied_values((args, kwargs))
+                except Exception:  # something that cannot be copied
+                    own_args, own_kwargs = map_tensors((args, kwargs), _detached_copy)
                 call: Any = inner._call_impl  # not what `inner.compile()` has made
-                call(*_copied(args), **_copied(kwargs))
+                call(*own_args, **own_kwargs)
         finally:
             both = zip(parameters, versions, strict=True)
             moved = [clean_name(name) for (name, p), before in both if p._version != before]
@@ -408,9 +412,10 @@ def _is_fsdp1(module: nn.Module) -> bool:
     return type(module).__name__ == "FullyShardedDataParallel"
 
 
-def _copied(values: Any) -> Any:
+def copied_values(values: Any) -> Any:
     """A deep copy of arguments, which the model may change; tensors without their graph."""
-    try:
-        return copy.deepcopy(values, {id(t): t.detach().clone() for t in tensors(values)})
-    except Exception:  # something that cannot be copied
-        return map_tensors(values, lambda tensor: tensor.detach().clone())
+    return copy.deepcopy(values, {id(t): _detached_copy(t) for t in tensors(values)})
+
+
+def _detached_copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone()
