@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -26,14 +26,13 @@ from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.measure.pending import PendingMaps, PendingMeasurement
-from fmapboard.measure.reducer import Reducer, rounded
+from fmapboard.measure.reducer import PendingMaps, PendingMeasurement, Reducer, rounded
 from fmapboard.measure.sample import PendingSample, sample_of_each
-from fmapboard.measure.statistics import PendingStatisticsPerSample, statistics_per_sample
+from fmapboard.measure.statistics import PendingStatistics, statistics
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
-from fmapboard.records import LayerCall, Normalization, StepData, TensorKind
+from fmapboard.records import LayerCall, Normalization, Statistics, StepData, TensorKind
 from fmapboard.render.quantize import Quantizer
 from fmapboard.session.step import Collected, PendingStep
 
@@ -51,8 +50,9 @@ class PendingImages:
         shape: Shape of the tensor for one image, [1, ...].
         quantize: Quantizer of the run.
         drawn: Copy [N, C, H, W] of what is drawn, all images.
-        statistics: Statistics of each image.
+        statistics: Statistics of all images, in which each channel of each image counts as one.
         samples: Values for the histograms, [N, S].
+        count: Number of images.
         total: Number of values per image.
     """
 
@@ -61,8 +61,9 @@ class PendingImages:
     shape: tuple[int, ...]
     quantize: Quantizer
     drawn: PendingMaps | None
-    statistics: PendingStatisticsPerSample
+    statistics: PendingStatistics
     samples: Tensor | None
+    count: int
     total: int
 
     def split(self) -> list[PendingMeasurement]:
@@ -78,8 +79,18 @@ class PendingImages:
                 numbers,
                 None if samples is None else PendingSample(samples[n], self.total),
             )
-            for n, numbers in enumerate(self.statistics.to_host())
+            for n, numbers in enumerate(_of_each(self.statistics.to_host(), self.count))
         ]
+
+
+def _of_each(together: Statistics, count: int) -> list[Statistics]:
+    """Split statistics [N*C] of the channels of N images."""
+    arrays: dict[str, Any] = {
+        field.name: np.split(values, count)
+        for field in fields(together)
+        if isinstance(values := getattr(together, field.name), np.ndarray)
+    }
+    return [Statistics(**{name: each[n] for name, each in arrays.items()}) for n in range(count)]
 
 
 def reduce_images(
@@ -88,17 +99,22 @@ def reduce_images(
     """Reduce a tensor [N, ...] that has one entry per image; None if reducing one by one is better.
 
     That is the case off the CPU (where operations are queued anyway), for tensors above
-    ``MAX_BYTES``, and for non-contiguous tensors. All images are drawn, regardless of the reducer's
+    ``MAX_BYTES``, for non-contiguous ones, and with non-finite or extreme values, for which all
+    values of a tensor are read in another way. All images are drawn, regardless of the reducer's
     ``samples``.
     """
     if not tensor.is_cpu or tensor.nbytes > MAX_BYTES:
         return None
-    view = reduce.view(tensor, module)
-    if len(view.maps) != len(tensor) or not view.maps.is_contiguous():
+    view, count = reduce.view(tensor, module), len(tensor)
+    if len(view.maps) != count or not view.maps.is_contiguous():
         return None
-    numbers = statistics_per_sample(
-        view.maps, rounded(layer_call.floor, tensor.dtype), moments=layer_call.pictures
+    numbers = statistics(
+        view.maps.reshape(1, -1, *view.maps.shape[2:]),  # [1, N*C, ...]
+        rounded(layer_call.floor, tensor.dtype),
+        moments=layer_call.pictures,
     )
+    if numbers.reading != "sums":
+        return None
     kept = samples = None
     if layer_call.pictures:
         samples = sample_of_each(view.maps)
@@ -106,7 +122,9 @@ def reduce_images(
             kept = reduce.keep(view, None, each=True)
     assert reduce.quantize is not None  # set in Reducer.__post_init__
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
-    return PendingImages(layer_call, kind, shape, reduce.quantize, kept, numbers, samples, total)
+    return PendingImages(
+        layer_call, kind, shape, reduce.quantize, kept, numbers, samples, count, total
+    )
 
 
 Shapes = Mapping[str, tuple[int, ...]]

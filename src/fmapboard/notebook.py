@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, optional
 from fmapboard.measure.layout import Axes, axes_of
-from fmapboard.measure.pending import PendingMeasurement
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
 from fmapboard.records import KernelShape, LayerCall, Picture, Planes, Scale

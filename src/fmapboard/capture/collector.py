@@ -31,8 +31,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
 from fmapboard.measure.batch_norms import BatchNormLayer, PendingGaps, RunningState
 from fmapboard.measure.norms import Factor
-from fmapboard.measure.pending import PendingMeasurement
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.model.tensors import Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.options import Options

@@ -228,7 +228,7 @@ def _moments(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> tuple[Flo
     # All chunks in the unit of the channel's largest one, so that no square overflows.
     unit = np.where(counts > 0, units, np.inf).min(0)
     unit[np.isinf(unit)] = 1.0
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):  # of channels without finite values
         ratio = unit / units
         rest = np.where(counts > 0, rests / counts, 0.0)
         of_chunk = (means + rest) * ratio

@@ -14,8 +14,7 @@ from torch import nn
 from fmapboard.errors import WarnOnce
 from fmapboard.measure import merge_ranks
 from fmapboard.measure.merge_ranks import RankExchange, Share
-from fmapboard.measure.pending import joined
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.records import LayerCall, LayerMeasurement
 
 Measured = tuple[LayerMeasurement, ...]

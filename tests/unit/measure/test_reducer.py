@@ -13,8 +13,7 @@ from reduced_maps import CALL, CONV, planes_of, reduced
 from torch import Tensor
 
 from fmapboard import extract
-from fmapboard.measure.pending import joined
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.records import LayerCall, PixelMark
 

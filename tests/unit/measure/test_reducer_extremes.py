@@ -11,8 +11,7 @@ import torch
 from reduced_maps import CALL, CONV, planes_of, random_maps, record_extremes
 from torch import Tensor, nn
 
-from fmapboard.measure.pending import PendingMeasurement
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.records import PixelMark
 
 
