@@ -19,7 +19,7 @@ from tab_client import Tab, open_tab
 from tensorboard.compat.proto import event_pb2, summary_pb2
 
 from fmapboard.cli import main
-from fmapboard.formats import checksum
+from fmapboard.formats import framing
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.writers.event_records import stored_events
 
@@ -189,11 +189,11 @@ def _records(content: bytes) -> Iterator[bytes]:
 
 def _head(size: int) -> bytes:
     length = struct.pack("<Q", size)
-    return length + _masked(length)
+    return length + framing.checksum(length)
 
 
 def _frame(record: bytes) -> bytes:
-    return _head(len(record)) + record + _masked(record)
+    return b"".join(framing.frame(record))
 
 
 def _framed(records: list[bytes]) -> bytes:
@@ -202,11 +202,6 @@ def _framed(records: list[bytes]) -> bytes:
 
 def _joined(records: list[bytes], place: int, record: bytes) -> bytes:
     return _framed([*records[:place], record, *records[place + 1 :]])
-
-
-def _masked(data: bytes) -> bytes:
-    crc = checksum.value(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def _changed(data: bytes, at: int, chance: random.Random) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.formats import checksum
+from fmapboard.formats.framing import frame
 from fmapboard.report.write import write_report
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -135,15 +134,8 @@ def test_bad_usage_and_unreadable_runs(tmp_path: Path, capsys: pytest.CaptureFix
 
 def framed(path: Path, *contents: bytes) -> None:
     """Write records in the format of event files."""
-
-    def masked(data: bytes) -> bytes:
-        crc = checksum.value(data)
-        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
     with path.open("ab") as file:
-        for content in contents:
-            length = struct.pack("<Q", len(content))
-            file.write(length + masked(length) + content + masked(content))
+        file.writelines(part for content in contents for part in frame(content))
 
 
 def test_a_run_that_is_still_written_is_read_up_to_its_last_whole_record(

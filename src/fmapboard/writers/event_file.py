@@ -1,10 +1,4 @@
-"""Event files: TFRecords with fast checksums, one file per directory and process.
-
-A record is its length (u64), the masked CRC-32C of the length (u32), the bytes, and their masked
-CRC-32C (TensorFlow's ``record_writer``). TensorBoard's own writer computes the checksum in pure
-Python, at about 6 MB/s while holding the interpreter lock; ``google-crc32c`` is a thousand times
-faster.
-"""
+"""Event files that are written, one per directory and process."""
 
 from __future__ import annotations
 
@@ -12,7 +6,6 @@ import contextlib
 import io
 import os
 import socket
-import struct
 import threading
 import time
 from pathlib import Path
@@ -20,7 +13,7 @@ from pathlib import Path
 from tensorboard.compat.proto import event_pb2, graph_pb2, node_def_pb2
 
 from fmapboard.errors import WriteError, log
-from fmapboard.formats import checksum
+from fmapboard.formats import framing
 from fmapboard.records import GraphNode, ModelGraph
 from fmapboard.writers.event_records import shown_steps
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile
@@ -81,8 +74,9 @@ class LocalFile:
         try:
             _write(self._file, record)
         except (OSError, ValueError) as error:
-            with contextlib.suppress(OSError):  # the device may be gone
-                self._cut(end)
+            with contextlib.suppress(OSError, ValueError):  # the device may be gone
+                self._file.seek(end)
+                self._file.truncate()  # no reader would get past an incomplete record
             why = getattr(error, "strerror", None) or error
             raise WriteError(f"cannot write {self.path}: {why}") from error
 
@@ -98,12 +92,6 @@ class LocalFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def _cut(self, end: int) -> None:
-        """Remove an incomplete record, which no reader would get past."""
-        if not self._file.closed:
-            self._file.seek(end)
-            self._file.truncate()
 
 
 def _write(file: io.FileIO, parts: list[bytes]) -> None:
@@ -203,7 +191,8 @@ class EventFile:
                 The file ends after the last complete record and can be appended to again.
         """
         event = event_pb2.Event(wall_time=wall_time, step=step).SerializeToString()
-        record = _framed(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
+        contents = framing.field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary)
+        record = framing.frame(event, *contents)
         with self._lock:
             self._append(record, step)
 
@@ -246,7 +235,7 @@ class EventFile:
             step=first,
             session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
         )
-        start = _framed(event.SerializeToString())
+        start = framing.frame(event.SerializeToString())
         if self._graphs:  # of a file that was deleted
             start += _graph_event(self._graphs, first, time.time())
         self._file.append([*start, *record])
@@ -254,28 +243,36 @@ class EventFile:
 
     def _name_rerun(self, first: int) -> None:
         """Warn before TensorBoard hides steps of an earlier run, unless ``start_step`` says so."""
-        directory = self._directory
-        if self._is_rerun_named or self._start_step or not isinstance(directory, Path):
+        if self._is_rerun_named or self._start_step:
             return
         self._is_rerun_named = True
-        files = (directory / name for name in sorted(_event_files(directory)) if MARKER in name)
-        try:
-            last = max(shown_steps(file for file in files if file != self.path), default=-1)
-        except OSError:
-            return  # what cannot be read is not shown
+        last = self._last_step()
         if last >= first:
             log.warning(
                 "%s holds an earlier run, up to step %d: from step %d on, TensorBoard shows this "
                 "run instead (the earlier event files stay there); to keep both, log into another "
                 "directory; to continue the earlier run, begin at step %d (start_step=%d in "
                 "Python, --step %d on the command line)",
-                *(directory, last, first, last + 1, last + 1, last + 1),
+                *(self._directory, last, first, last + 1, last + 1, last + 1),
             )
+
+    def _last_step(self) -> int:
+        """The last step of an earlier run, or -1; of a remote run only the last object is read."""
+        directory = self._directory
+        names = [name for name in sorted(_event_files(directory)) if MARKER in name]
+        if isinstance(directory, RemoteDirectory):
+            newest_first = (io.BytesIO(directory.read(name)) for name in reversed(names))
+            shown = next(filter(None, (shown_steps([file]) for file in newest_first)), set())
+            return max(shown, default=-1)
+        try:
+            return max(shown_steps((directory / name).open("rb") for name in names), default=-1)
+        except OSError:
+            return -1  # what cannot be read is not shown
 
     def _new_file(self) -> LocalFile | RemoteFile:
         """A new file that contains its first record."""
         version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
-        head = _framed(version.SerializeToString())
+        head = framing.frame(version.SerializeToString())
         if isinstance(self._directory, Path):
             return _local(self._directory, self._suffix, head)
         self._directory.make()
@@ -286,7 +283,7 @@ class EventFile:
 
 def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes]:
     event = event_pb2.Event(wall_time=wall_time, step=step, graph_def=b"".join(graphs))
-    return _framed(event.SerializeToString())
+    return framing.frame(event.SerializeToString())
 
 
 def _local(directory: Path, suffix: str, head: list[bytes]) -> LocalFile:
@@ -330,30 +327,3 @@ def _event_files(directory: Path | RemoteDirectory) -> list[str]:
 def _file_name(suffix: str) -> str:
     stamp = f"{time.time_ns() // 10**9}.{socket.gethostname()}.{os.getpid()}.{time.time_ns()}"
     return f"events.out.tfevents.{stamp}{MARKER}{suffix}"
-
-
-def _varint(number: int) -> bytes:
-    """Base-128 varint: seven bits per byte, lowest first; all but the last have bit 8 set."""
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def field(number: int, *content: bytes) -> list[bytes]:
-    """A length-delimited protocol buffer field with the given content, in parts.
-
-    The fields of a message may be in any order, and a repeated field may occur several times.
-    """
-    length_delimited = 2
-    return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
-
-
-def _framed(*parts: bytes) -> list[bytes]:
-    """A record of the file, in parts: the event with its length and checksums."""
-    length = struct.pack("<Q", sum(map(len, parts)))
-    crc = 0
-    for part in parts:
-        crc = checksum.extend(crc, part)
-    return [length, checksum.masked(checksum.value(length)), *parts, checksum.masked(crc)]

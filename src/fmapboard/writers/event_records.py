@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,11 +16,8 @@ from google.protobuf.message import DecodeError
 from tensorboard.compat.proto import event_pb2
 from tensorboard.util import tensor_util
 
-from fmapboard.formats import checksum
+from fmapboard.formats import framing
 
-_HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
-_MAX_EVENT = 2**31
-"""Maximum size in bytes of an event; protocol buffers have no larger messages."""
 _MOST_REPEATED = 2**16
 """Values of a tensor that may be stored as one that is repeated."""
 _HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
@@ -42,36 +40,40 @@ def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Pat
     """The directories at or below a path that hold event files, sorted.
 
     Follows symbolic links, as TensorBoard does. A directory that is reached several times is listed
-    once, under the path with the fewest links.
+    once, under the path with the fewest links. (``os.walk`` calls itself for each folder within
+    another in Python before 3.12.)
 
     Args:
         path: where to look.
         errors: for each directory that cannot be listed, the error is appended.
     """
-    note = None if errors is None else errors.append
-    found: list[Path] = []
-    reached: set[object] = set()
-    starts = [str(path)]
-    while starts:
-        links: list[str] = []
-        for folder, folders, files in (entry for start in starts for entry in _walk(start, note)):
-            place = _place(folder)
+    found, reached = [], set()
+    waiting = deque([str(path)])  # those behind links come last
+    while waiting:
+        folder = waiting.popleft()
+        try:
+            status = os.stat(folder)
+            place = status.st_dev, status.st_ino  # the same for every path to a folder
             if place in reached:
-                folders.clear()
                 continue
-            reached.add(place)
-            links += (
-                inner for name in folders if os.path.islink(inner := os.path.join(folder, name))
-            )
-            if any(
-                "tfevents" in name and os.path.isfile(os.path.join(folder, name)) for name in files
-            ):
-                found.append(Path(folder))
-        starts = links
+            with os.scandir(folder) as entries:
+                inside = list(entries)
+        except OSError as error:
+            if errors is not None:
+                errors.append(error)
+            continue
+        reached.add(place)
+        if any("tfevents" in entry.name and os.path.isfile(entry) for entry in inside):
+            found.append(Path(folder))
+        for entry in filter(_is_folder, inside):
+            if entry.is_symlink():
+                waiting.append(entry.path)
+            else:
+                waiting.appendleft(entry.path)
     return sorted(found)
 
 
-def shown_steps(files: Iterable[Path]) -> set[int]:
+def shown_steps(files: Iterable[BinaryIO]) -> set[int]:
     """The steps of a run that its readers show: a resumed run replaces those from its start on.
 
     Reads a few bytes per record, unverified, up to where a file is cut off or damaged.
@@ -84,42 +86,16 @@ def shown_steps(files: Iterable[Path]) -> set[int]:
     """
     steps: set[int] = set()
     for file in files:
-        with file.open("rb") as opened:
-            end = os.fstat(opened.fileno()).st_size
-            while len(header := opened.read(_HEADER.size)) == _HEADER.size:
-                size, _ = _HEADER.unpack(header)
-                offset = opened.tell()
-                if _checksum(header[:8]) != header[8:] or offset + size + _FOOTER.size > end:
-                    break
-                found = _HEAD.match(opened.read(min(size, _HEAD_BYTES)))
+        with file, contextlib.suppress(framing.Damaged):
+            for _, size in framing.records(file):
+                found = _HEAD.match(file.read(min(size, _HEAD_BYTES)))
                 if found is not None:
                     step = sum((b & 0x7F) << 7 * i for i, b in enumerate(found[1] or b""))
                     if found[2] == b"\x3a":
                         steps = {each for each in steps if each < step}
                     else:
                         steps.add(step)
-                opened.seek(offset + size + _FOOTER.size)
     return steps
-
-
-def _walk(
-    start: str, note: Callable[[OSError], None] | None
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As ``os.walk``, which calls itself for each folder within another in Python before 3.12."""
-    waiting = [start]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with os.scandir(folder) as entries:
-                is_folder = {entry.name: _is_folder(entry) for entry in entries}
-        except OSError as error:
-            if note is not None:
-                note(error)
-            continue
-        folders = [name for name in is_folder if is_folder[name]]
-        yield folder, folders, [name for name in is_folder if not is_folder[name]]
-        inner = (os.path.join(folder, name) for name in folders)
-        waiting += (path for path in inner if not os.path.islink(path))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -127,15 +103,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
-
-
-def _place(folder: str) -> object:
-    """The same for every path to a folder; unlike a real path, found in one call."""
-    try:
-        status = os.stat(folder)
-    except OSError:  # it has just been removed, or its path is too long
-        return folder
-    return status.st_dev, status.st_ino
 
 
 def stored_events(run: Path, problems: list[str]) -> Iterator[StoredEvent]:
@@ -159,27 +126,17 @@ def stored_events(run: Path, problems: list[str]) -> Iterator[StoredEvent]:
 
 
 def _events_of(opened: BinaryIO, file: Path, problems: list[str]) -> Iterator[StoredEvent]:
-    name = file.name
-    while header := opened.read(_HEADER.size):
-        size, _ = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
-        if len(header) < _HEADER.size:
-            problems.append(f"{name} ends within a record: still being written, or cut off")
-            return
-        if size > _MAX_EVENT or _checksum(header[:8]) != header[8:]:
-            problems.append(f"{name} is damaged at byte {opened.tell() - len(header)}")
-            return
-        offset = opened.tell()
-        content = opened.read(size)
-        footer = opened.read(_FOOTER.size)
-        if len(content) < size or len(footer) < _FOOTER.size:
-            problems.append(f"{name} ends within a record: still being written, or cut off")
-            return
-        try:
-            if _checksum(content) != footer:
-                raise DecodeError("wrong checksum")
-            yield StoredEvent(event_pb2.Event.FromString(content), file, offset, size)
-        except DecodeError as error:
-            problems.append(f"{name}: a record of {size} bytes is damaged ({error})")
+    try:
+        for offset, size in framing.records(opened):
+            content = opened.read(size)
+            try:
+                if framing.checksum(content) != opened.read(framing.FOOTER_BYTES):
+                    raise DecodeError("wrong checksum")
+                yield StoredEvent(event_pb2.Event.FromString(content), file, offset, size)
+            except DecodeError as error:
+                problems.append(f"{file.name}: a record of {size} bytes is damaged ({error})")
+    except framing.Damaged as error:
+        problems.append(f"{file.name} {error}")
 
 
 def array_of(tensor: Any) -> Any:
@@ -194,8 +151,3 @@ def array_of(tensor: Any) -> Any:
     if size > max(_MOST_REPEATED, tensor.ByteSize()):
         raise ValueError(f"{size} values are claimed, but {tensor.ByteSize()} bytes are stored")
     return tensor_util.make_ndarray(tensor)
-
-
-def _checksum(data: bytes) -> bytes:
-    """The checksum of a record or of its length, as it is stored."""
-    return checksum.masked(checksum.value(data))

@@ -132,6 +132,16 @@ class RemoteDirectory:
             raise_interrupt(error, handled)
             return []
 
+    def read(self, name: str) -> bytes:
+        """The content of a file in the directory; empty if it cannot be read."""
+        gfile, handled = _gfile(), sys.exc_info()[1]
+        try:
+            with gfile.GFile(f"{self.url}/{name}", "rb") as file:
+                return bytes(file.read())
+        except Exception as error:
+            raise_interrupt(error, handled)
+            return b""
+
     def put(self, name: str, content: bytes) -> None:
         """Store a whole file, replacing an existing one.
 

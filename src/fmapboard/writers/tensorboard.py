@@ -36,11 +36,12 @@ from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats import tags
+from fmapboard.formats.framing import field
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.records import Floats, Histogram, LoggedStep, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.writers import Writer
-from fmapboard.writers.event_file import EventFile, field, graph_def, has_foreign_events
+from fmapboard.writers.event_file import EventFile, graph_def, has_foreign_events
 from fmapboard.writers.remote import RemoteDirectory, log_directory
 from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 

@@ -15,10 +15,11 @@ from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.util.tensor_util import make_ndarray, make_tensor_proto
 from torch.utils.tensorboard.summary import scalar
 
+from fmapboard.formats.framing import field
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.writers import tensorboard
-from fmapboard.writers.event_file import EventFile, field
+from fmapboard.writers.event_file import EventFile
 from fmapboard.writers.tensorboard import Encoder
 
 

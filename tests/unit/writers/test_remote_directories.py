@@ -99,6 +99,45 @@ def provider_of(url: str) -> Any:
     return MultiplexerDataProvider(multiplexer.AddRunsFromDirectory(url).Reload(), url)
 
 
+def logged_at(url: str, *steps: int, start_step: int = 0) -> None:
+    writer = TensorBoardWriter(url, start_step=start_step)
+    for number in steps:
+        writer.write(step_of(number))
+    writer.close()
+
+
+def test_steps_of_an_earlier_run_are_named_before_they_vanish(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_MAX_BYTES", 1)  # one object per step
+    logged_at(url, 0, 10, 20)
+    TensorBoardWriter(url).close()  # a newer object without a step
+    assert caplog.messages == []
+    logged_at(url, 20)
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"fmapboard: {url} holds an earlier run, up to step 20: from step 20 on, TensorBoard shows "
+        "this run instead"
+    )
+    caplog.clear()
+    logged_at(url, 21)
+    logged_at(url, 15, start_step=15)  # discards on purpose
+    assert caplog.messages == []
+
+
+def test_a_run_is_logged_although_an_earlier_one_cannot_be_read(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ConnectionError("the store does not answer")
+
+    logged_at(url, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(remote._gfile().GFile, "read", refuse)
+        logged_at(url, 0)
+    assert read_steps(provider_of(url), "scalars", TAG) == [0]
+
+
 def file_names(url: str) -> list[str]:
     file_system, path = fsspec.core.url_to_fs(url)
     return sorted(name.rpartition("/")[2] for name in file_system.find(path))
