@@ -28,8 +28,8 @@ from torch import Tensor
 from workloads import machine
 
 from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.forward_inputs import inputs_from
 from fmapboard.cli.images import find_images, read_image
-from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fmapboard.capture.own_attribution import attribution
     from fmapboard.capture.taps import tap
     from fmapboard.cli.from_python import visualize
-    from fmapboard.cli.patches_from_python import patches
+    from fmapboard.cli.patches import patches
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
@@ -59,7 +59,7 @@ _NAMES_IN = {
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
     "cli.from_python": ("visualize",),
-    "cli.patches_from_python": ("patches",),
+    "cli.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
     "capture.own_attribution": ("attribution",),

@@ -35,9 +35,8 @@ PLUGIN_MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
-    *("cli.visualize_options", "cli.diff_options", "cli.patches_options", "cli.report_options"),
-    *("cli.click_types", "cli.shared_options", "cli.report", "cli.missing_files", "cli.judging"),
-    *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
+    *("cli.options", "cli.model_commands", "cli.report", "cli.missing_files"),
+    *("cli.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "schedule", "records", "formats", "errors", "plugin", "report"),
 }
 """Packages and modules that import neither torch nor torchvision."""

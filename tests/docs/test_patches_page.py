@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from fmapboard.cli.main import run
-from fmapboard.cli.patches_options import patches_command
+from fmapboard.cli.model_commands import patches_command
 from fmapboard.demo.bundled import bundled
 
 PAGE = (Path(__file__).parents[2] / "docs" / "patches.md").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fmapboard.cli.report_options import report_command
+from fmapboard.cli.main import report_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
 

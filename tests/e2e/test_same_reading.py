@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.forward_inputs import inputs_from
 from fmapboard.cli.images import find_images
-from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.models.preprocessing import Preprocessing
 from fmapboard.cli.read_images import ReadImages

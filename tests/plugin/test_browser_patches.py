@@ -17,7 +17,7 @@ from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
-from fmapboard.cli.finding_patches import Patches
+from fmapboard.cli.patches import Patches
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import LoggedStep, TabRecord
 from fmapboard.report.answers import RunAnswers

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
-from fmapboard.cli.judging import judged
 from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError, escaped
 
 
 def check_runs(
     paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
-) -> int:
-    """Check runs, print the findings, and return the exit status.
+) -> bool:
+    """Check runs, print the findings, and return True if a warning is among them.
 
     Args:
         paths: run directories, or directories above them.
@@ -27,14 +26,8 @@ def check_runs(
         further: checks to add, each as ``package.module:NAME`` of a check or its class.
 
     Raises:
-        FmapboardError: as ``judged`` does.
+        FmapboardError: an argument is invalid, or a run cannot be read.
     """
-    return judged(lambda: _has_warnings(paths, as_json=as_json, silenced=silenced, further=further))
-
-
-def _has_warnings(
-    paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
-) -> bool:
     checks = _checks(silenced, further)
     runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
     reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]

@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from fmapboard.cli.all_images import AllImages
-from fmapboard.cli.attributed import scored
-from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.console import console
+from fmapboard.cli.drawing import Drawing, folders_of, scored
 from fmapboard.cli.images import ImageFile, natural_order
 from fmapboard.cli.models.checkpoints import load_checkpoint
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
-from fmapboard.cli.table import console
 from fmapboard.errors import CheckpointError
 from fmapboard.formats.overview import StepSource
 from fmapboard.writers.remote import RemoteDirectory

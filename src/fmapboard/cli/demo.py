@@ -11,11 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from fmapboard.cli.console import console, layer_table
 from fmapboard.cli.images import read_image
 from fmapboard.cli.models.load import demo_preprocessing
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.serve import run_server
-from fmapboard.cli.table import console, layer_table
 from fmapboard.cli.write_images import ImageWriter
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork

@@ -11,14 +11,12 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
-from fmapboard.cli.forward_inputs import ForwardInputs
+from fmapboard.cli.console import add_row, console
+from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.cli.images import ImageFile, find_images
-from fmapboard.cli.input_files import inputs_from
-from fmapboard.cli.judging import judged
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
-from fmapboard.cli.table import add_row, console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
@@ -51,16 +49,12 @@ class Request(ModelRequest):
     layers: Layers = None
 
 
-def diff_checkpoints(request: Request) -> int:
-    """Compare two checkpoints, print the result, and return the exit status.
+def diff_checkpoints(request: Request) -> bool:
+    """Compare two checkpoints, print the result, and return True if a layer differs.
 
     Raises:
-        FmapboardError: As ``judged`` does.
+        FmapboardError: The request is invalid or failed; the message is one line.
     """
-    return judged(lambda: bool(_compared(request)))
-
-
-def _compared(request: Request) -> ModelDifference:
     files = find_images(request.images or [_DEFAULT_IMAGE])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files))
@@ -89,7 +83,7 @@ def _compared(request: Request) -> ModelDifference:
     else:
         _print(found, images)
     read.check_complete()
-    return found
+    return bool(found)
 
 
 def _images_text(request: Request, images: ReadImages) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.markdown import Markdown
 
-from fmapboard.cli.table import console
+from fmapboard.cli.console import console
 from fmapboard.errors import ConfigurationError, closest
 
 _HEADING = re.compile(r"^(#+) (.*)$")

@@ -13,13 +13,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.cli.all_images import AllImages, overwritten, selected_layers
+from fmapboard.cli.console import PlainConsole, layer_table
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.given_images import GivenImages
+from fmapboard.cli.read_images import GivenImages
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.table import PlainConsole, layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.formats.overview import StepSource

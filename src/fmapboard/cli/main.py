@@ -7,30 +7,35 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from fmapboard import __version__
-from fmapboard.cli.click_types import HELP, ExampleGroup, command_with
-from fmapboard.cli.completion import SHELLS, script, shell_in
-from fmapboard.cli.diff_options import diff_command
-from fmapboard.cli.patches_options import patches_command
-from fmapboard.cli.report_options import report_command
+from fmapboard.cli.model_commands import diff_command, patches_command, visualize
+from fmapboard.cli.options import (
+    EXISTING,
+    HELP,
+    ExampleGroup,
+    command,
+    judged,
+    layers,
+    log_directory_option,
+)
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.visualize_options import visualize
 from fmapboard.errors import FmapboardError, escaped
 
 if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
 
+
+SHELLS = ("bash", "zsh", "fish")
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
 
-_EXISTING = click.Path(path_type=Path)
-_FOLDER, _LOG_DIRECTORY = Directory(remote=False), Directory(remote=True)
 _port = click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -56,15 +61,11 @@ def fmapboard(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-@fmapboard.command(
-    cls=command_with("fmapboard demo --serve"),
-    context_settings=HELP,
-    short_help="Train a small network and log its feature maps.",
-)
+@command("fmapboard demo --serve", "Train a small network and log its feature maps.")
 @click.option(
     "--logdir",
     "--log-dir",
-    type=_FOLDER,
+    type=Directory(remote=False),
     default=Path("runs/demo"),
     show_default=True,
     help="Run directory; if it is not empty, the next free name is used, such as runs/demo-2.",
@@ -85,13 +86,9 @@ def demo(no_open: bool, **options: Any) -> None:
     run_demo(open_browser=not no_open, **options)
 
 
-@fmapboard.command(
-    cls=command_with("fmapboard serve runs/demo"),
-    context_settings=HELP,
-    short_help="Start TensorBoard and open the Feature maps tab.",
-)
-@click.argument("logdir", type=_LOG_DIRECTORY, required=False)
-@click.option("--logdir", "--log-dir", "also", type=_LOG_DIRECTORY, help="The same as LOGDIR.")
+@command("fmapboard serve runs/demo", "Start TensorBoard and open the Feature maps tab.")
+@click.argument("logdir", type=Directory(remote=True), required=False)
+@log_directory_option("The same as LOGDIR.", name="also")
 @_port
 @_no_open
 def serve(
@@ -111,12 +108,8 @@ def serve(
     run_server(logdir or also or Path("runs"), port, open_browser=not no_open)
 
 
-@fmapboard.command(
-    cls=command_with("fmapboard check runs/demo"),
-    context_settings=HELP,
-    short_help="Say in words what is wrong in a logged run.",
-)
-@click.argument("runs", nargs=-1, required=True, type=_EXISTING, metavar="RUN...")
+@command("fmapboard check runs/demo", "Say in words what is wrong in a logged run.")
+@click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of findings.")
 @click.option(
     "--without", "silenced", multiple=True, metavar="KIND", help="Leave out a check. Repeatable."
@@ -136,14 +129,10 @@ def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> 
     """
     from fmapboard.cli.check import check_runs
 
-    context.exit(check_runs(runs, **options))
+    context.exit(judged(lambda: check_runs(runs, **options)))
 
 
-@fmapboard.command(
-    cls=command_with("fmapboard doctor"),
-    context_settings=HELP,
-    short_help="Check that TensorBoard has the Feature maps tab.",
-)
+@command("fmapboard doctor", "Check that TensorBoard has the Feature maps tab.")
 def doctor() -> None:
     """Check that TensorBoard has the Feature maps tab; if not, say how to fix it."""
     from fmapboard.cli.doctor import run_doctor
@@ -151,11 +140,7 @@ def doctor() -> None:
     run_doctor()
 
 
-@fmapboard.command(
-    cls=command_with("fmapboard docs checks#dead"),
-    context_settings=HELP,
-    short_help="Print a page of the documentation.",
-)
+@command("fmapboard docs checks#dead", "Print a page of the documentation.")
 @click.argument("page", required=False, metavar="[PAGE[#SECTION]]")
 def docs(page: str | None) -> None:
     """Print a page of the documentation, or one of its sections; without PAGE, list the pages."""
@@ -164,10 +149,9 @@ def docs(page: str | None) -> None:
     print_docs(page)
 
 
-@fmapboard.command(
-    cls=command_with('eval "$(fmapboard completion bash)"    # in ~/.bashrc'),
-    context_settings=HELP,
-    short_help="Print a script that completes the commands in a shell.",
+@command(
+    'eval "$(fmapboard completion bash)"    # in ~/.bashrc',
+    "Print a script that completes the commands in a shell.",
 )
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
 def completion(shell: str | None) -> None:
@@ -175,14 +159,86 @@ def completion(shell: str | None) -> None:
 
     SHELL is yours by default. In ~/.zshrc, put the line after compinit.
     """
-    commands = {"fmapboard": fmapboard, "visualize": visualize}
+    commands: dict[str, click.Command] = {"fmapboard": fmapboard, "visualize": visualize}
     click.echo(script(shell or shell_in(os.environ), commands))
 
 
-fmapboard.add_command(visualize)
-fmapboard.add_command(diff_command)
-fmapboard.add_command(patches_command)
-fmapboard.add_command(report_command)
+@command(
+    "fmapboard report runs/demo -o demo.html",
+    "Write runs into one HTML file that opens without TensorBoard.",
+    name="report",
+)
+@click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
+@click.option(
+    "--out",
+    "-o",
+    type=EXISTING,
+    default=Path("report.html"),
+    show_default=True,
+    help="The HTML file.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Pictures of at most N steps per run: first, last, where faults began, others between.",
+)
+@layers("Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers.")
+@click.option(
+    "--max-mb",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20,
+    show_default=True,
+    help="Size limit; to keep it, maps are drawn smaller, then steps and layers are left out.",
+)
+@click.option("--no-input", is_flag=True, help="Leave out pictures of the network's input.")
+def report_command(**options: Any) -> None:
+    """Write the Feature maps tab of each RUN directory into one HTML file.
+
+    The file opens in a browser without TensorBoard and network. It contains the input images; maps
+    may reveal them even with --no-input.
+    """
+    from fmapboard.cli.report import run_report
+
+    run_report(**options)
+
+
+for _command in (
+    *(demo, serve, check, doctor, docs, completion),
+    *(visualize, diff_command, patches_command, report_command),
+):
+    fmapboard.add_command(_command)
+
+
+def shell_in(environment: Mapping[str, str]) -> str:
+    """The name of the user's shell.
+
+    Raises:
+        click.UsageError: It is none of `SHELLS`.
+    """
+    shell = Path(environment.get("SHELL", "")).name
+    if shell not in SHELLS:
+        raise click.UsageError(
+            f"your shell ({shell or 'unknown'}) is none of {', '.join(SHELLS)}; name one: "
+            "fmapboard completion bash"
+        )
+    return shell
+
+
+def script(shell: str, commands: Mapping[str, click.Command]) -> str:
+    """What a shell must evaluate so that it completes the commands.
+
+    Args:
+        shell: One of `SHELLS`.
+        commands: By the name of their program.
+    """
+    kind: Any = get_completion_class(shell)
+    parts = (
+        kind(command, {}, name, f"_{name.upper()}_COMPLETE").source()
+        for name, command in commands.items()
+    )
+    return "\n".join(parts)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmapboard.cli.models.load import LoadedModel, load_model
-from fmapboard.cli.preprocessing_options import Size
+from fmapboard.cli.options import Size
 from fmapboard.errors import ConfigurationError
 
 

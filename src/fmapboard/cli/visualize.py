@@ -15,20 +15,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import nn
 
 from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
-from fmapboard.cli.attributed import class_names, scored
 from fmapboard.cli.checkpoint_series import Checkpoint, draw_series, series_of
-from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.console import (
+    console,
+    layer_table,
+    say_model,
+    say_overwritten,
+    say_where,
+    what_ran,
+)
+from fmapboard.cli.drawing import Drawing, class_names, folders_of, scored
 from fmapboard.cli.embedding import check_embedding, with_embedding
-from fmapboard.cli.forward_inputs import ForwardInputs
+from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.cli.images import ImageFile, find_images, read_fitted
-from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.table import console, layer_table
-from fmapboard.cli.terminal import say_model, say_overwritten, say_where, what_ran
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers

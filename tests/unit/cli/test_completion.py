@@ -11,8 +11,7 @@ import click
 import pytest
 from installed_commands import BIN
 
-from fmapboard.cli.completion import shell_in
-from fmapboard.cli.main import run
+from fmapboard.cli.main import run, shell_in
 
 COMPLETE = """
 eval "$(fmapboard completion bash)"

@@ -15,8 +15,7 @@ from pickles import CreatesFolder
 from torch import nn
 
 import fmapboard
-from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.cli.main import run, run_visualize
 from fmapboard.errors import CaptureError, CheckpointError, ConfigurationError, UnknownModel
 

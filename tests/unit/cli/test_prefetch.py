@@ -13,7 +13,7 @@ from own_threads import own_threads
 from PIL import Image
 
 from fmapboard.cli.images import decoding, read_image
-from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.read_images import prefetched
 from fmapboard.errors import ImageError
 
 

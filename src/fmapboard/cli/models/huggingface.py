@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import inspect
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,12 +15,24 @@ from typing import Any
 from torch import nn
 
 from fmapboard.cli.models.checkpoints import LoadReport
-from fmapboard.cli.models.hub_errors import folder_errors, hub_errors
+from fmapboard.cli.models.messages import few, one_line
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed, from_huggingface
-from fmapboard.cli.models.pretrained import WHOLE_SIDE, Request, hub_offline_if_unreachable
-from fmapboard.cli.models.saved_folders import is_path, saved_folder
+from fmapboard.cli.models.pretrained import (
+    WHOLE_SIDE,
+    Request,
+    fetching,
+    hub_offline_if_unreachable,
+)
 from fmapboard.cli.models.slow_loading import loading
-from fmapboard.errors import ConfigurationError, UnknownModel, closest, optional
+from fmapboard.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DownloadError,
+    FmapboardError,
+    UnknownModel,
+    closest,
+    optional,
+)
 
 _NO_CODE = {"trust_remote_code": False}
 """Without it, transformers asks on the terminal whether to run the code, and waits for 15 s."""
@@ -121,3 +136,147 @@ def _quiet(transformers: ModuleType) -> Iterator[None]:
     finally:
         logging.set_verbosity(level)
         logging.enable_progress_bar()
+
+
+_CONFIG = "config.json"
+
+
+def is_path(name: str) -> bool:
+    """True if a model's name is written as a path, or is that of an existing file or folder.
+
+    A name on the hub contains at most one slash, and a folder of that name goes first.
+
+    >>> [is_path(name) for name in ("./net", "~/nets/mine", "resnet50", "microsoft/resnet-50")]
+    [True, True, False, False]
+    """
+    if name.startswith((".", os.sep, "~")) or name.endswith(os.sep) or name.count(os.sep) > 1:
+        return True
+    return Path(name).is_file() or (os.sep in name and Path(name).is_dir())
+
+
+def is_saved_model(name: str) -> bool:
+    """True if a name is that of a folder that ``save_pretrained`` has written."""
+    return Path(name, _CONFIG).is_file()
+
+
+def saved_folder(name: str) -> str:
+    """The folder of a model whose name is a path.
+
+    Raises:
+        UnknownModel: there is no such folder, or no configuration in it; the message names folders
+            in it that have one.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_file() and folder.suffix == ".py":
+        raise UnknownModel(_of_python(name, folder))
+    if folder.is_file():
+        raise UnknownModel(
+            f"{name!r} is a file; give the network as --model NAME and the file as --checkpoint"
+        )
+    if not folder.is_dir():
+        raise UnknownModel(f"no such folder: {name!r}")
+    if is_saved_model(str(folder)):
+        return str(folder)
+    inside = sorted(str(path.parent) for path in folder.glob(f"*/{_CONFIG}"))
+    advice = f"; did you mean {few(inside)}?" if inside else ""
+    raise UnknownModel(
+        f"no {_CONFIG} in {name!r}: expected a folder written by save_pretrained (for weights "
+        f"alone: --model NAME --checkpoint FILE){advice}"
+    )
+
+
+def _of_python(name: str, file: Path) -> str:
+    """The message about a Python file where a network's name is expected."""
+    where = "" if file.parent == Path() else f", in the folder {str(file.parent)!r}"
+    try:
+        nodes = ast.parse(file.read_bytes()).body
+    except (SyntaxError, ValueError):
+        nodes = []
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+    known = [f"{word} {few(names, 6)}" for word, names in
+             (("classes", classes), ("functions", functions)) if names]  # fmt: skip
+    first = [*classes, *functions, "Net"][0]
+    listed = f"; its {', its '.join(known)}" if known else ""
+    return (
+        f"{name!r} is a Python file: name the network in it, such as --model {file.stem}:{first}"
+        f"{where}{listed}"
+    )
+
+
+@contextlib.contextmanager
+def folder_errors(request: Request) -> Iterator[None]:
+    """Turn errors of loading a folder into one line.
+
+    Raises:
+        ConfigurationError: as for ``hub_errors``.
+        CheckpointError: a file in the folder is missing, damaged, or does not fit the model.
+    """
+    try:
+        with _plain_errors(request):
+            yield
+    except FmapboardError:
+        raise
+    except Exception as error:  # OSError, SafetensorError, RuntimeError and others
+        advice = "; --weights none needs only the configuration" if request.fetches else ""
+        raise CheckpointError(
+            f"the folder {request.spec!r} cannot be loaded ({one_line(error)}){advice}"
+        ) from error
+
+
+@contextlib.contextmanager
+def hub_errors(request: Request) -> Iterator[None]:
+    """Turn errors of loading a model of the hub into one line.
+
+    Raises:
+        ConfigurationError: the model cannot be built, or needs code from its repository.
+        UnknownModel: the hub has no such model, or requires a login for it.
+        DownloadError: the model is not in the cache, and could not be downloaded.
+    """
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    name = request.spec.removeprefix("hf:")
+    folder = "a folder written by save_pretrained: --model FOLDER"
+    try:
+        with fetching(request.spec), _plain_errors(request):
+            yield
+    except DownloadError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and constants.HF_HUB_OFFLINE:
+            said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE")
+            why = "HF_HUB_OFFLINE is set" if said else f"{constants.ENDPOINT} does not answer"
+            raise DownloadError(
+                f"offline: {why}, and {name!r} is neither a folder here nor complete in the cache "
+                f"{str(constants.HF_HUB_CACHE)!r}; connect once to download it, or name {folder}"
+            ) from cause
+        if isinstance(cause, OSError) and "valid model identifier" in str(cause):
+            raise UnknownModel(
+                f"the hub has no model {name!r}, or requires a login for it (hf auth login), and "
+                f"there is no such folder; expected the name of a model, or {folder}"
+            ) from cause
+        raise DownloadError(
+            f"could not download {name!r} ({one_line(cause or error)}); try again, or name {folder}"
+        ) from cause
+
+
+@contextlib.contextmanager
+def _plain_errors(request: Request) -> Iterator[None]:
+    try:
+        yield
+    except FmapboardError:
+        raise
+    except ImportError as error:  # of a library that this kind of model needs
+        raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error
+    except (ValueError, TypeError) as error:
+        if "trust_remote_code" in str(error):
+            raise ConfigurationError(
+                f"{request.spec!r} needs code from its repository, which is not run; "
+                "build it in a module of your own: --model package.module:callable"
+            ) from error
+        raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error
+    except RuntimeError as error:
+        if "mismatch" not in str(error) or not request.arguments:
+            raise
+        given = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        raise ConfigurationError(
+            f"the weights of {request.spec!r} do not fit with {given}; try --weights none"
+        ) from error

@@ -12,15 +12,18 @@ import torchvision.models
 from torch import nn
 
 from fmapboard.cli.missing_files import nearby
-from fmapboard.cli.models.arguments import Arguments, bind_forward, parse_arguments
-from fmapboard.cli.models.changed_preprocessing import changed
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
-from fmapboard.cli.models.factory import call_factory
-from fmapboard.cli.models.huggingface import build_huggingface
-from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.models.factory import (
+    Arguments,
+    Call,
+    bind_forward,
+    call_factory,
+    parse_arguments,
+    parse_call,
+)
+from fmapboard.cli.models.huggingface import build_huggingface, is_path, is_saved_model
+from fmapboard.cli.models.preprocessing import Preprocessing, assumed, changed
 from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
-from fmapboard.cli.models.saved_folders import is_path, is_saved_model
-from fmapboard.cli.models.spec_call import Call, parse_call
 from fmapboard.errors import CheckpointError, ConfigurationError
 from fmapboard.model.layers import named_layers
 

@@ -22,7 +22,7 @@ import torch.hub
 import torchvision.models
 from torch import nn
 
-from fmapboard.cli.models.arguments import Arguments
+from fmapboard.cli.models.factory import Arguments
 from fmapboard.cli.models.messages import one_line
 from fmapboard.cli.models.preprocessing import Preprocessing, from_preset, from_timm
 from fmapboard.errors import (

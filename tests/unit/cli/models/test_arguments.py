@@ -11,10 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.forward_inputs import inputs_from
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.models.arguments import bind_forward, parse_arguments
-from fmapboard.cli.models.factory import call_factory
+from fmapboard.cli.models.factory import bind_forward, call_factory, parse_arguments
 from fmapboard.errors import ConfigurationError
 
 

@@ -11,10 +11,9 @@ from loaded_model import input_image
 from run_reader import read, steps_of
 
 from fmapboard.cli.main import run_visualize
+from fmapboard.cli.model_commands import visualize
 from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.changed_preprocessing import changed
-from fmapboard.cli.models.preprocessing import Preprocessing, from_huggingface
-from fmapboard.cli.visualize_options import visualize
+from fmapboard.cli.models.preprocessing import Preprocessing, changed, from_huggingface
 from fmapboard.errors import ConfigurationError
 
 KNOWN = Preprocessing((224, 224), 256, (0.4, 0.5, 0.6), (0.2, 0.2, 0.2), source="the weights")

@@ -13,8 +13,7 @@ from checkpoint_states import OWN, network, prefixed, saved, state
 from safetensors.torch import save_file
 from torch import nn
 
-from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint, read_state_dict
-from fmapboard.cli.models.state_dicts import find
+from fmapboard.cli.models.checkpoints import LoadReport, find, load_checkpoint, read_state_dict
 from fmapboard.errors import CheckpointError
 
 # -- unwrapping ----------------------------------------------------------------------------------

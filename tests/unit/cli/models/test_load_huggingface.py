@@ -12,7 +12,7 @@ import torch
 import transformers
 from loaded_model import first_convolution, input_image
 
-from fmapboard.cli.attributed import class_names
+from fmapboard.cli.drawing import class_names
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
 from fmapboard.errors import (

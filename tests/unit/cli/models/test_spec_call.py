@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from torch import nn
 
+from fmapboard.cli.models.factory import Call, parse_call
 from fmapboard.cli.models.load import load_model
-from fmapboard.cli.models.spec_call import Call, parse_call
 from fmapboard.errors import ConfigurationError, UnknownModel
 
 NETS = """

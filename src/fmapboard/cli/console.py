@@ -1,10 +1,11 @@
-"""Tables of layers for the terminal."""
+"""What the commands print: tables of layers, and the lines around them."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fmapboard.errors import escaped
+from fmapboard.cli.all_images import overwritten
+from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.report import is_temporary
+from fmapboard.cli.run_dirs import to_paste
+from fmapboard.errors import CaptureError, ForwardError, escaped
 from fmapboard.records import LayerMeasurement, LoggedStep
+from fmapboard.writers.remote import RemoteDirectory
 
 _WIDTH = 160
 """Columns of a table that is not printed to a terminal."""
@@ -117,3 +123,40 @@ def _size(measured: LayerMeasurement) -> str:
 def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
     count = int(flags.sum())
     return f"{count} of {channels}" if count else "0"
+
+
+def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
+    """Print the model's name and its preprocessing."""
+    line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
+    console(stderr=stderr).print(line, soft_wrap=True)
+
+
+@contextmanager
+def what_ran() -> Iterator[None]:
+    """If the model raises, print what ran before: the message on the command line is one line."""
+    try:
+        yield
+    except ForwardError as error:
+        if error.ran:
+            lines = "\n  ".join(["ran before the error:", *error.ran])
+            console(stderr=True).print(lines, soft_wrap=True)
+        raise CaptureError(error.summary) from error
+
+
+def say_overwritten(replaced: int, folder: Path | None) -> None:
+    """Say on stderr if PNG files from before were overwritten."""
+    text = overwritten(replaced, folder)
+    if text:
+        console(stderr=True).print(text, soft_wrap=True)
+
+
+def say_where(
+    logdir: Path | RemoteDirectory | None, folder: Path | None, *, images: int = 1
+) -> None:
+    """Print where PNG files were written, and the command that shows the run in TensorBoard."""
+    out = console()
+    if folder is not None:
+        out.print(f"\nPNG files: {folder}", soft_wrap=True)
+    if logdir is not None and not is_temporary(logdir):
+        each = " (one step per image)" if images > 1 else ""
+        out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)

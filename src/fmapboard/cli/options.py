@@ -1,0 +1,299 @@
+"""What the commands share: help with an example, types and options of click, exit status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import click
+
+from fmapboard.cli.run_dirs import Directory
+from fmapboard.errors import CaptureError, FmapboardError
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""Context settings of every command."""
+
+
+class _WithExample(click.Command):
+    """A command whose help opens with an example to paste."""
+
+    example = "fmapboard demo"
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example, then the usage."""
+        formatter.write(f"{self.example}\n\n")
+        super().format_usage(ctx, formatter)
+
+
+class ExampleGroup(_WithExample, click.Group):
+    """The top-level command."""
+
+
+class ExampleCommand(_WithExample):
+    """A command.
+
+    Attributes:
+        example: The example.
+        common: Flags of the options to list first, in that order; empty for a single list.
+    """
+
+    common: tuple[str, ...] = ()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, in two groups if some are common."""
+        if not self.common:
+            super().format_options(ctx, formatter)
+            return
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        shown = [(one.opts[0], one.get_help_record(ctx)) for one in options]
+        records = {flag: record for flag, record in shown if record}
+        others = [record for flag, record in records.items() if flag not in self.common]
+        for title, rows in (
+            ("Common options", [records[flag] for flag in self.common]),
+            ("All other options", others),
+        ):
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def command(
+    example: str, short_help: str, *, name: str | None = None, common: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command.
+
+    Args:
+        example: What its help opens with.
+        short_help: Its line in the list of commands.
+        name: Its name; None for that of the function.
+        common: Flags of the options to list first.
+    """
+    kind = type("Command", (ExampleCommand,), {"example": example, "common": tuple(common)})
+    return click.command(name, cls=kind, context_settings=HELP, short_help=short_help)
+
+
+class Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """Names of palettes; ``gray`` is accepted for ``grey``."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        """Return the palette's name."""
+        return super().convert("grey" if value == "gray" else value, *context)
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+EXISTING = click.Path(path_type=Path)
+"""The type of a path."""
+
+model_arg = click.option(
+    "--model-arg",
+    "model_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument of the model's constructor, such as num_classes=10. Repeatable.",
+)
+forward_arg = click.option(
+    "--forward-arg",
+    "forward_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument that the model's forward takes in addition to the images. Repeatable.",
+)
+input_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="A tensor (torch.save, or .npy) that the model's forward takes in addition to the images; "
+    "or package.module:function, which turns images into all arguments. Repeatable.",
+)
+checkpoint_key = click.option(
+    "--checkpoint-key",
+    metavar="NAME",
+    help="Which weights to load if a checkpoint holds several, such as state_dict_ema.",
+)
+weights = click.option(
+    "--weights",
+    default="DEFAULT",
+    show_default=True,
+    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
+    "name of torchvision weights.",
+)
+png_folder = click.option(
+    "--out", type=Directory(remote=False), help="Write PNG files into this folder."
+)
+input_size = click.option(
+    "--input-size", type=click.IntRange(min=1), help="Side of the square input in px."
+)
+batch_size = click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Maximum number of images per forward pass; it does not change the result.",
+)
+device = click.option(
+    "--device", default="cpu", show_default=True, help="Torch device, such as cuda:0."
+)
+
+
+def log_directory_option(text: str, *, remote: bool = True, name: str = "logdir") -> Decorator:
+    """``--logdir`` or ``--log-dir``.
+
+    Args:
+        text: what is written there.
+        remote: URLs are accepted too.
+        name: of the parameter.
+    """
+    both = ("--logdir", "--log-dir")
+    return click.option(*both, name, type=Directory(remote=remote), help=text)
+
+
+def layers(text: str) -> Decorator:
+    """``--layers``, repeatable.
+
+    Args:
+        text: what the layers are for, and the default.
+
+    The value is that of `model.layers.select`: a list, or None if the option was not given.
+    """
+    return click.option(
+        "--layers",
+        multiple=True,
+        metavar="GLOB",
+        callback=lambda context, option, given: list(given) or None,
+        help=f"{text} Repeatable.",
+    )
+
+
+def step(text: str) -> Decorator:
+    """``--step``, 0 by default.
+
+    Args:
+        text: what the step is the number of.
+    """
+    return click.option(
+        "--step", type=click.IntRange(min=0), default=0, show_default=True, help=text
+    )
+
+
+Size: TypeAlias = int | tuple[int, int] | Literal["none"]
+"""One number, height and width, or ``"none"``."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Numbers(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
+    """One number per channel, separated by commas.
+
+    Args:
+        positive: 0 is not allowed.
+    """
+
+    name = "numbers"
+
+    def __init__(self, *, positive: bool) -> None:
+        self._positive = positive
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        """The numbers; a usage error if they are none, or on the scale of 0 to 255."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(map(float, re.split(r"[\s,]+", value.strip("[]() "))))
+        except ValueError:
+            self.fail(
+                f"{value!r}: expected numbers with commas and no spaces: 0.5 or 0.485,0.456,0.406",
+                param,
+                ctx,
+            )
+        if max(numbers) > 2:
+            scaled = ",".join(f"{number / 255:.3g}" for number in numbers)
+            self.fail(f"{value!r}: expected numbers for pixels from 0 to 1: {scaled}?", param, ctx)
+        if not all(abs(n) < float("inf") and not (self._positive and n <= 0) for n in numbers):
+            what = "numbers above 0" if self._positive else "finite numbers"
+            self.fail(f"{value!r}: expected {what}", param, ctx)
+        return numbers
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
+    """A number of pixels, ``HEIGHTxWIDTH``, or ``none``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Size:
+        """The size; a usage error if it is invalid."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # a default
+        if value.lower() == "none":
+            return "none"
+        match = re.fullmatch(r"(\d{1,5})(?:[x×,*](\d{1,5}))?", value.strip())
+        sides = [int(side) for side in match.groups() if side] if match else []
+        if not sides or min(sides) < 1:
+            self.fail(f"{value!r}: expected px, such as 224 or 480x640, or none", param, ctx)
+        return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+_OPTIONS = (
+    click.option(
+        "--mean",
+        type=_Numbers(positive=False),
+        metavar="NUMBERS",
+        help="Subtracted per channel, for pixels from 0 to 1, such as 0.485,0.456,0.406.",
+    ),
+    click.option(
+        "--std",
+        type=_Numbers(positive=True),
+        metavar="NUMBERS",
+        help="Divides each channel after that.",
+    ),
+    click.option(
+        "--resize",
+        type=_Size(),
+        metavar="SIZE",
+        help="Shorter side in px, HEIGHTxWIDTH, or none to keep the image's size.",
+    ),
+    click.option(
+        "--crop",
+        type=_Size(),
+        metavar="SIZE",
+        help="Centre crop after that: side in px, HEIGHTxWIDTH, or none.",
+    ),
+)
+
+
+def preprocessing_options(command: Command) -> Command:
+    """Add the options to a command; what is not given stays as the weights expect."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+FOUND = 1
+"""Exit status if something was found."""
+FAILED = 2
+"""Exit status for bad usage, unreadable input, and every other error."""
+
+
+def judged(found: Callable[[], bool]) -> int:
+    """The exit status of a command.
+
+    Args:
+        found: runs it; True if something was found.
+
+    Raises:
+        FmapboardError: it failed; the exit code is `FAILED`, also for errors of other types, for
+            which Python would exit with 1.
+    """
+    try:
+        return FOUND if found() else 0
+    except FmapboardError as error:
+        error.exit_code = FAILED
+        raise
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        raise
+    except Exception as error:
+        failed = CaptureError(f"{type(error).__name__}: {error}")
+        failed.exit_code = FAILED
+        raise failed from error
