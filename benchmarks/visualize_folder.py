@@ -65,8 +65,8 @@ def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) 
     if request.out is not None:
         request = replace(request, out=place / "png")
     with contextlib.redirect_stdout(io.StringIO()):
-        images = ReadImages(
-            find_images(paths), loaded.preprocessing.fit, ahead=2 * request.drawing.batch_size
+        images = ReadImages.of(
+            find_images(paths), loaded.preprocessing, ahead=2 * request.drawing.batch_size
         )
         draw_images(request, loaded, images, inputs_from((), len(paths)))
 

@@ -37,7 +37,7 @@ class Rows(nn.Module):
 
 
 def photograph(prepare: Preprocessing) -> ReadImages:
-    return ReadImages(find_images([bundled("photographs") / "chelsea.jpg"]), prepare.fit)
+    return ReadImages.of(find_images([bundled("photographs") / "chelsea.jpg"]), prepare)
 
 
 def watched(model: nn.Module, image: Tensor) -> MemoryWriter:

@@ -13,7 +13,7 @@ from pathlib import Path
 from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.console import console
 from fmapboard.cli.drawing import Drawing, folders_of, scored
-from fmapboard.cli.images import ImageFile, natural_order
+from fmapboard.cli.images import natural_order
 from fmapboard.cli.models.checkpoints import load_checkpoint
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
@@ -113,12 +113,10 @@ def draw_series(
         FmapboardError: A checkpoint or an image cannot be read, the model cannot run, or a file
             cannot be written. The output of earlier checkpoints is complete.
     """
-    prepare = loaded.preprocessing
     pixels = list(images.tensors())
     say, found = partial(console(stderr=True).print, soft_wrap=True), AllImages()
-    files = [one for one in images.sources if isinstance(one, ImageFile)]
-    places = [place or Path() for place in folders_of(Path(), [one.stem for one in files])]
-    runs = [_Run(files[n].name, places[n], n, drawing, logdir) for n in images.numbers]
+    places = [place or Path() for place in folders_of(Path(), images.names)]
+    runs = [_Run(places[number], drawing, logdir) for number in images.numbers]
     with ExitStack() as stack:
         for run in runs:
             stack.callback(run.close)
@@ -126,16 +124,15 @@ def draw_series(
             report = load_checkpoint(loaded.model, checkpoint.path, key=checkpoint_key)
             say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
             source = StepSource("checkpoint", checkpoint.path.name)
-            for run, image in zip(runs, pixels, strict=True):
+            own = replace(drawing, step=checkpoint.step, source=source)
+            for number, image, run in zip(images.numbers, pixels, runs, strict=True):
                 folder = None if out is None else out / run.place / f"step{checkpoint.step}"
-                own = replace(drawing, step=checkpoint.step, sources=[source], numbers=[run.number])
                 written = own.written(
-                    loaded.model, (one for one in [image]), run.board, [folder],
-                    prepare=prepare.normalize, normalization=(prepare.mean, prepare.std),
-                    say=say, compose=run.compose,
+                    loaded.model, images.only(number, image), run.board, [folder], say=say,
+                    compose=run.compose,
                 )  # fmt: skip
+                name = f"{images.names[number]} ({source.name})"
                 for one in written:
-                    name = f"{run.name} ({source.name})"
                     found.add(source.name if len(runs) == 1 else name, one.step, one.replaced)
                     if one.score is not None:
                         console().print(scored(name, one.score), soft_wrap=True)
@@ -148,23 +145,15 @@ class _Run:
     """The steps of one image.
 
     Args:
-        name: Of the image.
         place: The image's folder within the run directory and the folder of PNG files.
-        number: Of the image among those given.
         drawing: What is drawn.
         logdir: The run directory, or None.
     """
 
     def __init__(
-        self,
-        name: str,
-        place: Path,
-        number: int,
-        drawing: Drawing,
-        logdir: Path | RemoteDirectory | None,
+        self, place: Path, drawing: Drawing, logdir: Path | RemoteDirectory | None
     ) -> None:
-        self.name, self.place, self.number = name, place, number
-        self.compose = drawing.composing(same_image=True)
+        self.place, self.compose = place, drawing.composing(same_image=True)
         self.board: TensorBoardWriter | None = None
         if logdir is not None:
             self.board = TensorBoardWriter(logdir / place.as_posix() if place.parts else logdir)

@@ -52,6 +52,19 @@ def add_row(table: Table, *cells: object, style: str | None = None) -> None:
     table.add_row(*(escaped(cell, keep="") for cell in cells), style=style)
 
 
+def new_table() -> Table:
+    """A table without lines between its cells."""
+    return Table(box=None, header_style="bold", pad_edge=False)
+
+
+def as_text(table: Table) -> str:
+    """A table as it is printed where there is no terminal."""
+    plain = PlainConsole(file=io.StringIO(), width=_WIDTH)
+    with plain.capture() as captured:
+        plain.print(table)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
 def console(*, stderr: bool = False) -> PlainConsole:
     """A console as wide as the terminal, or `_WIDTH` columns if the output is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
@@ -74,7 +87,7 @@ def layer_table(
         unloaded: name of a layer -> which of its weights are not from the checkpoint, such as
             ``"random"``; there is a column for them if any.
     """
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = new_table()
     table.add_column("layer", no_wrap=True)
     table.add_column("kernel shape", no_wrap=True)
     if unloaded:

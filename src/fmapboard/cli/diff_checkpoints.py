@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.table import Table
+from torch import nn
 
-from fmapboard.cli.console import add_row, console
+from fmapboard.cli.console import add_row, console, new_table
 from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
-from fmapboard.cli.images import ImageFile, find_images
+from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
@@ -65,8 +65,8 @@ def diff_checkpoints(request: Request) -> bool:
     first.model.to(device)
     second.model.to(device)
     console(stderr=True).print(f"preprocessing: {first.preprocessing}", soft_wrap=True)
-    read = ReadImages(files, first.preprocessing.fit)
-    batches = Images(first, read, inputs)
+    read = ReadImages.of(files, first.preprocessing)
+    batches = Images(first.model, read, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
     found = comparison.result(request.tolerance)
@@ -76,7 +76,7 @@ def diff_checkpoints(request: Request) -> bool:
         draw_maps_of(
             comparison, found, batches,
             layers=request.layers, out=request.out, log_dir=request.log_dir,
-            normalization=(first.preprocessing.mean, first.preprocessing.std),
+            normalization=read.normalization,
         )  # fmt: skip
     if request.as_json:
         print(json.dumps(found.as_json(), indent=1))
@@ -93,8 +93,7 @@ def _images_text(request: Request, images: ReadImages) -> str:
     given, read = len(images.sources), len(images.numbers)
     if given > 1:
         return f"compared on {read}{f' of {given}' * (read < given)} images"
-    names = [one.name for one in images.sources if isinstance(one, ImageFile)]
-    return f"compared on {names[0]}"
+    return f"compared on {images.names[0]}"
 
 
 def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
@@ -110,12 +109,12 @@ class Images:
     """Image files as a model takes them, each on its own: memory does not grow with their number.
 
     Attributes:
-        loaded: The model whose preprocessing is applied.
+        model: Its ``forward`` takes them.
         read: The files, which are read again in each iteration.
         inputs: What the model takes in addition to images.
     """
 
-    loaded: LoadedModel
+    model: nn.Module
     read: ReadImages
     inputs: ForwardInputs
 
@@ -128,13 +127,13 @@ class Images:
     def __iter__(self) -> Iterator[Arguments]:
         with closing(self.read.tensors()) as images:
             for image in images:
-                batch = self.loaded.preprocessing.normalize(torch.stack([image]))
+                batch = self.read.prepare(image[None])
                 number = self.read.numbers[-1]
-                yield self.inputs.arguments(self.loaded.model, batch, number)
+                yield self.inputs.arguments(self.model, batch, number)
 
 
 def _print(found: ModelDifference, images: str) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = new_table()
     table.add_column("layer", overflow="fold")
     table.add_column("type", no_wrap=True)
     for column in ("error in", "error out", "added"):

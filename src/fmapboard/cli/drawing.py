@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from fmapboard.capture.own_attribution import class_attributions
 from fmapboard.cli.forward_inputs import ForwardInputs
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.write_images import ImageWriter, WrittenImage
 from fmapboard.errors import escaped
 from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers
-from fmapboard.records import Attribution, Normalization, Scale, StepData
+from fmapboard.records import Attribution, Scale, StepData
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -108,9 +109,7 @@ class Drawing:
 
     Attributes:
         step: Number of the first image's step; the others follow.
-        sources: What each step shows, for the tab; None if it has no name. It may grow while the
-            images are read.
-        numbers: Which row of ``inputs`` belongs to each image, likewise; None for its own number.
+        source: What each step shows, for the tab; None for the image.
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
         labels: PNG files bear the layer's name and the channels' numbers.
@@ -127,8 +126,7 @@ class Drawing:
     attribution: bool = False
     class_number: int | None = None
     step: int = 0
-    sources: Sequence[StepSource] | None = None
-    numbers: Sequence[int] | None = None
+    source: StepSource | None = None
     effective: bool = False
     inputs: ForwardInputs | None = None
     labels: bool = False
@@ -137,12 +135,10 @@ class Drawing:
     def written(
         self,
         model: nn.Module,
-        images: Generator[Tensor, None, None],
+        images: ReadImages,
         board: Writer | None,
         folders: Sequence[Path | None],
         *,
-        prepare: Callable[[Tensor], Tensor],
-        normalization: Normalization | None,
         say: Callable[[str], object],
         compose: SummaryBuilder | None = None,
     ) -> Generator[WrittenImage, None, None]:
@@ -150,11 +146,9 @@ class Drawing:
 
         Args:
             model: Runs in eval mode, on the device of its parameters.
-            images: [C, H, W] each, before ``prepare``.
+            images: Each with its row of ``inputs``.
             board: Writes the steps for TensorBoard, or None.
-            folders: Folder for each image's PNG files, or None.
-            prepare: Turns a batch of them [B, C, H, W] into the model's input.
-            normalization: Mean and standard deviation per channel of the prepared images, if known.
+            folders: Folder for each image's PNG files, or None; it may grow while they are read.
             say: Called with a message if the model runs on one image at a time.
             compose: Made the summaries of earlier steps of the same run, by `composing`; None
                 begins a run.
@@ -163,9 +157,10 @@ class Drawing:
             FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
                 is kept.
         """
+        sources = [self.source or StepSource("image", name) for name in images.names]
         writer = ImageWriter(
             compose or self.composing(), board, folders, first_step=self.step,
-            sources=self.sources, labels=self.labels,
+            sources=images.of_read(sources), labels=self.labels,
         )  # fmt: skip
         reducer = Reducer.for_model(
             model,
@@ -179,13 +174,13 @@ class Drawing:
             model,
             reducer,
             layers=self.layers,
-            normalization=normalization,
+            normalization=images.normalization,
             kernels=self.kernels,
             refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
             effective=self.effective,
         )
         inputs = self.inputs or ForwardInputs.of(None, 1)
-        recorded = self._recorded(passes, inputs, images, prepare)
+        recorded = self._recorded(passes, inputs, images)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
 
@@ -202,16 +197,14 @@ class Drawing:
         self,
         passes: ImagePasses,
         inputs: ForwardInputs,
-        images: Generator[Tensor, None, None],
-        prepare: Callable[[Tensor], Tensor],
+        images: ReadImages,
     ) -> Generator[PendingStep, None, None]:
         """Yield one recorded step per image, numbered from 0."""
         first = 0
-        with closing(images):
-            for batch in batched(images, 1 if inputs.per_image else self.batch_size):
-                prepared = prepare(batch)
-                number = first if self.numbers is None else self.numbers[first]
-                with inputs.of_image(number), self.around(prepared, first):
+        with closing(images.tensors()) as tensors:
+            for batch in batched(tensors, 1 if inputs.per_image else self.batch_size):
+                prepared = images.prepare(batch)
+                with inputs.of_image(images.numbers[first]), self.around(prepared, first):
                     steps: Iterable[PendingStep] = passes(prepared, first)
                     if self.attribution:
                         steps = with_attributions(steps, passes.model, prepared, self.class_number)
@@ -244,12 +237,12 @@ def folders_of(folder: Path | None, names: Sequence[str]) -> list[Path | None]:
 
     Args:
         folder: Contains them; None for no files.
-        names: Name of each image; slashes in it make subfolders.
+        names: Name of each image, whose suffix is left out; slashes in it make subfolders.
     """
     if folder is None or len(names) == 1:
         return [folder] * len(names)
     taken: dict[str, set[str]] = {}
-    paths = [PurePosixPath(name) for name in names]
+    paths = [PurePosixPath(name).with_suffix("") for name in names]
     within = [taken.setdefault(str(path.parent).lower(), set()) for path in paths]
     return [
         folder / path.parent / free_name(path.name, names_there)

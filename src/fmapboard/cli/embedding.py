@@ -18,9 +18,9 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, LayerNotFound, closest
-from fmapboard.formats.overview import StepSource
 from fmapboard.measure.layout import as_maps, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import named_layers
@@ -37,7 +37,7 @@ def with_embedding(
     layer: str | None,
     drawing: Drawing,
     model: nn.Module,
-    images: int,
+    images: ReadImages,
     board: TensorBoardWriter | None,
     say: Callable[[str], object],
 ) -> tuple[Drawing, Collected]:
@@ -45,9 +45,9 @@ def with_embedding(
 
     Args:
         layer: Name of the layer, or None: nothing is added.
-        drawing: What is drawn; the names of its sources label the images.
+        drawing: What is drawn.
         model: The model that runs.
-        images: Maximum number of images.
+        images: The images, whose names label them.
         board: Its directory gets the files.
         say: Called with one line when they are written.
 
@@ -61,8 +61,9 @@ def with_embedding(
     if layer is None:
         return drawing, lambda written: written
     place = None if board is None else board.log_dir
-    sources: Sequence[StepSource] = () if drawing.sources is None else drawing.sources
-    embedding = Embedding(model, layer, sources, images, check_embedding(layer, model, place))
+    names = images.of_read(images.names)
+    count, folder = len(images.sources), check_embedding(layer, model, place)
+    embedding = Embedding(model, layer, names, count, folder)
     around = drawing.around
 
     @contextlib.contextmanager
@@ -120,7 +121,7 @@ class Embedding(CaptureListener):
     Args:
         model: Any module.
         layer: Name of a layer, or of one of its calls, such as ``relu.call2``.
-        sources: One per image, whose name labels it; complete when ``write`` is called.
+        labels: One per image, complete when ``write`` is called.
         images: Maximum number of images.
         directory: Where ``write`` writes.
     """
@@ -129,12 +130,12 @@ class Embedding(CaptureListener):
         self,
         model: nn.Module,
         layer: str,
-        sources: Sequence[StepSource],
+        labels: Sequence[str],
         images: int,
         directory: Path,
     ) -> None:
         name = _module_of(layer, named_layers(model))
-        self._model, self._layer, self._sources = model, layer, sources
+        self._model, self._layer, self._labels = model, layer, labels
         self._directory, self._side = directory, thumbnail_side(images)
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._last_is_channels = Reducer.for_model(model).channels_last_sequences
@@ -180,7 +181,7 @@ class Embedding(CaptureListener):
         data = ProjectorData(
             self._layer,
             vectors,
-            tuple(source.name for source in self._sources),
+            tuple(self._labels),
             np.stack(self._thumbnails) if complete else None,
         )
         write_projector(self._directory, data)

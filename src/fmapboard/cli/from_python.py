@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.cli.all_images import AllImages, overwritten, selected_layers
-from fmapboard.cli.console import PlainConsole, layer_table
+from fmapboard.cli.console import as_text, layer_table
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.read_images import GivenImages
+from fmapboard.cli.read_images import ReadImages, given_images
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.formats.overview import StepSource
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Normalizing, check_depth
@@ -31,11 +28,6 @@ from fmapboard.render.palettes import checked_colormap
 from fmapboard.report.result import Report
 from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
 from fmapboard.writers.tensorboard import TensorBoardWriter
-
-_TABLE_WIDTH = 160
-"""Columns of the table in the result's ``repr``."""
-
-Prepare = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,8 +160,8 @@ def visualize(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
         step=step, effective=effective, labels=labels,
     )  # fmt: skip
-    given = GivenImages.of(images, model, transform, normalization, has_inputs=inputs is not None)
-    own = ForwardInputs.of(inputs, len(given.names))
+    given = given_images(images, model, transform, normalization, has_inputs=inputs is not None)
+    own = ForwardInputs.of(inputs, len(given.sources))
     own.check(model)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
@@ -178,18 +170,17 @@ def visualize(
         folder = place / "png"
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    sources = given.of_read([StepSource("image", name) for name in given.names])
-    drawing = replace(drawing, inputs=own, sources=sources, numbers=given.numbers)
-    with logged_for(report, place, len(given.names), _say_report) as logdir:
+    drawing = replace(drawing, inputs=own)
+    with logged_for(report, place, len(given.sources), _say_report) as logdir:
         drawn = _drawn(drawing, model, given, logdir, folder, embedding)
-    given.warn_left_out()
+    given.say_left_out(lambda line: log.warning("%s", line))
     return replace(drawn, log_dir=place, out=folder, html=report)
 
 
 def _drawn(
     drawing: Drawing,
     model: nn.Module,
-    given: GivenImages,
+    given: ReadImages,
     logdir: Path | RemoteDirectory | None,
     folder: Path | None,
     embedding: str | None,
@@ -198,16 +189,12 @@ def _drawn(
     first = drawing.step
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
     projector: list[str] = []
-    drawing, collected = with_embedding(
-        embedding, drawing, model, len(given.names), board, projector.append
-    )
+    drawing, collected = with_embedding(embedding, drawing, model, given, board, projector.append)
     written = drawing.written(
         model,
-        given.tensors(),
+        given,
         board,
-        given.of_read(folders_of(folder, [_stem(name) for name in given.names])),
-        prepare=given.prepare,
-        normalization=given.normalization,
+        given.of_read(folders_of(folder, given.names)),
         say=lambda text: log.info("%s", text),
     )
     table, steps, files, found = "", list[int](), list[dict[str, list[Path]]](), AllImages()
@@ -215,7 +202,7 @@ def _drawn(
     try:
         with closing(collected(written)) as done:
             for one in done:
-                table = table or _table(one)
+                table = table or as_text(layer_table(one.step, one.files))
                 found.add(names[len(steps)], one.step, one.replaced)
                 scores += [] if one.score is None else [one.score]
                 steps.append(one.step.step)
@@ -223,17 +210,13 @@ def _drawn(
     finally:
         if board is not None:
             board.close()
-    line = found.line(len(given.names), chosen=selected_layers(model, drawing.layers))
+    line = found.line(len(given.sources), chosen=selected_layers(model, drawing.layers))
     if found.replaced:
         log.warning("%s", overwritten(found.replaced, folder))
     return Visualized(
-        None, folder, tuple(steps), tuple(files), table, line, tuple(scores), given.left_out,
+        None, folder, tuple(steps), tuple(files), table, line, tuple(scores), tuple(given.left_out),
         "".join(projector),
     )  # fmt: skip
-
-
-def _stem(name: str) -> str:
-    return str(PurePosixPath(name).with_suffix(""))
 
 
 def _say_report(report: Report) -> None:
@@ -261,10 +244,3 @@ def _check(
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if target is not None and not attribution:
         raise ConfigurationError("target= needs attribution=True")
-
-
-def _table(first: WrittenImage) -> str:
-    console = PlainConsole(file=io.StringIO(), width=_TABLE_WIDTH)
-    with console.capture() as captured:
-        console.print(layer_table(first.step, first.files))
-    return captured.get().rstrip()

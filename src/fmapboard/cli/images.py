@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -74,11 +74,6 @@ class ImageFile:
     path: Path
     name: str
     in_folder: bool = False
-
-    @property
-    def stem(self) -> str:
-        """The name without its suffix."""
-        return str(PurePosixPath(self.name).with_suffix(""))
 
 
 def find_images(paths: Iterable[Path]) -> list[ImageFile]:

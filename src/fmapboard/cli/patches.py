@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,24 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.cli.all_images import AllImages, overwritten, selected_layers
-from fmapboard.cli.console import add_row, console, say_model, say_overwritten, say_where, what_ran
+from fmapboard.cli.console import (
+    add_row,
+    as_text,
+    console,
+    new_table,
+    say_model,
+    say_overwritten,
+    say_where,
+    what_ran,
+)
 from fmapboard.cli.drawing import Drawing, batched
 from fmapboard.cli.from_python import check_run
 from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.load import Preprocessing
-from fmapboard.cli.read_images import GivenImages, ReadImages
+from fmapboard.cli.read_images import ReadImages, given_images
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.visualize import device_named
-from fmapboard.errors import CaptureError, ConfigurationError, WriteError, escaped, log
-from fmapboard.formats.overview import StepSource
+from fmapboard.errors import CaptureError, ConfigurationError, WriteError, log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing
@@ -40,6 +48,8 @@ from fmapboard.writers.event_file import has_foreign_events, has_own_events
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
 from fmapboard.writers.tensorboard import KEEP_EARLIER, TensorBoardWriter
+
+Tensors = Generator[Tensor, None, None]
 
 
 class Patches(dict[str, LayerPatches]):
@@ -72,29 +82,30 @@ class Patches(dict[str, LayerPatches]):
         """
         return Image.fromarray(draw_patches(self[label])[page].pixels)
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table: layer, kernel shape or type, channels, largest field in px, file."""
-        return [
-            (
+    def table(self, unloaded: Mapping[str, str] = MappingProxyType({})) -> Table:
+        """One row per layer: kernel shape or type, channels, largest field in px, file.
+
+        Args:
+            unloaded: as for `layer_table`.
+        """
+        table = new_table()
+        weights = ["weights"] * bool(unloaded)
+        for heading in ("layer", "kernel shape", *weights, "channels", "field, px", "file"):
+            table.add_column(heading, no_wrap=heading != "file", overflow="fold")
+        for label, one in self.items():
+            add_row(
+                table,
                 label,
                 one.layer_call.group,
+                *([unloaded.get(one.layer_call.layer, "")] if unloaded else []),
                 f"{len(one.crops)} of {one.channels}",
                 "×".join(map(str, one.cell)) + (f" ({one.lost_at})" if one.lost_at else ""),
-                str(self.files[label][0]) if self.files.get(label) else "–",
+                self.files[label][0] if self.files.get(label) else "–",
             )
-            for label, one in self.items()
-        ]
+        return table
 
     def __repr__(self) -> str:
-        lines = [HEADINGS, *(tuple(escaped(cell, keep="") for cell in row) for row in self.rows())]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
-
-
-HEADINGS = ("layer", "kernel shape", "channels", "field, px", "file")
+        return as_text(self.table())
 
 
 def make_directories(*places: Path | RemoteDirectory | None) -> None:
@@ -123,14 +134,12 @@ class PatchFinder:
 
     Attributes:
         model: Any module.
-        prepare: Turns a batch of images [B, C, H, W] into the model's input.
-        normalization: Mean and standard deviation per channel of that input, if known.
+        images: The images.
         say: Called with messages.
     """
 
     model: nn.Module
-    prepare: Callable[[Tensor], Tensor]
-    normalization: Normalization | None
+    images: ReadImages
     say: Callable[[str], object]
     layers: Layers = None
     k: int = 9
@@ -146,12 +155,11 @@ class PatchFinder:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigurationError(f"{name}={value!r}: expected at least 1")
 
-    def find(self, images: Generator[Tensor, None, None], names: Sequence[str]) -> Patches:
+    def find(self, follow: Callable[[Tensors], Tensors] = lambda images: images) -> Patches:
         """Run the model once on each image.
 
         Args:
-            images: [C, H, W] each, before ``prepare``.
-            names: One per image; it may grow while they are read.
+            follow: Yields the images that it is given, and shows how many.
 
         Raises:
             FmapboardError: As ``PatchSearch`` does, or no selected layer ran.
@@ -160,9 +168,10 @@ class PatchFinder:
             self.model, self.layers, self.k, self.channels, self.one_per_image, self.batch_size,
             say=self.say,
         )  # fmt: skip
-        with closing(images):
+        names = self.images.of_read(self.images.names)
+        with closing(follow(self.images.tensors())) as images:
             for batch in batched(images, self.batch_size):
-                given = self.prepare(batch)
+                given = self.images.prepare(batch)
                 pictures = [self._picture(*one) for one in zip(batch, given, strict=True)]
                 search.add(given, pictures, names[search.images :][: len(batch)])
         found = search.result()
@@ -171,15 +180,11 @@ class PatchFinder:
         patches = Patches(found)
         ran = {one.layer_call.layer for one in found.values()}
         patches.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
+        patches.left_out = tuple(self.images.left_out)
         return patches
 
     def write(
-        self,
-        found: Patches,
-        log_dir: Path | RemoteDirectory | None,
-        out: Path | None,
-        first: Generator[Tensor, None, None],
-        name: str,
+        self, found: Patches, log_dir: Path | RemoteDirectory | None, out: Path | None
     ) -> None:
         """Write the pictures, and for TensorBoard also the records of the tab.
 
@@ -190,8 +195,6 @@ class PatchFinder:
             found: What ``find`` returned; its `log_dir`, `out` and `files` are set.
             log_dir: The run directory, or None.
             out: Folder for PNG files, or None.
-            first: Yields the first image, before ``prepare``.
-            name: Of that image.
 
         Raises:
             WriteError: Something cannot be written.
@@ -208,25 +211,15 @@ class PatchFinder:
                 label: folder.files.get(patches_tag(one), []) for label, one in found.items()
             }
         if log_dir is not None:
-            self._log(written, log_dir, first, name)
-        first.close()
+            self._log(written, log_dir)
 
-    def _log(
-        self,
-        written: LoggedStep,
-        log_dir: Path | RemoteDirectory,
-        first: Generator[Tensor, None, None],
-        name: str,
-    ) -> None:
+    def _log(self, written: LoggedStep, log_dir: Path | RemoteDirectory) -> None:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
             board = TensorBoardWriter(log_dir, start_step=self.step)
-            source = StepSource("image", name)
-            drawing = Drawing(layers=self.layers, step=self.step, sources=[source])
-            drawn = drawing.written(
-                self.model, first, board, [None], prepare=self.prepare,
-                normalization=self.normalization, say=self.say,
-            )  # fmt: skip
+            drawing = Drawing(layers=self.layers, step=self.step)
+            first = self.images.only(self.images.numbers[0])
+            drawn = drawing.written(self.model, first, board, [None], say=self.say)
             with closing(board), closing(drawn):
                 next(drawn)
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
@@ -238,7 +231,7 @@ class PatchFinder:
             pixels: Bytes8 = image.permute(1, 2, 0).cpu().numpy()  # [H, W, C]
         else:
             values = given.detach().float().cpu().numpy()
-            drawn = draw_input_image(InputImage(0, values, self.normalization))[0]
+            drawn = draw_input_image(InputImage(0, values, self.images.normalization))[0]
             pixels = drawn.pixels if drawn.pixels.ndim == 3 else drawn.pixels[..., None]
         if pixels.shape[2] == 3:
             return pixels
@@ -318,21 +311,19 @@ def patches(
     model = unwrap(model)
     select(model, layers)  # an invalid pattern fails before anything is written
     check_run(step, batch_size)
-    given = GivenImages.of(images, model, transform, normalization)
+    given = given_images(images, model, transform, normalization)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     finder = PatchFinder(
-        model, given.prepare, given.normalization, lambda text: log.info("%s", text),
-        layers, k, channels, one_per_image, batch_size, step,
+        model, given, lambda text: log.info("%s", text), layers, k, channels, one_per_image,
+        batch_size, step,
     )  # fmt: skip
     make_directories(place, folder)
-    names = given.of_read(given.names)
-    found = finder.find(given.tensors(), names)
-    found.left_out = given.left_out
-    finder.write(found, place, folder, given.first(), names[0])
+    found = finder.find()
+    finder.write(found, place, folder)
     if found.images.replaced:
         log.warning("%s", overwritten(found.images.replaced, folder))
-    given.warn_left_out()
+    given.say_left_out(lambda line: log.warning("%s", line))
     return found
 
 
@@ -366,65 +357,34 @@ def search_images(request: Request) -> None:
         weights=request.weights,
         checkpoint_key=request.checkpoint_key,
     )
-    model, prepare = loaded.model.to(device_named(request.device)), loaded.preprocessing
+    model = loaded.model.to(device_named(request.device))
     errors, output = console(stderr=True), console()
     if loaded.report is not None:
         errors.print(str(loaded.report))
-    chosen = selected_layers(
-        model, request.layers
-    )  # an invalid pattern fails before anything is written
-    finder = _finder(request, model, prepare)
-    log_dir, out = _directories(request)
+    # An invalid pattern fails before anything is written.
+    chosen = selected_layers(model, request.layers)
+    images = ReadImages.of(files, loaded.preprocessing, ahead=2 * request.batch_size)
+    finder = PatchFinder(
+        model, images, partial(errors.print, soft_wrap=True), request.layers, request.k,
+        request.channels or None, not request.several_per_image, request.batch_size, request.step,
+    )  # fmt: skip
+    log_dir, out = request.log_dir, request.out
+    if log_dir is None and out is None:
+        log_dir = new_directory(Path("runs/patches"))
+        out = log_dir / "png"
+    make_directories(log_dir, out)
     say_model(loaded)
-    images = ReadImages(files, prepare.fit, ahead=2 * request.batch_size)
-    names = images.of_read([one.name for one in files])
     with what_ran():
-        found = finder.find(_followed(images.tensors(), len(files)), names)
-    finder.write(found, log_dir, out, images.first(), names[0])
-    output.print(_table(found, loaded.not_loaded()))
+        found = finder.find(partial(_followed, len(files)))
+    finder.write(found, log_dir, out)
+    output.print(found.table(loaded.not_loaded()))
     say_where(log_dir, out)
     say_overwritten(found.images.replaced, out)
     output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
     images.check_complete()
 
 
-def _finder(request: Request, model: nn.Module, prepare: Preprocessing) -> PatchFinder:
-    """The search with the request's options; its warnings go to stderr."""
-    return PatchFinder(
-        model,
-        prepare.normalize,
-        (prepare.mean, prepare.std),
-        partial(console(stderr=True).print, soft_wrap=True),
-        request.layers,
-        request.k,
-        request.channels or None,
-        not request.several_per_image,
-        request.batch_size,
-        request.step,
-    )
-
-
-def _directories(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
-    """The run directory and the folder for PNG files, created; None if not used."""
-    log_dir, out = request.log_dir, request.out
-    if log_dir is None and out is None:
-        log_dir = new_directory(Path("runs/patches"))
-        out = log_dir / "png"
-    make_directories(log_dir, out)
-    return log_dir, out
-
-
-def _table(found: Patches, unloaded: Mapping[str, str]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in (*HEADINGS[:2], *["weights"] * bool(unloaded), *HEADINGS[2:]):
-        table.add_column(heading, no_wrap=heading != "file", overflow="fold")
-    for (name, shape, *others), one in zip(found.rows(), found.values(), strict=True):
-        weights = [unloaded.get(one.layer_call.layer, "")] if unloaded else []
-        add_row(table, name, shape, *weights, *others)
-    return table
-
-
-def _followed(images: Generator[Tensor, None, None], count: int) -> Generator[Tensor, None, None]:
+def _followed(count: int, images: Tensors) -> Tensors:
     """The images, with a progress bar on stderr if that is a terminal."""
     errors = console(stderr=True)
     with closing(images):

@@ -8,16 +8,17 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from PIL import Image
 from torch import Tensor, nn
+from torchvision.transforms.functional import pil_to_tensor
 
 from fmapboard.cli.images import PEAK, ImageFile, decoding, find_images, read_fitted, to_rgb
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
-from fmapboard.errors import ConfigurationError, FmapboardError, ImageError, escaped, log
+from fmapboard.errors import ConfigurationError, FmapboardError, ImageError, escaped
 from fmapboard.model.given import described
 from fmapboard.options import Normalizing, checked_normalization
 from fmapboard.records import Normalization
@@ -66,33 +67,62 @@ class ImagesLeftOut(FmapboardError):
     """Some files in folders could not be read; everything else is done."""
 
 
+Source = ImageFile | Image.Image | Tensor
+"""An image that was given; a tensor [C, H, W] is as the model takes it."""
+
+
+def _as_it_is(batch: Tensor) -> Tensor:
+    return batch
+
+
+@dataclass(slots=True)
 class ReadImages:
     """Images in order. A file in a folder that cannot be read is left out, and remembered.
 
-    Args:
-        sources: Files, or images of PIL.
-        fit: Turns an image of PIL into a tensor [C, H, W].
-        ahead: Maximum number of images that are read, in threads, before they are needed.
-
     Attributes:
-        sources: As given.
+        sources: The images.
+        fit: Turns an image of PIL into a tensor [C, H, W].
+        prepare: Turns a batch of them [B, C, H, W] into the model's input.
+        normalization: Mean and standard deviation per channel of that input, if known.
+        ahead: Maximum number of images that are read, in threads, before they are needed.
         numbers: Index in ``sources`` of each image read so far; it grows while ``tensors`` is
             iterated.
         left_out: Name and reason of the files left out so far.
         dark: Name -> largest value, 0 to 1, of the 16-bit images that use few of their values.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[ImageFile | Image.Image],
-        fit: Callable[[Image.Image], Tensor],
-        *,
-        ahead: int = 0,
-    ) -> None:
-        self.sources, self._fit, self._ahead = sources, fit, ahead
-        self.numbers: list[int] = []
-        self.left_out: list[tuple[str, str]] = []
-        self.dark: dict[str, float] = {}
+    sources: Sequence[Source]
+    fit: Callable[[Image.Image], Tensor]
+    prepare: Callable[[Tensor], Tensor] = _as_it_is
+    normalization: Normalization | None = None
+    ahead: int = 0
+    numbers: list[int] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    dark: dict[str, float] = field(default_factory=dict)
+    _chosen: Sequence[int] | None = None
+
+    @classmethod
+    def of(
+        cls, sources: Sequence[Source], preprocessing: Preprocessing, *, ahead: int = 0
+    ) -> ReadImages:
+        """Images that are preprocessed for a model."""
+        normalization = preprocessing.mean, preprocessing.std
+        return cls(sources, preprocessing.fit, preprocessing.normalize, normalization, ahead)
+
+    @property
+    def names(self) -> list[str]:
+        """One per source: that of its file, or its number."""
+        return [
+            one.name if isinstance(one, ImageFile) else f"image{number}"
+            for number, one in enumerate(self.sources)
+        ]
+
+    def only(self, number: int, image: Tensor | None = None) -> ReadImages:
+        """One of the images, under the same number; it is not read again if ``image`` is given."""
+        sources = list(self.sources)
+        if image is not None:
+            sources[number] = image
+        return replace(self, sources=sources, numbers=[], left_out=[], _chosen=[number])
 
     def tensors(self) -> Generator[Tensor, None, None]:
         """Yield each image that can be read, [C, H, W]; from the first one on in each call.
@@ -102,37 +132,33 @@ class ReadImages:
         """
         self.numbers.clear()
         self.left_out.clear()
-        images = (self._read(source) for source in self.sources)
-        if self._ahead:
-            images = prefetched(self._read, self.sources, ahead=self._ahead, threads=READERS)
+        chosen = range(len(self.sources)) if self._chosen is None else self._chosen
+        names, sources = self.names, [self.sources[number] for number in chosen]
+        images = (self._read(source) for source in sources)
+        if self.ahead:
+            images = prefetched(self._read, sources, ahead=self.ahead, threads=READERS)
         with decoding(), closing(images):
-            for number, image in enumerate(images):
+            for number, image in zip(chosen, images, strict=True):
                 if isinstance(image, Tensor):
                     self.numbers.append(number)
                     yield image
                 else:
-                    source = self.sources[number]
-                    assert isinstance(source, ImageFile)  # only files are left out
-                    self.left_out.append((source.name, str(image)))
+                    self.left_out.append((names[number], str(image)))
         if not self.numbers:
             reason = self.left_out[0][1]
             several = f"none of {len(self.sources):,} files can be read: "
             raise ImageError(f"{several if len(self.sources) > 1 else ''}{reason}")
 
-    def first(self) -> Generator[Tensor, None, None]:
-        """Yield the first image that ``tensors`` has yielded, again."""
-        image = self._read(self.sources[self.numbers[0]])
-        assert isinstance(image, Tensor)  # it was read before
-        yield image
-
-    def _read(self, source: ImageFile | Image.Image) -> Tensor | ImageError:
+    def _read(self, source: Source) -> Tensor | ImageError:
+        if isinstance(source, Tensor):
+            return source
         if not isinstance(source, ImageFile):
-            return self._fit(to_rgb(source))
+            return self.fit(to_rgb(source))
 
         def fit(image: Image.Image) -> Tensor:
             if 0 < image.info.get(PEAK, 1.0) < DARK:
                 self.dark[source.name] = image.info[PEAK]
-            return self._fit(image)
+            return self.fit(image)
 
         try:
             return read_fitted(source.path, fit)
@@ -198,98 +224,40 @@ class OfRead(Sequence[T], Generic[T]):
         return self._values[found] if isinstance(found, int) else [self._values[n] for n in found]
 
 
-Prepare = Callable[[Tensor], Tensor]
+def given_images(
+    images: Any,
+    model: nn.Module,
+    transform: Callable[[Image.Image], Tensor] | None,
+    normalization: Normalization | Normalizing | None,
+    *,
+    has_inputs: bool = False,
+) -> ReadImages:
+    """The images passed to ``visualize`` or ``patches``: a tensor, files, or PIL images.
 
-
-@dataclass(frozen=True, slots=True)
-class GivenImages:
-    """Images that were passed to ``visualize`` or ``patches``.
-
-    Attributes:
-        names: One per image: that of its file, or its number.
-        read: Reads image files and PIL images; None for a tensor.
-        batch: The tensor [N, C, H, W], if one was passed.
-        prepare: Turns a batch of them into the model's input.
-        normalization: Mean and standard deviation of that input, if known.
+    Raises:
+        ConfigurationError: they are none of these, or an argument is invalid.
     """
-
-    names: list[str]
-    read: ReadImages | None
-    batch: Tensor | None
-    prepare: Prepare
-    normalization: Normalization | None
-
-    @classmethod
-    def of(
-        cls,
-        images: Any,
-        model: nn.Module,
-        transform: Callable[[Image.Image], Tensor] | None,
-        normalization: Normalization | Normalizing | None,
-        *,
-        has_inputs: bool = False,
-    ) -> GivenImages:
-        """Check the images and find out how to prepare them."""
-        if normalization is not None:
-            normalization = checked_normalization(normalization)
-        if isinstance(images, Tensor):
-            if transform is not None:
-                raise ConfigurationError(
-                    "transform= is for image files and PIL images, not tensors"
-                )
-            batch = images[None] if images.dim() == 3 else images
-            if batch.dim() < 3 or len(batch) == 0:
-                raise ConfigurationError(
-                    f"images of shape {list(images.shape)}: expected [N, C, H, W] or [C, H, W]"
-                )
-            names = [f"image{number}" for number in range(len(batch))]
-            return cls(names, None, batch.detach(), _as_it_is, normalization)
-        sources = _sources(images)
-        names = [_name(one, number) for number, one in enumerate(sources)]
+    if normalization is not None:
+        normalization = checked_normalization(normalization)
+    if isinstance(images, Tensor):
         if transform is not None:
-            return cls(names, ReadImages(sources, transform), None, _as_it_is, normalization)
-        own: Preprocessing = assumed(model, has_inputs=has_inputs)
-        read = ReadImages(sources, own.fit)
-        return cls(names, read, None, own.normalize, (own.mean, own.std))
-
-    def tensors(self) -> Generator[Tensor, None, None]:
-        """Yield the images that can be read, all of one kind."""
-        if self.read is not None:
-            yield from self.read.tensors()
-        elif self.batch is not None:
-            yield from self.batch
-
-    def first(self) -> Generator[Tensor, None, None]:
-        """Yield the first image again."""
-        if self.read is not None:
-            yield from self.read.first()
-        elif self.batch is not None:
-            yield from self.batch[:1]
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """Which of the images were read so far."""
-        return range(len(self.names)) if self.read is None else self.read.numbers
-
-    def of_read(self, values: Sequence[T]) -> Sequence[T]:
-        """Of one value per image, those of the images read so far; it grows with them."""
-        return OfRead(values, self.numbers)
-
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Name and reason of the files in folders that could not be read."""
-        return () if self.read is None else tuple(self.read.left_out)
-
-    def warn_left_out(self) -> None:
-        """Log a warning for each file that was left out."""
-        if self.read is not None:
-            self.read.say_left_out(lambda line: log.warning("%s", line))
+            raise ConfigurationError("transform= is for image files and PIL images, not tensors")
+        batch = images[None] if images.dim() == 3 else images
+        if batch.dim() < 3 or len(batch) == 0:
+            raise ConfigurationError(
+                f"images of shape {list(images.shape)}: expected [N, C, H, W] or [C, H, W]"
+            )
+        return ReadImages(list(batch.detach()), pil_to_tensor, normalization=normalization)
+    sources = _sources(images)
+    if transform is not None:
+        return ReadImages(sources, transform, normalization=normalization)
+    return ReadImages.of(sources, assumed(model, has_inputs=has_inputs))
 
 
-def _sources(images: Any) -> list[ImageFile | Image.Image]:
+def _sources(images: Any) -> list[Source]:
     """Image files and PIL images, in order; folders are replaced by the files in them."""
     several = images if isinstance(images, (list, tuple)) else [images]
-    found: list[ImageFile | Image.Image] = []
+    found: list[Source] = []
     for one in several:
         if isinstance(one, (str, os.PathLike)):
             found += find_images([Path(one)])
@@ -303,11 +271,3 @@ def _sources(images: Any) -> list[ImageFile | Image.Image]:
     if not found:
         raise ConfigurationError("images=[]: expected at least one image")
     return found
-
-
-def _name(source: ImageFile | Image.Image, number: int) -> str:
-    return source.name if isinstance(source, ImageFile) else f"image{number}"
-
-
-def _as_it_is(batch: Tensor) -> Tensor:
-    return batch

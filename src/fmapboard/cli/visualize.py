@@ -36,7 +36,6 @@ from fmapboard.cli.run_dirs import new_directory
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
-from fmapboard.formats.overview import StepSource
 from fmapboard.interventions.channels import ChannelChange, silence
 from fmapboard.interventions.context import Intervention, intervene
 from fmapboard.model.layers import Layers
@@ -103,8 +102,8 @@ def visualize_images(request: Request) -> None:
     if request.only_list:
         _print_layers(loaded, files[0].path if request.images else None, drawing.layers, inputs)
         return
-    images = ReadImages(
-        files[: request.samples], loaded.preprocessing.fit, ahead=2 * drawing.batch_size
+    images = ReadImages.of(
+        files[: request.samples], loaded.preprocessing, ahead=2 * drawing.batch_size
     )
     steps = len(series or images.sources)
     with logged_for(request.html, request.logdir, steps, say_report) as logdir:
@@ -165,40 +164,38 @@ def _draw_each(request: Request, loaded: LoadedModel, images: ReadImages) -> All
     stays = logdir is not None and not is_temporary(logdir)
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.drawing.step)
-    files = [one for one in images.sources if isinstance(one, ImageFile)]
-    progress = _progress(len(files))
-    sources = images.of_read([StepSource("image", one.name) for one in files])
+    count, names = len(images.sources), images.of_read(images.names)
+    progress = _progress(count)
     drawing, collected = with_embedding(
         request.embedding,
-        replace(request.drawing, sources=sources, numbers=images.numbers),
+        request.drawing,
         loaded.model,
-        len(files),
+        images,
         board,
         partial(out.print, soft_wrap=True),
     )
     written_images = drawing.written(
         loaded.model,
-        images.tensors(),
+        images,
         board,
-        images.of_read(folders_of(request.out, [one.stem for one in files])),
-        prepare=loaded.preprocessing.normalize,
-        normalization=(loaded.preprocessing.mean, loaded.preprocessing.std),
+        images.of_read(folders_of(request.out, images.names)),
         say=partial(progress.console.print, soft_wrap=True),
     )
     found, unloaded = AllImages(), loaded.not_loaded()
-    names = request.class_names(loaded.model) if drawing.attribution else ()
+    classes = request.class_names(loaded.model) if drawing.attribution else ()
     try:
         with closing(collected(written_images)) as done:
             for number, written in enumerate(done):
-                file = files[images.numbers[number]]
-                found.add(file.name, written.step, written.replaced)
+                found.add(names[number], written.step, written.replaced)
                 progress.update(progress.task_ids[0], completed=images.numbers[number] + 1)
-                if number == 0 or len(files) <= TABLES:
-                    out.print(f"\n{escaped(file.path, keep='')}", soft_wrap=True)
+                if number == 0 or count <= TABLES:
+                    source = images.sources[images.numbers[number]]
+                    path = source.path if isinstance(source, ImageFile) else names[number]
+                    out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
                     out.print(layer_table(written.step, written.files, unloaded))
                     progress.start()  # not earlier: the bar would interrupt the first table
                 if written.score is not None:
-                    out.print(scored(file.name, written.score, names), soft_wrap=True)
+                    out.print(scored(names[number], written.score, classes), soft_wrap=True)
     finally:
         if progress.live.is_started:
             progress.stop()
