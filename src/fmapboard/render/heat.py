@@ -41,18 +41,6 @@ LEGEND = (
 )
 
 
-def draw_heat(image: InputImage, heat: Floats | None, side: int) -> Picture:
-    """Draw a heat map over the input image, at the input's aspect.
-
-    Args:
-        image: The input image.
-        heat: [H, W], of any size and not all zero; negative values are drawn as 0. None draws an
-            even grey.
-        side: Length in px of the picture's longer side; a smaller image is not enlarged.
-    """
-    return heat_over(dimmed(image, side), heat)
-
-
 def dimmed(image: InputImage, side: int) -> Floats:
     """The input image below the heat: f64 [h, w], levels of grey 0 … GREYS - 1, not rounded.
 
@@ -63,11 +51,19 @@ def dimmed(image: InputImage, side: int) -> Floats:
     height, width = image.values.shape[1:]
     shrinks = min(1.0, side / max(height, width))
     shape = max(1, round(height * shrinks)), max(1, round(width * shrinks))
-    return resized(_luminance(image), *shape) / 255 * (GREYS - 1)
+    pixels = draw_input_image(image)[0].pixels.astype(np.float64)
+    grey = pixels if pixels.ndim == 2 else pixels @ _LUMA  # [H, W], 0…255
+    return resized(grey, *shape) / 255 * (GREYS - 1)
 
 
 def heat_over(below: Floats, heat: Floats | None) -> Picture:
-    """As ``draw_heat``, over what ``dimmed`` returned, which several heat maps can share."""
+    """Draw a heat map over an input image, at the image's aspect.
+
+    Args:
+        below: What ``dimmed`` returned for the image; several heat maps can share it.
+        heat: [H, W], of any size and not all zero; negative values are drawn as 0. None draws an
+            even grey.
+    """
     if heat is None:
         return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
     height, width = below.shape
@@ -92,12 +88,6 @@ def _weights(size: int, target: int) -> Floats:
     weights = np.maximum(0, 1 - distance / max(1.0, size / target))
     found: Floats = weights / weights.sum(1, keepdims=True)
     return found
-
-
-def _luminance(image: InputImage) -> Floats:
-    """f64 [H, W], 0…255."""
-    pixels = draw_input_image(image)[0].pixels.astype(np.float64)
-    return pixels if pixels.ndim == 2 else pixels @ _LUMA
 
 
 def _table() -> Bytes8:

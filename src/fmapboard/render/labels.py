@@ -93,6 +93,8 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
             is_rows = tagged.layout == "rows"
             title += "  outputs down, inputs across" if is_rows else "  inputs down, outputs across"
         drawn = [_with_matrix_numbers(one) for one in tagged.samples]
+    elif not count:
+        drawn = [_rgb(enlarge(one)) for one in tagged.samples]
     elif tagged.layout == "rows":
         drawn = [_with_row_numbers(one, count) for one in tagged.samples]
     else:
@@ -101,10 +103,8 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
 
 
 def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
-    """The tiles with their numbers above, u8 [H, W, 3]; without numbers if ``count`` is 0."""
+    """The tiles with their numbers above, u8 [H, W, 3]."""
     pixels = _rgb(enlarge(picture))
-    if not count:
-        return pixels
     factor = pixels.shape[1] // picture.pixels.shape[1]
     height, width = picture.tile[0] * factor, picture.tile[1] * factor
     per_row = min(columns(count), count)
@@ -159,8 +159,6 @@ def _with_matrix_numbers(picture: Picture) -> Bytes8:
 def _with_row_numbers(picture: Picture, count: int) -> Bytes8:
     """The rows of a sequence with the numbers of some to their left, u8 [H, W, 3]."""
     pixels = _rgb(enlarge(picture))
-    if not count:
-        return pixels
     height = pixels.shape[0] // count
     left = text_width(str(count - 1)) + _GAP
     page = blank_page(max(len(pixels), HEIGHT), left + pixels.shape[1])
@@ -187,10 +185,7 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
 
 
 def _rgb(picture: Picture) -> Bytes8:
-    if picture.palette is not None:
-        coloured: Bytes8 = picture.palette[picture.pixels]
-        return coloured
-    pixels = picture.pixels
+    pixels = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
     return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, -1)
 
 

@@ -65,16 +65,14 @@ def _combined(values: Values, block: int, combine: np.ufunc) -> Values:
 
 def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
     """Reduce each run of ``block`` values along an axis to one value, in a new array."""
-
-    def index(along_axis: slice) -> tuple[slice, ...]:
-        return (*[slice(None)] * (axis % values.ndim), along_axis)
-
-    result: Values = values[index(slice(0, None, block))].copy()
-    for offset in range(1, min(block, values.shape[axis])):
-        some = values[index(slice(offset, None, block))]
-        inside = result[index(slice(some.shape[axis]))]
+    along = values.swapaxes(axis, -1)
+    result = along[..., ::block].copy(order="K")
+    for offset in range(1, min(block, along.shape[-1])):
+        some = along[..., offset::block]
+        inside = result[..., : some.shape[-1]]
         combine(inside, some, out=inside)
-    return result
+    reduced: Values = result.swapaxes(axis, -1)
+    return reduced
 
 
 def _counts(length: int, block: int) -> Floats:
@@ -131,14 +129,18 @@ class Averaged:
     lo: Floats
     hi: Floats
 
+    def extremes(self, lo: Floats | float, hi: Floats | float) -> tuple[Floats, Floats]:
+        """Min and max f64 [N, C] of each plane; the given values where they are not known."""
+        is_known = np.isfinite(self.lo) & np.isfinite(self.hi)
+        return np.where(is_known, self.lo, lo), np.where(is_known, self.hi, hi)
+
     def within(self, means: Floats) -> Floats:
         """Means [N, C, H, W] without overflowed sums: a mean lies between its plane's extremes."""
         if np.isfinite(means).all():
             return means
-        is_known = np.isfinite(self.lo) & np.isfinite(self.hi)
-        lo = np.where(is_known, self.lo, -np.inf).astype(means.dtype)[..., None, None]
-        hi = np.where(is_known, self.hi, np.inf).astype(means.dtype)[..., None, None]
-        clipped: Floats = np.clip(means, lo, hi)
+        lo, hi = self.extremes(-np.inf, np.inf)
+        ends = (end.astype(means.dtype)[..., None, None] for end in (lo, hi))
+        clipped: Floats = np.clip(means, *ends)
         return clipped
 
 
@@ -196,8 +198,8 @@ class Quantizer:
         )
         flat = own_lo == own_hi
         if block > 1:
-            own_lo, own_hi, flat = with_constant_planes(averaged or maps, own_lo, own_hi)
-        lo, hi = self.limits(own_lo, own_hi, one_pixel)
+            own_lo, own_hi, flat = _constant_planes(own_lo, own_hi, averaged or maps)
+        lo, hi = self._limits(own_lo, own_hi, one_pixel)
         if self._scale == "locked":
             lo, hi = self._lock(key, lo, hi)
         inside = finite and block == 1 and self._scale != "locked"
@@ -214,17 +216,7 @@ class Quantizer:
             layout=layout,
         )
 
-    @property
-    def zero_centered(self) -> bool:
-        """As passed."""
-        return self._zero_centered
-
-    @property
-    def needs_one_plane(self) -> bool:
-        """True if a plane of several pixels is drawn by its own values alone."""
-        return self._scale == "channel"
-
-    def limits(self, lo: Floats, hi: Floats, one_pixel: bool = False) -> tuple[Floats, Floats]:
+    def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
         """The values drawn as 0 and as 255, f64 [n, c], before a scale is locked.
 
         Args:
@@ -243,10 +235,9 @@ class Quantizer:
 
     def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
         key = (key, lo.shape)  # a smaller last batch gets its own scale
-        first = self._locked.get(key)
-        if first is not None:
-            had_range = first[1] > first[0]
-            lo, hi = np.where(had_range, first[0], lo), np.where(had_range, first[1], hi)
+        first_lo, first_hi = self._locked.get(key, (lo, hi))
+        had_range = first_hi > first_lo
+        lo, hi = np.where(had_range, first_lo, lo), np.where(had_range, first_hi, hi)
         self._locked[key] = (lo, hi)
         return lo, hi
 
@@ -267,8 +258,8 @@ def used_scale(planes: Planes, scale: Scale) -> Scale:
     return "layer" if scale == "channel" and one_pixel else scale
 
 
-def with_constant_planes(
-    whole: Floats | Averaged, lo: Floats, hi: Floats
+def _constant_planes(
+    lo: Floats, hi: Floats, whole: Floats | Averaged
 ) -> tuple[Floats, Floats, Flags]:
     """Find constant planes among averaged ones, and correct their extremes.
 
@@ -276,25 +267,24 @@ def with_constant_planes(
     would then be drawn as black and white noise.
 
     Args:
-        whole: The maps before they were averaged, or what is known of them.
         lo: Smallest finite value f64 [n, c] of the averaged planes, infinite if there is none.
         hi: Largest, likewise.
+        whole: The maps before they were averaged, or what is known of them. If their extremes are
+            not known, planes that are nearly constant count as constant.
 
     Returns:
         Min and max f64 [n, c], and bool [n, c], True where the plane was constant before averaging.
     """
     with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
-        nearly = (lo <= hi) & (hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi)))
-    if not nearly.any():
-        return lo, hi, nearly
-    if isinstance(whole, Averaged):
-        is_known = np.isfinite(whole.lo) & np.isfinite(whole.hi)
-        true_lo, true_hi = np.where(is_known, whole.lo, lo), np.where(is_known, whole.hi, lo)
-        flat = nearly & (true_lo == true_hi)
-        return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
-    true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
-    flat = true_lo == true_hi
-    return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
+        flat = (lo <= hi) & (hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi)))
+    if flat.any():
+        if isinstance(whole, Averaged):
+            true_lo, true_hi = whole.extremes(lo, lo)
+        else:
+            true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
+        flat &= true_lo == true_hi
+        lo, hi = np.where(flat, true_lo, lo), np.where(flat, true_hi, hi)
+    return lo, hi, flat
 
 
 def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> Bytes8:

@@ -21,7 +21,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import pack
 from fmapboard.formats.training_facts import plain
-from fmapboard.records import Attribution, Floats, Picture, TabRecord, TaggedPictures
+from fmapboard.records import Attribution, Floats, Picture, StepData, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.heat import LEGEND, dimmed, heat_over
 
@@ -70,13 +70,13 @@ class AttributionState:
 class AttributionStep(NamedTuple):
     """What is written about the attributions of a step: pictures, norms by tag, and records."""
 
-    pictures: Sequence[TaggedPictures] = ()
-    norms: Mapping[str, float] = {}
-    records: Sequence[TabRecord] = ()
+    pictures: Sequence[TaggedPictures]
+    norms: Mapping[str, float]
+    records: Sequence[TabRecord]
 
 
 def attributions(
-    state: AttributionState, step: int, found: Sequence[Attribution], prefix: str, side: int = SIDE
+    state: AttributionState, data: StepData, prefix: str, side: int = SIDE
 ) -> tuple[AttributionState, AttributionStep]:
     """Build the pictures and scalars of attribution, and the first picture of each series again.
 
@@ -84,12 +84,11 @@ def attributions(
 
     Args:
         state: What is known from the steps before.
-        step: Number of the step.
-        found: The attributions.
+        data: The step.
         prefix: Prefix of every tag.
         side: Length in px of the longer side of a picture.
     """
-    judged = list(zip(found, negligible(found), strict=True))
+    judged = list(zip(data.attributions, negligible(data.attributions), strict=True))
     shown = _shown(state.shown, judged)
     pictures, norms, records = [], {}, []
     below: dict[int, Floats] = {}  # of each sample, shared by its layers
@@ -108,7 +107,9 @@ def attributions(
         pictures.append(TaggedPictures(tag, "attribution", (picture,), None, text))
         if name not in state.begun:
             state = replace(state, begun=state.begun | {name})
-            records.append(_first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", step, one, picture))
+            records.append(
+                _first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", data.step, one, picture)
+            )
     return replace(state, shown=shown), AttributionStep(pictures, norms, records)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fmapboard.records import LayerMeasurement, Planes, StepData
+from fmapboard.records import LayerMeasurement, StepData
 from fmapboard.render.quantize import longest, shrink_pixels
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
@@ -43,11 +43,6 @@ class Budget:
     def __init__(self) -> None:
         self._level = 0
 
-    @property
-    def limits(self) -> Limits:
-        """The limits currently in force."""
-        return _LEVELS[self._level]
-
     def tighten(self) -> bool:
         """Switch to the next tighter limits; False if there are none."""
         if self._level + 1 == len(_LEVELS):
@@ -57,7 +52,7 @@ class Budget:
 
     def applied(self, data: StepData) -> StepData:
         """The step with its pictures reduced to the current limits."""
-        limits = self.limits
+        limits = _LEVELS[self._level]
         if limits == Limits():
             return data
         return replace(
@@ -70,27 +65,16 @@ class Budget:
 
 
 def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:
-    if measured.planes is None or not limits.pictures:
+    planes, some = measured.planes, (slice(None), slice(limits.channels))
+    if planes is None or not limits.pictures:
         return replace(measured, planes=None)
-    planes = _cut(measured.planes, limits.channels)
-    side = max(planes.pixels.shape[2:])
+    pixels, marks = planes.pixels[some], None if planes.marks is None else planes.marks[some]
     most = longest(limits.side, planes.layout)
-    block = 1 if most is None else -(-side // most)
-    return replace(measured, planes=_averaged(planes, block) if block > 1 else planes)
-
-
-def _cut(planes: Planes, channels: int | None) -> Planes:
-    return replace(
-        planes,
-        pixels=planes.pixels[:, :channels],
-        marks=None if planes.marks is None else planes.marks[:, :channels],
-        flat=planes.flat[:, :channels],
-        lo=planes.lo[:, :channels],
-        hi=planes.hi[:, :channels],
+    block = 1 if most is None else -(-max(pixels.shape[2:]) // most)
+    if block > 1:
+        pixels, marks = shrink_pixels(pixels, marks, block)
+    flat, lo, hi = planes.flat[some], planes.lo[some], planes.hi[some]
+    smaller = replace(
+        planes, pixels=pixels, marks=marks, flat=flat, lo=lo, hi=hi, block=planes.block * block
     )
-
-
-def _averaged(planes: Planes, block: int) -> Planes:
-    """Average square blocks of pixels; a block that contains a mark becomes that mark."""
-    pixels, marks = shrink_pixels(planes.pixels, planes.marks, block)
-    return replace(planes, pixels=pixels, marks=marks, block=planes.block * block)
+    return replace(measured, planes=smaller)

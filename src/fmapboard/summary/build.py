@@ -28,7 +28,7 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import finite_extremes, used_scale
-from fmapboard.summary.attributions import SIDE, AttributionState, AttributionStep, attributions
+from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import Maps, Weights, changes_of_maps, followed_weights
 from fmapboard.summary.facts import IdleStep, first_nonfinite, training_facts
 from fmapboard.summary.overview import OverviewState, overview
@@ -124,7 +124,7 @@ class SummaryBuilder:
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._has_probe, self._attribution_side = has_probe, attribution_side
+        self._has_probe, self._side = has_probe, attribution_side
         self.state = SummaryState()
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -163,11 +163,7 @@ class SummaryBuilder:
             colormap=self._palette.name,
             scale=self._scale,
         )
-        heat, attributed = before.attributions, AttributionStep()
-        if data.attributions:
-            heat, attributed = attributions(
-                heat, data.step, data.attributions, self._prefix, self._attribution_side
-            )
+        heat, attributed = attributions(before.attributions, data, self._prefix, self._side)
         idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
         numbers, overviews, fractions = overview(
             before.overview, data, drawn, changes, after, self._prefix
@@ -191,16 +187,8 @@ class SummaryBuilder:
             attributions=data.attributions,
             graph=data.graph,
         )
-        state = SummaryState(
-            written,
-            maps,
-            weights,
-            idle,
-            numbers,
-            heat,
-            before.has_nonfinite or nonfinite is not None,
-        )
-        return state, step
+        reported = before.has_nonfinite or nonfinite is not None
+        return SummaryState(written, maps, weights, idle, numbers, heat, reported), step
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
         """Apply the options ``compact`` and ``with_pngs`` to pictures."""

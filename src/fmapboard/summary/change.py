@@ -218,19 +218,11 @@ def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     # Sharing no factor with a side, the stride covers all rows and columns.
     while stride > 1 and math.gcd(stride, height * width) > 1:
         stride += 1
-
-    def some(pixels: Bytes8) -> Bytes8:
-        kept: Bytes8 = pixels.reshape(samples, channels, -1)[:, :, ::stride].copy()
-        return kept
-
-    return _Pixels(
-        step,
-        (images, samples, height, width, planes.shape),
-        some(planes.pixels),
-        None if planes.marks is None else some(planes.marks),
-        planes.lo,
-        planes.hi,
-    )
+    flat, marks = (samples, channels, -1), planes.marks
+    pixels = planes.pixels.reshape(flat)[..., ::stride].copy()
+    marks = None if marks is None else marks.reshape(flat)[..., ::stride].copy()
+    shown = (images, samples, height, width, planes.shape)
+    return _Pixels(step, shown, pixels, marks, planes.lo, planes.hi)
 
 
 def _of_maps(before: _Pixels | None, now: _Pixels) -> Change | None:

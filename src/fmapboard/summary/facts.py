@@ -16,13 +16,7 @@ from fmapboard.formats.training_facts import (
     Unchanged,
     pack_findings,
 )
-from fmapboard.records import (
-    LayerMeasurement,
-    Parameter,
-    StepData,
-    TabRecord,
-    TrainingFacts,
-)
+from fmapboard.records import LayerMeasurement, Parameter, StepData, TabRecord, TrainingFacts
 from fmapboard.render.quantize import finite_extremes
 from fmapboard.summary.change import Weights
 

@@ -100,7 +100,7 @@ def tab_records(
         if follower is not None:
             call = follower.layer_call
             header["activation"] = {"label": call.label, "type": call.type}
-            arrays.update(_dead_after(follower, parts))
+            arrays.update(_dead_after(follower, measured.get((label, "feature_maps"))))
         records.append(TabRecord(f"{prefix}{tags.RECORD}{label}", pack(header, arrays)))
         if written[label] == 1:
             grids = [png.encode(picture) for p in pictures for picture in p.samples]
@@ -173,15 +173,12 @@ def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, A
     }
 
 
-def _dead_after(
-    follower: LayerMeasurement, parts: list[tuple[TaggedPictures, LayerMeasurement | None]]
-) -> dict[str, Floats]:
+def _dead_after(follower: LayerMeasurement, maps: LayerMeasurement | None) -> dict[str, Floats]:
     """``activation.dead`` for the layer's drawn channels; empty if no channel is dead."""
-    planes = next((p.planes for q, p in parts if p is not None and q.kind == "feature_maps"), None)
     statistics = follower.statistics
-    if planes is None or statistics is None or statistics.dead is None:
+    if maps is None or maps.planes is None or statistics is None or statistics.dead is None:
         return {}
-    dead = statistics.dead[: planes.pixels.shape[1]]
+    dead = statistics.dead[: maps.planes.pixels.shape[1]]
     return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
 
 

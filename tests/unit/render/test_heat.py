@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import InputImage
-from fmapboard.render.heat import GREYS, HEATS, draw_heat, resized
+from fmapboard.render.heat import GREYS, HEATS, dimmed, heat_over, resized
 
 LUMA = (0.299, 0.587, 0.114)
 
@@ -23,14 +23,16 @@ def image(height: int = 12, width: int = 16) -> InputImage:
 def test_the_picture_has_the_inputs_aspect_and_is_not_enlarged(
     size: tuple[int, int], side: int, expected: tuple[int, int]
 ) -> None:
-    assert draw_heat(image(*size), np.ones((3, 4), np.float32), side).pixels.shape == expected
+    assert (
+        heat_over(dimmed(image(*size), side), np.ones((3, 4), np.float32)).pixels.shape == expected
+    )
 
 
 def test_the_hottest_place_is_the_brightest_in_grey_too() -> None:
     heat = np.zeros((3, 4), np.float32)
     heat[2, 0] = 5.0
     heat[0, 3] = -100.0
-    picture = draw_heat(image(), heat, 16)
+    picture = heat_over(dimmed(image(), 16), heat)
     assert picture.palette is not None
     grey = picture.palette[picture.pixels] @ LUMA
     assert np.unravel_index(grey.argmax(), grey.shape) in {
@@ -40,7 +42,7 @@ def test_the_hottest_place_is_the_brightest_in_grey_too() -> None:
 
 
 def test_lightness_never_falls_where_heat_rises() -> None:
-    table = draw_heat(image(), np.ones((3, 4), np.float32), 16).palette
+    table = heat_over(dimmed(image(), 16), np.ones((3, 4), np.float32)).palette
     assert table is not None
     lightness = (table[: GREYS * HEATS] @ LUMA).reshape(HEATS, GREYS)
     assert (np.diff(lightness, axis=0) > -1).all()
@@ -48,7 +50,7 @@ def test_lightness_never_falls_where_heat_rises() -> None:
 
 
 def test_without_heat_the_picture_is_one_even_grey() -> None:
-    picture = draw_heat(image(), None, 16)
+    picture = heat_over(dimmed(image(), 16), None)
     assert picture.palette is not None
     assert picture.pixels.shape == (12, 16)
     assert np.unique(picture.palette[picture.pixels].reshape(-1, 3), axis=0).tolist() == [[128] * 3]
