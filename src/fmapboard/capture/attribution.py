@@ -30,24 +30,6 @@ from fmapboard.records import ONE_PASS, Attribution, InputImage, LayerCall, Pass
 _SAMPLE_AXES = (1, 2, 3)
 
 
-def first_samples(tensor: Tensor, axes: Axes, samples: int, reduce: Reducer) -> Tensor | None:
-    """The first samples as maps [S, C, H, W], a view where possible; None if there are no maps.
-
-    Tokens are maps if they fill a square. A layer whose maps have a single pixel has none.
-
-    Args:
-        tensor: an output of a layer, or its gradient.
-        axes: its axes.
-        samples: how many samples at most.
-        reduce: interprets sequences and tokens.
-    """
-    if axes.batch is not None:
-        tensor = tensor.narrow(axes.batch, 0, min(samples, tensor.shape[axes.batch]))
-    view = reduce.read(tensor, axes)
-    maps = view.maps if view.patches is None else view.patches
-    return maps if maps.dim() == 4 and maps.shape[2] * maps.shape[3] > 1 else None
-
-
 def heat(gradient: Tensor, activation: Tensor) -> tuple[Tensor, Tensor]:
     """Attribution and gradient norm of each sample, without waiting for the device.
 
@@ -72,19 +54,8 @@ Key = tuple[str, torch.Size, tuple[torch.Size, Axes] | None]
 """A layer call, the shape of its output, and shape and axes of the output before it."""
 
 
-@dataclass(slots=True)
-class Seen:
-    """What is known of an output.
-
-    Attributes:
-        axes: its axes.
-        is_read: True once its maps were read.
-        size: height and width of its maps; None before, and for outputs that are no maps.
-    """
-
-    axes: Axes
-    is_read: bool = False
-    size: Size | None = None
+Seen = tuple[Axes, Size | None]
+"""The axes of an output, and height and width of its maps; None if it is no maps."""
 
 
 class AttributionLayers:
@@ -100,7 +71,7 @@ class AttributionLayers:
         roles: clean name -> role of the layers that may be shown; empty if ``chosen`` is False.
         selects: True if the last activation of each resolution is selected among them.
         overtaken: the calls and sizes of maps after which, in the last pass, another one came.
-        seen: what is known of outputs that were seen before.
+        seen: what is known of outputs, by ``Key``.
     """
 
     def __init__(self, chosen: bool | str, samples: int) -> None:
@@ -128,13 +99,6 @@ class AttributionLayers:
     def measures(self, layer_call: LayerCall) -> bool:
         """True for a layer that would be hooked without attribution too."""
         return layer_call.pictures or layer_call.layer in self._measured
-
-    def remember(self, key: Key, axes: Axes) -> Seen:
-        """Note the axes of an output."""
-        if len(self.seen) >= _MOST_SEEN:
-            self.seen.clear()
-        self.seen[key] = Seen(axes)
-        return self.seen[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,20 +187,20 @@ class _Kept:
         role: its role.
         output: the live tensor, which a surrounding block may return again.
         tokens: the layer returns tokens.
+        size: height and width of its maps.
         activation: [S, C, H, W], a copy, until its gradient is known; None if it was not kept.
         found: the attribution, once the gradient has arrived.
         is_alive: False once the output is not needed any more.
-        size: height and width of its maps, once it was copied.
     """
 
     layer_call: LayerCall
     role: Role
     output: weakref.ref[Tensor]
     tokens: bool
+    size: Size
     activation: Tensor | None = None
     found: PendingAttribution | None = None
     is_alive: bool = True
-    size: Size | None = None
 
     def drop(self) -> None:
         self.is_alive, self.activation, self.found = False, None, None
@@ -251,25 +215,17 @@ class AttributionPass:
         guard: handles errors, under ``"attribution"``.
 
     Attributes:
+        layers: as passed.
         sums: follows the gradients of outputs.
     """
 
     def __init__(self, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> None:
-        self._layers, self._reduce, self._guard = layers, reduce, guard
+        self.layers, self._reduce, self._guard = layers, reduce, guard
         self.sums = GradientSums(guard)
         self._kept: list[_Kept] = []
         self._last: dict[Size, _Kept] = {}
         self._axes_before: tuple[torch.Size, Axes] | None = None
         self._aspect: float | None = None
-
-    @classmethod
-    def of(cls, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> AttributionPass | None:
-        """Collects one forward pass; None without attribution."""
-        return cls(layers, reduce, guard) if layers.chosen is not False else None
-
-    def measures(self, layer_call: LayerCall) -> bool:
-        """True for a layer that would be hooked without attribution too."""
-        return self._layers.measures(layer_call)
 
     def begin(self, inputs: list[PendingInputImage]) -> None:
         """Called when the pass begins, with copies of its input images."""
@@ -285,8 +241,7 @@ class AttributionPass:
         self._aspect = height / width
 
     def discard(self) -> None:
-        """Drop everything, and ignore gradients that arrive later."""
-        self.sums.discard()
+        """Drop everything; the owner of ``sums`` discards them."""
         for kept in self._kept:
             kept.drop()
         self._kept.clear()
@@ -295,47 +250,49 @@ class AttributionPass:
 
     def gradients_complete(self) -> None:
         """Called when the gradients of the step are complete."""
-        self.sums.complete()
         for kept in self._kept:
             if kept.found is not None:
                 kept.activation = None
 
     def captured(self, layer_call: LayerCall, value: Any, module: nn.Module) -> None:
         """Called when a layer has returned: keep its output if it may be the one to show."""
-        role = self._layers.roles.get(layer_call.layer)
+        role = self.layers.roles.get(layer_call.layer)
         if role is None or self._aspect is None or self._guard.is_disabled("attribution"):
             return
         with self._guard("attribution"):
             tensor = first_tensor(value)
             if tensor is None or not is_observable(tensor) or tensor.is_complex():
                 return
-            seen = self._seen(layer_call.label, tensor, module)
+            axes, size = self._seen(layer_call.label, tensor, module)
             if role == "linear" or (role == "block" and not ends_in_function(tensor)):
                 return
-            if tensor.requires_grad:
-                kept = _Kept(layer_call, role, weakref.ref(tensor), seen.axes.tokens)
-                self._consider(kept, tensor, seen)
-                if kept.activation is not None:
-                    self._follow(kept, tensor, seen.axes)
+            if tensor.requires_grad and size is not None and self._is_like_the_input(size):
+                kept = _Kept(layer_call, role, weakref.ref(tensor), axes.tokens, size)
+                if not self.layers.selects or self._is_selected(kept):
+                    self._keep(kept, tensor, axes)
 
     def pending(
         self, scale: Factor | None, images: tuple[PendingInputImage, ...]
     ) -> PendingAttributions:
         """What was collected; see ``PendingAttributions`` for the arguments."""
         for size, last in self._last.items():
-            self._layers.overtaken.discard((last.layer_call.label, size))
+            self.layers.overtaken.discard((last.layer_call.label, size))
         self._tell_about_outputs()
         found = tuple(kept.found for kept in self._kept if kept.found is not None)
         return PendingAttributions(found, scale, images) if found else NO_ATTRIBUTIONS
 
     def _seen(self, label: str, tensor: Tensor, module: nn.Module) -> Seen:
         """What is known of an output."""
-        key = label, tensor.shape, self._axes_before
-        seen = self._layers.seen.get(key)
-        if seen is None:
-            seen = self._layers.remember(key, self._axes(tensor, module))
-        self._axes_before = tensor.shape, seen.axes
-        return seen
+        key, known = (label, tensor.shape, self._axes_before), self.layers.seen
+        if key not in known:
+            if len(known) >= _MOST_SEEN:
+                known.clear()
+            axes = self._axes(tensor, module)
+            with aside(tensor.device.type):
+                maps = self._first_samples(tensor, axes)
+            known[key] = axes, None if maps is None else (maps.shape[2], maps.shape[3])
+        self._axes_before = tensor.shape, known[key][0]
+        return known[key]
 
     def _axes(self, tensor: Tensor, module: nn.Module) -> Axes:
         """The axes of an output; an activation keeps those of the layer before it."""
@@ -346,49 +303,52 @@ class AttributionPass:
         last = self._reduce.channels_last_sequences
         return axes_of(module, tensor.shape, channels_last_sequences=last)
 
-    def _consider(self, kept: _Kept, tensor: Tensor, seen: Seen) -> None:
-        """Copy an output unless it is no map, another one is better, or another one will come."""
-        if seen.is_read and not self._is_chosen(kept, seen.size):
-            return
+    def _first_samples(self, tensor: Tensor, axes: Axes) -> Tensor | None:
+        """The drawn samples as maps [S, C, H, W], a view where possible; None if there are no maps.
+
+        Tokens are maps if they fill a square. A layer whose maps have a single pixel has none.
+
+        Args:
+            tensor: an output of a layer, or its gradient.
+            axes: its axes.
+        """
+        tensor = tensor.detach()
+        if axes.batch is not None:
+            samples = min(self.layers.samples, tensor.shape[axes.batch])
+            tensor = tensor.narrow(axes.batch, 0, samples)
+        view = self._reduce.read(tensor, axes)
+        maps = view.maps if view.patches is None else view.patches
+        return maps if maps.dim() == 4 and maps.shape[2] * maps.shape[3] > 1 else None
+
+    def _keep(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
+        """Copy an output and follow its gradient."""
         with aside(tensor.device.type):
-            detached = tensor.detach()
-            maps = first_samples(detached, seen.axes, self._layers.samples, self._reduce)
-            if not seen.is_read:
-                seen.is_read = True
-                seen.size = None if maps is None else (maps.shape[2], maps.shape[3])
-                if not self._is_chosen(kept, seen.size):
-                    return
+            maps = self._first_samples(tensor, axes)
             assert maps is not None  # as it has a size
             kept.activation = maps.clone(memory_format=torch.contiguous_format)
-            kept.size = seen.size
         self._kept.append(kept)
-        if kept.tokens and self._layers.selects:
+        if kept.tokens and self.layers.selects:
             self._drop_early_tokens(kept.size)
+        self._follow(kept, tensor, axes)
 
-    def _is_chosen(self, kept: _Kept, size: Size | None) -> bool:
-        """Whether to keep an output whose maps have this size."""
-        if size is None or not self._is_like_the_input(size):
-            return False
-        return not self._layers.selects or self._is_selected(kept, size)
-
-    def _is_selected(self, kept: _Kept, size: Size) -> bool:
+    def _is_selected(self, kept: _Kept) -> bool:
         """Whether an output is the last activation of its resolution, as far as is known."""
-        last = self._last.get(size)
+        last = self._last.get(kept.size)
         if last is not None and not _overtakes(kept, last):
             return False
-        self._last[size] = kept
+        self._last[kept.size] = kept
         if last is not None and not last.tokens:
-            self._layers.overtaken.add((last.layer_call.label, size))
+            self.layers.overtaken.add((last.layer_call.label, kept.size))
             self._drop(last)
         if not kept.tokens:
-            for token in self._tokens(size):
+            for token in self._tokens(kept.size):
                 self._drop(token)
-        return (kept.layer_call.label, size) not in self._layers.overtaken
+        return (kept.layer_call.label, kept.size) not in self.layers.overtaken
 
-    def _tokens(self, size: Size | None) -> list[_Kept]:
+    def _tokens(self, size: Size) -> list[_Kept]:
         return [one for one in self._kept if one.tokens and one.size == size]
 
-    def _drop_early_tokens(self, newest: Size | None) -> None:
+    def _drop_early_tokens(self, newest: Size) -> None:
         """Keep the last outputs that hold tokens, see ``_LAST_TOKENS``."""
         for size in {one.size for one in self._kept if one.tokens}:
             count = _LAST_TOKENS if size == newest else 1
@@ -413,8 +373,7 @@ class AttributionPass:
             if not kept.is_alive or not is_observable(gradient):
                 return None
             with aside(gradient.device.type):
-                own = gradient.detach()
-                return first_samples(own, axes, self._layers.samples, self._reduce)
+                return self._first_samples(gradient, axes)
 
         def record(gradient: Tensor | None, passes: PassCount) -> None:
             activation = kept.activation

@@ -132,7 +132,8 @@ class ActivationCollector(CaptureListener):
     sums: GradientSums = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sums = GradientSums(self.guard)
+        attribution = self.attribution
+        self.sums = GradientSums(self.guard) if attribution is None else attribution.sums
 
     def discard(self) -> None:
         """Drop everything collected, and ignore gradients of this pass that arrive later."""
@@ -178,14 +179,10 @@ class ActivationCollector(CaptureListener):
     def output_computed(self, nodes: Collection[Any], begins: Callable[[], None]) -> None:
         """Called when the model has returned; for the arguments see ``GradientSums.ended``."""
         self.sums.ended(nodes, begins)
-        if self.attribution is not None:
-            self.attribution.sums.ended(nodes, begins)
 
     def gradients_cleared(self) -> None:
         """Called when the gradients of the backward passes so far were cleared."""
         self.sums.cleared()
-        if self.attribution is not None:
-            self.attribution.sums.cleared()
 
     def gradients_complete(self) -> None:
         """Called when the gradients of the step are complete."""
@@ -209,7 +206,7 @@ class ActivationCollector(CaptureListener):
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
         if self.attribution is not None and side == "output":
             self.attribution.captured(layer_call, value, module)
-            if not self.attribution.measures(layer_call):
+            if not self.attribution.layers.measures(layer_call):
                 return
         if self.guard.is_disabled(layer_call.layer):
             return
@@ -304,6 +301,8 @@ def collector_for(
         gradients=options.activation_gradients,
         inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
         normalization=options.normalization,
-        attribution=AttributionPass.of(attribution, reduce, guard),
+        attribution=(
+            None if attribution.chosen is False else AttributionPass(attribution, reduce, guard)
+        ),
         batch_norms=BatchNormReader(watched.model),
     )

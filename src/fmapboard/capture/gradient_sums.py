@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -103,9 +103,7 @@ class GradientSums:
             if gradient.nbytes > spare:
                 return None
             self._spare[device] = spare - gradient.nbytes
-        with _unless_out_of_memory(), aside(device.type, gradient.nbytes):
-            return gradient.detach().clone()
-        return None
+        return _sum(None, gradient)
 
 
 class _Followed:
@@ -158,7 +156,7 @@ class _Followed:
                 self.kept = owner.copy(gradient)
         elif counts:
             kept, self.kept = self.kept, None
-            total = None if kept is None else _added(kept, gradient)
+            total = None if kept is None else _sum(kept, gradient)
             summed, seen = self._count
             self._count = PassCount(summed + (total is not None), seen + 1)
             self._record(total, self._count)
@@ -207,22 +205,22 @@ def _leaves_behind(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _added(kept: Tensor, gradient: Tensor) -> Tensor | None:
-    """The sum, in float32 or wider, in the memory of ``kept`` if possible; None without memory."""
-    wide = torch.promote_types(kept.dtype, torch.float32)
-    with _unless_out_of_memory(), aside(gradient.device.type, gradient.nbytes):
-        return kept.to(wide).add_(gradient)
-    return None
+def _sum(kept: Tensor | None, gradient: Tensor) -> Tensor | None:
+    """A copy of a gradient or, in float32 or wider, what it adds up to; None without memory.
 
-
-@contextlib.contextmanager
-def _unless_out_of_memory() -> Iterator[None]:
-    """Leave the block quietly if memory of a device runs out in it."""
+    Args:
+        kept: the sum so far, whose memory is used if possible; None begins with a copy.
+        gradient: what is added.
+    """
     try:
-        yield
+        with aside(gradient.device.type, gradient.nbytes):
+            if kept is None:
+                return gradient.detach().clone()
+            return kept.to(torch.promote_types(kept.dtype, torch.float32)).add_(gradient)
     except Exception as error:
         if not is_out_of_memory(error):
             raise
+        return None
 
 
 def _spare_bytes(device: torch.device) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,20 +17,20 @@ from fmapboard.capture.attribution import (
 )
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.inputs import PendingInputImage, input_images
+from fmapboard.capture.inputs import PendingInputImage, image_batch, input_images
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.capture.side_pass import Probe, untouched
+from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import WatchedLayers, unwrap
-from fmapboard.model.tensors import first_tensor, map_tensors
+from fmapboard.model.tensors import first_tensor
 from fmapboard.options import Options
 from fmapboard.records import Attribution, LayerCall, Normalization
 
 
-class AttributionListener(CaptureListener):
-    """A ``CaptureListener`` that passes on what it receives.
+class _Listener(CaptureListener):
+    """Passes on what it receives.
 
     Args:
         own: collects the attribution.
@@ -41,13 +40,12 @@ class AttributionListener(CaptureListener):
         images: the input images of the pass.
     """
 
-    def __init__(self, own: AttributionPass, normalization: Normalization | None = None) -> None:
+    def __init__(self, own: AttributionPass, normalization: Normalization | None) -> None:
         self.own, self._normalization = own, normalization
         self.images: list[PendingInputImage] = []
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """See ``CaptureListener``."""
-        self.own.discard()
         self.images = input_images((args, kwargs), None, self._normalization, sequences=False)
         self.own.begin(self.images)
 
@@ -56,32 +54,31 @@ class AttributionListener(CaptureListener):
         self.own.captured(layer_call, value, module)
 
 
-def floating_like(model: nn.Module, otherwise: Tensor) -> Tensor:
-    """The model's first floating-point parameter, whose device and dtype its input should have."""
-    return next((p for p in model.parameters() if p.is_floating_point()), otherwise)
-
-
-@contextlib.contextmanager
-def differentiable(
-    model: nn.Module, hooked: Collection[str], seen: AttributionListener, device_type: str
-) -> Iterator[None]:
-    """Run a block in eval mode, with gradients and without autocast; the model is as before after.
+def _attributions(
+    model: nn.Module,
+    images: Probe,
+    loss: Callable[[Any], Tensor],
+    layers: AttributionLayers,
+    guard: Guard,
+    normalization: Normalization | None = None,
+) -> PendingAttributions:
+    """The attribution of a loss in one pass of the model in eval mode.
 
     Args:
-        model: the unwrapped model.
-        hooked: names of the layers whose outputs ``seen`` gets.
-        seen: receives the passes in the block.
-        device_type: the type of device that the block computes on.
+        model: any module.
+        images: what it runs on.
+        loss: one number, from the model's output.
+        layers: which layers, and how many samples.
+        guard: handles errors, under ``"attribution"``.
+        normalization: how the images were normalized, undone before they are drawn.
     """
-    registry = HookRegistry(model, lambda name, _: name in hooked)
-    with (
-        registry.listening(seen),
-        untouched(model, training=False),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        torch.autocast(device_type, enabled=False, cache_enabled=False),
-    ):
-        yield
+    inner = unwrap(model)
+    hooked = layers.also(inner)
+    seen = _Listener(AttributionPass(layers, Reducer.for_model(inner), guard), normalization)
+    registry = HookRegistry(inner, lambda name, _: name in hooked)
+    with registry.listening(seen):
+        run_side_pass(inner, images, loss)
+    return seen.own.pending(None, tuple(seen.images))
 
 
 Target = int | Sequence[int] | Tensor | Callable[[Any], Tensor] | None
@@ -144,23 +141,22 @@ def class_attributions(
     """
     check_model(model)
     check_input(images, what="images")
-    own = unwrap(model)
-    like = floating_like(own, images)
-    chosen = AttributionLayers(layers, len(images))
-    hooked = chosen.also(own)
-    collected = AttributionPass.of(chosen, Reducer.for_model(own), Guard(_Raises()))
-    assert collected is not None  # `layers` is not False
-    seen = _ImageListener(collected)
-    with differentiable(own, hooked, seen, like.device.type):
-        leaf = images.detach().to(like.device, like.dtype, copy=True).requires_grad_()
-        output = own(leaf.clone())  # the first layer may overwrite its input
+    if image_batch((images,), sequences=False) is None:
+        raise ConfigurationError(
+            f"images of shape {list(images.shape)}: expected [N, 1 or 3, H, W]"
+        )
+    scored: list[tuple[str, float]] = []
+
+    def loss(output: Any) -> Tensor:
         scores, names = _scores(output, target, len(images))
-        # With respect to the input alone, so that no parameter gets a gradient.
-        torch.autograd.grad(-scores.sum(), [leaf], allow_unused=True)
-    found = seen.own.pending(None, tuple(seen.images)).to_host(())
-    values = scores.detach().tolist()
+        scored.extend(zip(names, scores.detach().tolist(), strict=True))
+        return -scores.sum()
+
+    chosen, guard = AttributionLayers(layers, len(images)), Guard(_Raises())
+    found = _attributions(model, Probe(images), loss, chosen, guard).to_host(())
     return tuple(
-        replace(one, batch=1, score=names[one.sample], value=values[one.sample]) for one in found
+        replace(one, batch=1, score=scored[one.sample][0], value=scored[one.sample][1])
+        for one in found
     )
 
 
@@ -169,16 +165,6 @@ class _Raises(WarnOnce):
 
     def error(self, about: str, error: BaseException, consequence: str) -> None:
         raise error
-
-
-class _ImageListener(AttributionListener):
-    """Refuses what is no batch of images."""
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        super().begin(args, kwargs)
-        if not self.images:
-            shape = list(args[0].shape)
-            raise ConfigurationError(f"images of shape {shape}: expected [N, 1 or 3, H, W]")
 
 
 def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]]:
@@ -210,48 +196,38 @@ def _what(value: Any) -> str:
     return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
-Loss = Callable[[Any], Tensor]
-
-
 class ProbeAttribution:
     """Computes the attribution of ``attribution_loss`` on the probe images in eval mode.
 
-    The gradient is taken with respect to the images, so no parameter gets one, and neither the
-    hooks of optimizers nor those of DistributedDataParallel run.
-
     Args:
-        model: the unwrapped model.
+        watched: the watched layers of the model.
         probe: the images.
         loss: maps the model's output on them to the loss: one number, or one per image.
-        chosen: the option ``attribution``.
-        normalization: how the images were normalized, undone before they are drawn.
+        options: which layers are shown, and how the images were normalized.
         guard: handles errors, under ``"attribution"``.
     """
 
     def __init__(
         self,
-        model: nn.Module,
+        watched: WatchedLayers,
         probe: Probe,
-        loss: Loss,
-        chosen: bool | str,
-        normalization: Normalization | None,
+        loss: Callable[[Any], Tensor],
+        options: Options,
         guard: Guard,
     ) -> None:
-        self._model, self._probe, self._loss, self._guard = model, probe, loss, guard
-        self._normalization = normalization
+        self._model, self._probe, self._loss = watched.model, probe, loss
+        self._normalization, self._guard = options.normalization, guard
         images = first_tensor(probe.images)
-        self._layers = AttributionLayers(chosen, 1 if images is None else len(images))
-        self._reducer = Reducer.for_model(model)
+        samples = 1 if images is None else len(images)
+        self._layers = AttributionLayers(options.attribution, samples)
 
     @classmethod
     def of(
         cls, watched: WatchedLayers, probe: Probe | None, options: Options, guard: Guard
     ) -> ProbeAttribution | None:
         """None unless ``attribution_loss`` is given, and a probe."""
-        if options.attribution_loss is None or probe is None:
-            return None
-        loss, chosen = options.attribution_loss, options.attribution
-        return cls(watched.model, probe, loss, chosen, options.normalization, guard)
+        loss = options.attribution_loss
+        return None if loss is None or probe is None else cls(watched, probe, loss, options, guard)
 
     def record(self, registry: HookRegistry) -> PendingAttributions:
         """The attribution of the probe images; empty after an error.
@@ -259,38 +235,19 @@ class ProbeAttribution:
         Args:
             registry: the hooks of the open step, which ignore the pass.
         """
-        if self._guard.is_disabled("attribution"):
-            return NO_ATTRIBUTIONS
-        with self._guard("attribution"), registry.paused():
-            return self._record()
-        return NO_ATTRIBUTIONS  # after an error, which the guard has reported
+        found = NO_ATTRIBUTIONS
+        if not self._guard.is_disabled("attribution"):
+            with self._guard("attribution"), registry.paused():
+                found = _attributions(
+                    self._model, self._probe, self._mean_loss, self._layers, self._guard,
+                    self._normalization,
+                )  # fmt: skip
+        return replace(found, of_probe=True)
 
-    def _record(self) -> PendingAttributions:
-        model = unwrap(self._model)
-        hooked = self._layers.also(model)
-        collected = AttributionPass.of(self._layers, self._reducer, self._guard)
-        assert collected is not None  # `attribution` is not False
-        seen = AttributionListener(collected, self._normalization)
-        like = floating_like(model, torch.empty(0))
-        with differentiable(model, hooked, seen, like.device.type):
-            leaves: list[Tensor] = []
-
-            def leaf(tensor: Tensor) -> Tensor:
-                if not tensor.is_floating_point():
-                    return tensor
-                leaves.append(tensor.detach().clone().requires_grad_())
-                return leaves[-1].clone()  # the first layer may overwrite its input
-
-            output = model(*map_tensors(self._probe.arguments(model), leaf))
-            torch.autograd.grad(_mean(self._loss(output)), leaves, allow_unused=True)
-        found = collected.pending(None, tuple(seen.images))
-        return PendingAttributions(found.parts, None, found.images, of_probe=True)
-
-
-def _mean(loss: Any) -> Tensor:
-    if not isinstance(loss, Tensor) or loss.dim() > 1:
-        found = f"tensor {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-        raise ConfigurationError(
-            f"attribution_loss returned {found}: expected one number, or one per image"
-        )
-    return loss.mean()
+    def _mean_loss(self, output: Any) -> Tensor:
+        loss = self._loss(output)
+        if not isinstance(loss, Tensor) or loss.dim() > 1:
+            raise ConfigurationError(
+                f"attribution_loss returned {_what(loss)}: expected one number, or one per image"
+            )
+        return loss.mean()

@@ -189,26 +189,43 @@ class Probe:
         return copied
 
 
-def run_side_pass(model: nn.Module, probe: Any) -> Any:
-    """Run the unwrapped model on the probe in eval mode, without gradients or autocast.
+def run_side_pass(model: nn.Module, probe: Any, loss: Callable[[Any], Tensor] | None = None) -> Any:
+    """Run the unwrapped model on the probe in eval mode, without autocast.
 
     Args:
         model: any module. Under DistributedDataParallel the inner module runs, so no rank waits for
             another.
         probe: a ``Probe``, or its images. Floating-point tensors are moved to the device and dtype
             of the model's first floating-point parameter, other tensors to its device.
+        loss: a function of what ``forward`` returned. Its gradient is taken with respect to the
+            images, so no parameter gets one, and neither the hooks of optimizers nor those of
+            DistributedDataParallel run. None computes no gradients.
 
     Returns:
         What ``forward`` returned.
     """
     inner = unwrap(model)
     kept = probe if isinstance(probe, Probe) else Probe(probe)
+    leaves: list[Tensor] = []
+
+    def leaf(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        leaves.append(tensor.requires_grad_())
+        return tensor.clone()  # the first layer may overwrite its input
+
     with (
         untouched(inner, training=False),
-        torch.no_grad(),
+        torch.inference_mode(False),
+        torch.set_grad_enabled(loss is not None),
         torch.autocast(_like(inner).device.type, enabled=False, cache_enabled=False),
     ):
-        return inner(*kept.arguments(inner))
+        arguments = kept.arguments(inner)
+        if loss is None:
+            return inner(*arguments)
+        output = inner(*map_tensors(arguments, leaf))
+        torch.autograd.grad(loss(output), leaves, allow_unused=True)
+        return output
 
 
 def _like(model: nn.Module) -> Tensor:
