@@ -29,11 +29,11 @@ from fmapboard.capture.inputs import (
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
-from fmapboard.measure.batch_norms import BatchNormLayer, PendingGaps, RunningState
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.statistics import BatchNormLayer, PendingGaps, running_state
 from fmapboard.model.layers import WatchedLayers, clean_name
-from fmapboard.model.tensors import Unread, first_tensor, is_observable, tensors, why_unread
+from fmapboard.model.tensors import Packed, Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
 
@@ -55,7 +55,7 @@ class BatchNormReader:
     def discard(self) -> None:
         """Drop what was read."""
         self._layers: dict[str, _BatchNorm] = {}
-        self._before: RunningState | None = None
+        self._before: Packed | None = None
         self.pending: PendingGaps | None = None
 
     def begins(self) -> None:
@@ -79,10 +79,10 @@ class BatchNormReader:
             own = [BatchNormLayer(n, m.momentum, m.eps) for n, m in self._layers.items()]
             self.pending = PendingGaps(tuple(own), before, self._copied())
 
-    def _copied(self) -> RunningState:
+    def _copied(self) -> Packed:
         modules = list(self._layers.values())
         with aside(modules[0].running_var.device.type):  # type: ignore[union-attr]  # it is kept
-            return RunningState.of(modules)
+            return running_state(modules)
 
 
 @dataclass(slots=True)

@@ -179,7 +179,7 @@ class Findings:
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
-            `measure.batch_norms.PendingGaps`).
+            `measure.statistics.PendingGaps`).
         left_out: name of a field -> how many entries of it were not stored.
     """
 

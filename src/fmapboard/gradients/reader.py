@@ -317,12 +317,11 @@ class GradientReader:
             elif self._trains_input(optimizer):
                 self._notify_complete()
             fresh = {n: p for n, p in not_flattened(own).items() if n not in self._read_names}
-            updated: dict[str, Tensor] = {}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, _nbytes(subset)):
-                    updated |= self._read(subset, scale)
-            with self._guard("update ratios"):
-                self._updates.before(optimizer, updated)
+                    updated = self._read(subset, scale)
+                    with self._guard("update ratios"):
+                        self._updates.before(optimizer, updated)
 
     def step_ended(self, optimizer: Optimizer | None) -> None:
         """Called when an optimizer has updated the weights; None if all steps have ended."""

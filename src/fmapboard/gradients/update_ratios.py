@@ -7,7 +7,6 @@ as many single values. All rows of one dtype and device are copied in one operat
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,9 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.sample import coprime
 from fmapboard.model.distributed import PLAIN, local
+from fmapboard.model.tensors import packed
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,38 +98,51 @@ class PendingUpdates:
 
 
 class _Rows:
-    """Rows of parameters of one dtype and device before an optimizer's step.
+    """Rows of parameters on one type of device before an optimizer's step.
 
     Args:
-        parameters: the parameters, by name; referenced until the step has ended.
-        views: their rows [., 16], in their memory.
-
-    Attributes:
-        device_type: the type of their device.
+        parameters: the parameters, by name; referenced until the step has ended. Those that have no
+            rows are left out.
     """
 
-    def __init__(self, parameters: dict[str, Tensor], views: dict[str, Tensor]) -> None:
-        self._names, self._views = tuple(views), list(views.values())
-        self._parameters = [parameters[name] for name in views]
+    def __init__(self, parameters: Mapping[str, Tensor]) -> None:
+        rows = {name: rows_of(parameter) for name, parameter in parameters.items()}
+        self._views = {name: view for name, view in rows.items() if view is not None}
+        self._parameters = [parameters[name] for name in self._views]
         self._places = _places(self._parameters)
-        self._counts = tuple(map(len, self._views))
-        self._before = torch.cat(self._views)
-        self.device_type = self._before.device.type
+        self._before = packed(list(self._views.values()))
 
-    def read_again(self, tables: frozenset[str]) -> PendingUpdates | None:
-        """The rows before and after the step; None if a parameter cannot be read any more."""
-        views = self._views
+    @property
+    def device_type(self) -> str:
+        """The type of their device."""
+        return self._parameters[0].device.type if self._parameters else "cpu"
+
+    def read_again(self, tables: frozenset[str]) -> list[PendingUpdates]:
+        """The rows before and after the step; none if a parameter cannot be read any more."""
+        views, before = list(self._views.values()), self._before
         if not self._places or _places(self._parameters) != self._places:
-            found = [rows_of(parameter) for parameter in self._parameters]
-            views = [rows for rows in found if rows is not None]
-            if [rows.shape for rows in views] != [rows.shape for rows in self._views]:
-                return None
-        before, after = self._before, torch.cat(views)
-        if not after.is_cpu and len(after) > _RAW_ROWS:
-            wide = torch.float64 if after.dtype == torch.float64 else torch.float32
-            after.sub_(before)
-            before, after = _row_norms(before, wide), _row_norms(after, wide)
-        return PendingUpdates(self._names, self._counts, before, after, tables)
+            views = [view for view in map(rows_of, self._parameters) if view is not None]
+        after = packed(views)
+        if (after.members, after.sizes) != (before.members, before.sizes):
+            return []
+        names = list(self._views)
+        return [
+            PendingUpdates(
+                tuple(map(names.__getitem__, members)), rows, *_compared(*pieces), tables
+            )
+            for members, rows, *pieces in zip(
+                before.members, before.sizes, before.pieces, after.pieces, strict=True
+            )
+        ]
+
+
+def _compared(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of ``PendingUpdates``, or the norms of many rows on an accelerator."""
+    if after.is_cpu or len(after) <= _RAW_ROWS:
+        return before, after
+    wide = torch.float64 if after.dtype == torch.float64 else torch.float32
+    after.sub_(before)
+    return _row_norms(before, wide), _row_norms(after, wide)
 
 
 @dataclass(eq=False, slots=True)
@@ -188,25 +202,21 @@ class UpdateReader:
     def before(self, optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> None:
         """Copy rows of the parameters that the optimizer is about to update.
 
+        Call it inside ``isolation.aside``.
+
         Args:
             optimizer: the optimizer.
-            parameters: those that have a gradient, by name; none if they were read before.
+            parameters: those that have a gradient, by name, all on one type of device.
         """
         step = self._steps.get(id(optimizer))
         if step is None or not parameters:
             return
-        own, groups = dict(parameters), defaultdict[object, dict[str, Tensor]](dict)
+        own = dict(parameters)
         if step.versions:
             known = step.versions
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
         self._find_tables({n: p for n, p in own.items() if p.dim() == 2 and p.numel() > MAX_WHOLE})
-        with torch.no_grad():
-            for name, parameter in own.items():
-                if (rows := rows_of(parameter)) is not None:
-                    groups[rows.device, rows.dtype][name] = rows
-        for views in groups.values():
-            with aside(next(iter(views.values())).device.type):
-                step.rows.append(_Rows(own, views))
+        step.rows.append(_Rows(own))
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.
@@ -219,11 +229,10 @@ class UpdateReader:
             if step is None or not step.depth:
                 continue
             step.depth -= 1
-            updates = []
+            step.updates = []
             for rows in step.rows:
                 with aside(rows.device_type):
-                    updates.append(rows.read_again(self._tables))
-            step.updates = [found for found in updates if found is not None]
+                    step.updates += rows.read_again(self._tables)
             if not step.depth:
                 self._ended += step.updates
                 step.rows, step.updates = [], []
@@ -272,23 +281,10 @@ def _size_and_stride(shape: torch.Size, most: int) -> tuple[tuple[int, int], tup
         return (total, ROW), (1, 0)
     if total <= MAX_WHOLE:
         return (rows, ROW), (ROW, 1)
-    step = _step(-(-rows // most), shape)
+    about = -(-rows // most)
+    below, above = coprime(about, shape, -1), coprime(about, shape)
+    step = below if about * about <= below * above else above  # the closer one
     return (-(-rows // step), ROW), (step * ROW, 1)
-
-
-def _step(about: int, shape: torch.Size) -> int:
-    """The distance between two rows that are read, in rows: as close to ``about`` as possible.
-
-    It shares no factor with an axis, so that the rows cover all channels and positions.
-    """
-
-    def next_one(step: int, by: int) -> int:
-        while any(math.gcd(step, side) > 1 for side in shape):
-            step += by
-        return step
-
-    below, above = next_one(about, -1), next_one(about, 1)
-    return below if about * about <= below * above else above
 
 
 def _is_dense(tensor: Tensor) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ import torch
 from torch import Tensor
 
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
-from fmapboard.model.tensors import grouped
 from fmapboard.records import Nonfinite
 
 LARGE, SMALL = 1e15, 1e-15
@@ -151,8 +151,10 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
         gradients: As for ``norms``.
         scale: None for 1.
     """
-    result: dict[int, Tensor] = {}
-    for members in grouped(gradients):
+    groups, result = defaultdict[object, list[int]](list), dict[int, Tensor]()
+    for number, gradient in enumerate(gradients):
+        groups[gradient.device, gradient.dtype].append(number)
+    for members in groups.values():
         own = [gradients[number] for number in members]
         wide = torch.promote_types(own[0].dtype, torch.float32)
         found = torch.stack(torch._foreach_norm(own, 2, dtype=wide))  # [P]

@@ -82,20 +82,22 @@ def _taken(tensor: Tensor) -> Tensor:
     else:
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         flat = tensor.permute(order).reshape(-1)
-    stride = step_between(tensor.numel(), tensor.shape)
+    stride = coprime(-(-tensor.numel() // SAMPLE_SIZE), tensor.shape)
     return flat[::stride] if stride > 1 else flat
 
 
 def sample_of_each(tensor: Tensor) -> Tensor:
     """``sample`` of each entry along the first axis: contiguous real [N, ...] to values [N, S]."""
-    stride = step_between(tensor[0].numel(), tensor.shape[1:])
+    stride = coprime(-(-tensor[0].numel() // SAMPLE_SIZE), tensor.shape[1:])
     return tensor.detach().flatten(1)[:, ::stride].clone(memory_format=torch.contiguous_format)
 
 
 @lru_cache(maxsize=1024)
-def step_between(total: int, shape: torch.Size) -> int:
-    """The k of ``sample``: every k-th of ``total`` values is taken."""
-    stride = -(-total // SAMPLE_SIZE)
-    while stride > 1 and any(math.gcd(stride, side) > 1 for side in shape):
-        stride += 1
-    return stride
+def coprime(about: int, sides: tuple[int, ...], by: int = 1) -> int:
+    """The first of ``about``, ``about + by``, ... that shares no factor with any of the sides.
+
+    Every k-th value of a tensor with these sides then covers all rows, columns and channels.
+    """
+    while any(math.gcd(about, side) > 1 for side in sides):
+        about += by
+    return about

@@ -163,7 +163,7 @@ def _rebuilt_mapping(kind: Any, changed: dict[Any, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Copies of tensors; those of one device and dtype share one piece of memory.
+    """Copies of tensors; those of one device, dtype and row shape share one piece of memory.
 
     Attributes:
         pieces: the copies, concatenated along their first axis.
@@ -184,24 +184,19 @@ class Packed:
 
 
 def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = None) -> Packed:
-    """Copy tensors in few operations: one per device and dtype.
+    """Copy tensors in few operations: one per device, dtype, and shape without the first axis.
 
     Args:
-        parts: any views; those of one device and dtype differ in their first axes alone.
+        parts: any views.
         change: applied to each piece; returns one of the same length. None keeps it.
     """
-    groups, pieces, sizes = grouped(parts), list[Tensor](), list[tuple[int, ...]]()
-    for members in groups:
-        own = [parts[number] for number in members]
+    groups = defaultdict[object, list[int]](list)
+    for number, part in enumerate(parts):
+        groups[part.device, part.dtype, part.shape[1:]].append(number)
+    pieces, sizes = list[Tensor](), list[tuple[int, ...]]()
+    for members in groups.values():
+        own = list(map(parts.__getitem__, members))
         piece = torch.cat(own)
         pieces.append(piece if change is None else change(piece))
-        sizes.append(tuple([part.shape[0] for part in own]))
-    return Packed(tuple(pieces), tuple(map(tuple, groups)), tuple(sizes))
-
-
-def grouped(parts: Iterable[Tensor]) -> list[list[int]]:
-    """Positions of the tensors of each device and dtype."""
-    groups = defaultdict[tuple[torch.device, torch.dtype], list[int]](list)
-    for number, part in enumerate(parts):
-        groups[part.device, part.dtype].append(number)
-    return list(groups.values())
+        sizes.append(tuple(map(len, own)))
+    return Packed(tuple(pieces), tuple(map(tuple, groups.values())), tuple(sizes))

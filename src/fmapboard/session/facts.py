@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,6 +22,7 @@ from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
+from fmapboard.model.tensors import Packed, packed
 from fmapboard.records import TrainingFacts
 from fmapboard.session.selection import (
     Candidate,
@@ -112,14 +112,14 @@ class PendingIdle:
         is_cleared: no parameter had a gradient when the first backward pass began.
     """
 
-    values: tuple[Tensor, ...]
+    values: Packed
     is_held: bool | None
     is_cleared: bool
 
     def digest(self) -> bytes:
         """Wait for the device: a digest of the values."""
         found = hashlib.blake2b(digest_size=16)
-        for one in self.values:
+        for one in self.values.pieces:
             found.update(one.cpu().view(torch.uint8).numpy().tobytes())
         return found.digest()
 
@@ -168,14 +168,9 @@ class IdleWeights:
     def pending(self, parameters: Sequence[Tensor], is_held: bool | None) -> PendingIdle:
         """Copy values of some parameters."""
         stride = -(-len(parameters) // _PARAMETERS)
-        groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-        for parameter in parameters[::stride]:
-            groups.setdefault((parameter.device, parameter.dtype), []).append(parameter)
-        copied = []
-        for (device, _), members in groups.items():
-            with aside(device.type):
-                copied.append(torch.cat([_first_values(one.detach()) for one in members]))
-        return PendingIdle(tuple(copied), is_held, bool(self._is_cleared))
+        with aside(parameters[0].device.type):
+            copied = packed([_first_values(one.detach()) for one in parameters[::stride]])
+        return PendingIdle(copied, is_held, bool(self._is_cleared))
 
 
 def _first_values(parameter: Tensor) -> Tensor:
@@ -194,46 +189,32 @@ class GradientSamples:
     """Values of gradients, still on their devices.
 
     Attributes:
-        names: per device and dtype, the names of the parameters.
-        counts: how many values there are of each.
-        values: the values [n1 + n2 + ...].
+        names: the names of the parameters.
+        values: the values of each.
     """
 
-    names: tuple[tuple[str, ...], ...] = ()
-    counts: tuple[tuple[int, ...], ...] = ()
-    values: tuple[Tensor, ...] = ()
+    names: tuple[str, ...]
+    values: Packed
 
     def nonzero(self) -> frozenset[str]:
         """Wait for the device: names of the parameters with a value that is not 0."""
-        found = set[str]()
-        for names, counts, values in zip(self.names, self.counts, self.values, strict=True):
-            parts = values.cpu().split_with_sizes(list(counts))
-            found |= {name for name, part in zip(names, parts, strict=True) if part.any()}
-        return frozenset(found)
+        named = zip(self.names, self.values.split(), strict=True)
+        return frozenset(name for name, values in named if values.any())
 
 
 def sample_gradients(gradients: Mapping[str, Tensor]) -> GradientSamples:
     """Read a few values of gradients, in one copy per device and dtype.
 
     Args:
-        gradients: by name of the parameter. Sparse ones are left out.
+        gradients: by name of the parameter, at least one. Sparse ones are left out.
     """
-    groups: defaultdict[tuple[torch.device, torch.dtype], dict[str, Tensor]] = defaultdict(dict)
-    with torch.no_grad():
+    with aside(next(iter(gradients.values())).device.type):
+        parts = {}
         for name, gradient in gradients.items():
             if gradient.layout == torch.strided and gradient.numel():
                 flat = gradient.detach().reshape(-1)
-                part = flat[:: max(1, flat.numel() // _VALUES)]
-                groups[gradient.device, gradient.dtype][name] = part
-    values = []
-    for (device, _), own in groups.items():
-        with aside(device.type):
-            values.append(torch.cat(list(own.values())))
-    return GradientSamples(
-        tuple(tuple(own) for own in groups.values()),
-        tuple(tuple(len(part) for part in own.values()) for own in groups.values()),
-        tuple(values),
-    )
+                parts[name] = flat[:: max(1, flat.numel() // _VALUES)]
+        return GradientSamples(tuple(parts), packed(list(parts.values())))
 
 
 # Finds gradients that are used in an optimizer step and not cleared before the next backward pass.

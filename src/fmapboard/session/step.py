@@ -19,9 +19,9 @@ from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 from fmapboard.gradients.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.gradients.reader import NO_PARAMETERS, PendingParameters
-from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.reducer import PendingMeasurement, joined
+from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
