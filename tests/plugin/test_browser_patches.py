@@ -20,9 +20,8 @@ import fmapboard
 from fmapboard.cli.patches import Patches
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import LoggedStep, TabRecord
-from fmapboard.report.answers import RunAnswers
+from fmapboard.report.answers import Routes, RunAnswers
 from fmapboard.report.event_log import EventLog
-from fmapboard.report.routes import Routes
 from fmapboard.report.write import write_report
 from fmapboard.top_patches.pictures import RowLayout
 from fmapboard.writers.tensorboard import TensorBoardWriter

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from node import required_node
 
-from fmapboard.plugin import bundle, static_files
+from fmapboard.plugin import static_files
 
 
 def write(folder: Path, **modules: str) -> None:
@@ -43,7 +43,7 @@ def test_modules_with_the_same_names_inside_keep_them_apart(tmp_path: Path) -> N
         data__two='import { twice } from "./one.js";\nexport const SIZE = twice(150);\n'
         "export class Thing {\n  size = 4000;\n}\nexport {};\n",
     )
-    assert run(bundle.script(tmp_path, "app.js"), tmp_path) == "[ 1, 20, 8, 300, 4000 ]"
+    assert run(static_files.script(tmp_path, "app.js"), tmp_path) == "[ 1, 20, 8, 300, 4000 ]"
 
 
 def test_a_module_knows_the_address_that_it_would_have_alone(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_module_knows_the_address_that_it_would_have_alone(tmp_path: Path) -> 
         app='import { BASE } from "./data/api.js";\nexport const shown = () => BASE.href;\n',
         data__api='export const BASE = new URL("../data/", import.meta.url);\n',
     )
-    said = run(bundle.script(tmp_path, "app.js"), tmp_path)
+    said = run(static_files.script(tmp_path, "app.js"), tmp_path)
     assert said == f"{(tmp_path / 'data').as_uri()}/"
 
 
@@ -63,7 +63,7 @@ def test_a_module_knows_the_address_that_it_would_have_alone(tmp_path: Path) -> 
 def test_an_unknown_form_is_an_error_and_not_a_wrong_script(tmp_path: Path, line: str) -> None:
     write(tmp_path, app=f"{line}\n", b="export const b = 1;\n")
     with pytest.raises(ValueError, match=re.escape(f"app.js: cannot bundle {line!r}")):
-        bundle.script(tmp_path, "app.js")
+        static_files.script(tmp_path, "app.js")
 
 
 def test_a_circle_of_imports_is_an_error(tmp_path: Path) -> None:
@@ -73,17 +73,17 @@ def test_a_circle_of_imports_is_an_error(tmp_path: Path) -> None:
         b='import { a } from "./app.js";\nexport const b = 2;\n',
     )
     with pytest.raises(graphlib.CycleError):
-        bundle.script(tmp_path, "app.js")
+        static_files.script(tmp_path, "app.js")
 
 
 def test_every_module_of_the_tab_is_in_the_script_and_every_sheet_in_the_styles() -> None:
     folder = static_files.FOLDER
-    joined = bundle.script(folder, "app.js") + bundle.script(folder, "report.js")
+    joined = static_files.script(folder, "app.js") + static_files.script(folder, "report.js")
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.js")}
     only_types = {"data/answers.js", "data/patches_answers.js"}
     parts = set(re.findall(r"^// (\S+\.js)$", joined, re.MULTILINE))
     assert parts == files - only_types - {"index.js", "report_start.js"}
-    styles = bundle.styles(folder, "style.css")
+    styles = static_files.styles(folder, "style.css")
     assert "@import" not in styles
     for sheet in folder.glob("*.css"):
         assert sheet.read_text("utf-8").splitlines()[-3] in styles, sheet.name

@@ -17,7 +17,7 @@ from fmapboard.checks import Finding, RunRecord
 from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.formats.overview import LayerFacts
-from fmapboard.plugin.checked import in_one_line, without_repeats
+from fmapboard.plugin.routes.findings import in_one_line, without_repeats
 
 TAG = "fmapboard_checks"
 

@@ -18,10 +18,8 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.plugin import http, routes
-from fmapboard.plugin.cache import BlobCache
-from fmapboard.plugin.calls import InTurn
 from fmapboard.plugin.cell_states import CODES, LEVELS, UNKNOWN_LEVEL
-from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.health_tables import health_table
 
 FACTS = LayerFacts("a", "a", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, drawn=2, roles=("feature_maps",))
@@ -36,7 +34,7 @@ def health(tab: Tab, run: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 @pytest.mark.parametrize("loader", ["fast", "python"])
 def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader: str) -> None:
     with provider_of(faulty_runs, loader) as provider:
-        reader = Reader(provider, BlobCache(0), InTurn(), RequestContext(), "")
+        reader = Reader(Source(provider, in_process=True), RequestContext(), "")
         table = health_table(reader, "faulty")
         with pytest.raises(http.Refused, match="no feature maps in run 'nope'"):
             health_table(reader, "nope")

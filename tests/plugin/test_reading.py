@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from fmapboard.plugin.cache import OVERHEAD, BlobCache
-from fmapboard.plugin.calls import AtOnce, InTurn
+from fmapboard.plugin.data_source import OVERHEAD, AtOnce, Cache, Calls, in_turn
 from fmapboard.plugin.tag_names import LayerTag, layer_of, natural
 
 
@@ -44,36 +43,36 @@ def test_names_are_sorted_in_natural_order() -> None:
 
 
 def test_the_cache_evicts_the_least_recently_used_blob() -> None:
-    cache = BlobCache(4 * (100 + OVERHEAD))
+    cache = Cache(4 * (100 + OVERHEAD))
     for key in "abcd":
-        cache.put(key, bytes(100))
+        cache.put(key, bytes(100), 100)
     assert cache.get("a") == bytes(100)
-    cache.put("e", bytes(100))
+    cache.put("e", bytes(100), 100)
     assert [key for key in "abcde" if cache.get(key) is not None] == ["a", "c", "d", "e"]
     assert cache.held == 4 * (100 + OVERHEAD)
 
 
 def test_a_blob_that_is_put_twice_counts_once() -> None:
-    cache = BlobCache(10_000)
-    cache.put("a", bytes(100))
-    cache.put("a", bytes(200))
+    cache = Cache(10_000, 2_500)
+    cache.put("a", bytes(100), 100)
+    cache.put("a", bytes(200), 200)
     assert (cache.get("a"), cache.held) == (bytes(200), 200 + OVERHEAD)
 
 
 def test_the_cache_is_not_emptied_for_one_large_blob() -> None:
-    cache = BlobCache(10_000)
-    cache.put("small", bytes(10))
-    cache.put("large", bytes(9_000))
+    cache = Cache(10_000, 2_500)
+    cache.put("small", bytes(10), 10)
+    cache.put("large", bytes(9_000), 9_000)
     assert (cache.get("large"), cache.get("small")) == (None, bytes(10))
 
 
-@pytest.mark.parametrize("calls", [InTurn(), AtOnce()])
-def test_results_come_in_the_order_of_the_calls(calls: InTurn | AtOnce) -> None:
+@pytest.mark.parametrize("calls", [in_turn, AtOnce()])
+def test_results_come_in_the_order_of_the_calls(calls: Calls) -> None:
     assert calls([lambda i=i: i * i for i in range(50)], int) == [i * i for i in range(50)]
 
 
-@pytest.mark.parametrize("calls", [InTurn(), AtOnce()])
-def test_an_error_of_a_call_reaches_the_caller(calls: InTurn | AtOnce) -> None:
+@pytest.mark.parametrize("calls", [in_turn, AtOnce()])
+def test_an_error_of_a_call_reaches_the_caller(calls: Calls) -> None:
     with pytest.raises(ZeroDivisionError):
         calls([int, lambda: 1 // 0], int)
 

@@ -22,12 +22,10 @@ from fmapboard.plugin.picture_values import decoded
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png
 from fmapboard.render.palettes import palette
-from fmapboard.report.answers import RunAnswers
+from fmapboard.report.answers import Routes, RunAnswers, shrunk
 from fmapboard.report.choice import matching, onsets, spread, thin
 from fmapboard.report.event_log import EventLog
 from fmapboard.report.result import Report
-from fmapboard.report.routes import Routes
-from fmapboard.report.shrink import shrunk
 from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
 from fmapboard.writers.folder import MemoryWriter
 

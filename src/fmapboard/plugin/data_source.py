@@ -1,10 +1,13 @@
-"""Runs, series and blobs, read through TensorBoard's data provider."""
+"""Runs, series and blobs, read through TensorBoard's data provider, and the caches for them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,11 +15,102 @@ from tensorboard import errors, plugin_util
 from tensorboard.data import provider
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin.cache import BlobCache, BuiltCache
-from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.plugin.unread import Logdirs, LogEnds
 
 T = TypeVar("T")
+OVERHEAD = 500
+"""Estimated bytes per entry in addition to its value: key, object header, dictionary slot."""
+
+
+class Cache:
+    """Keeps the most recently used values; thread-safe.
+
+    Args:
+        max_bytes: limit, overhead included; the last value is kept in any case.
+        most: a larger value is not kept, bytes.
+    """
+
+    def __init__(self, max_bytes: int, most: float = math.inf) -> None:
+        self._max_bytes, self._most = max_bytes, most
+        self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._building: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self.held = 0
+        """Bytes in use, overhead included."""
+
+    def get(self, key: Hashable) -> Any:
+        """The value that was put last under a key, or None."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][1]
+
+    def put(self, key: Hashable, value: object, nbytes: int) -> None:
+        """Keep a value; evicts the least recently used ones if the limit is exceeded."""
+        size = nbytes + OVERHEAD
+        if size > self._most:
+            return
+        with self._lock:
+            self.held += size - self._values.pop(key, (0, None))[0]
+            self._values[key] = size, value
+            while self.held > self._max_bytes and len(self._values) > 1:
+                evicted, (freed, _) = self._values.popitem(last=False)
+                self._building.pop(evicted, None)
+                self.held -= freed
+
+    def renew(self, key: Hashable, build: Callable[[T | None], T], nbytes: Callable[[T], int]) -> T:
+        """Build a value; concurrent calls with the same key wait for each other.
+
+        Args:
+            key: what the value is kept under.
+            build: returns the value, given its last version or None; it may return that itself.
+            nbytes: size of a value.
+        """
+        with self._lock:
+            building = self._building.setdefault(key, threading.Lock())
+        with building:
+            value = build(self.get(key))
+            self.put(key, value, nbytes(value))
+        return value
+
+
+_NUDGE_INTERVAL = 0.004  # s
+_NUDGES = 25
+_THREADS = 8
+
+
+Calls = Callable[[Sequence[Callable[[], Any]], Callable[[], Any]], list[Any]]
+"""Runs functions and returns their results, in order; the first exception is raised."""
+
+
+def in_turn(calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
+    """Run calls one after another in this thread, for a loader in this process."""
+    return [call() for call in calls]
+
+
+class AtOnce:
+    """Runs calls concurrently in its own threads, and sends nudges meanwhile; thread safe."""
+
+    def __init__(self) -> None:
+        self._workers = ThreadPoolExecutor(_THREADS, "feature-maps-read")
+        self._nudgers = ThreadPoolExecutor(_THREADS, "fmapboard-nudge")
+
+    def __call__(self, calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
+        """The results, in order; raises the first exception.
+
+        Args:
+            calls: functions that may run in any thread.
+            nudge: a small call, made only for the packet that it sends; its errors are ignored.
+        """
+        futures = [self._workers.submit(call) for call in calls]
+        for _ in range(_NUDGES):
+            if not wait(futures, timeout=_NUDGE_INTERVAL).not_done:
+                break
+            self._nudgers.submit(nudge)
+        return [future.result() for future in futures]
+
+
 _ALL = 1_000_000
 """Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
@@ -52,11 +146,11 @@ class Source:
     """
 
     def __init__(self, data_provider: Any, *, in_process: bool, logdirs: Logdirs = ()) -> None:
-        self._provider = data_provider
-        self._cache = BlobCache(_CACHE)
-        self._built = BuiltCache(_BUILT)
-        self._ends = LogEnds(logdirs)
-        self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
+        self.provider = data_provider
+        self.blobs = Cache(_CACHE, _CACHE // 4)
+        self.built = Cache(_BUILT)
+        self.ends = LogEnds(logdirs)
+        self.calls: Calls = in_turn if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
         """A reader for one request, with its authorization context and experiment.
@@ -64,23 +158,21 @@ class Source:
         Args:
             environ: the request's WSGI environment.
         """
-        context = plugin_util.context(environ)
-        experiment = plugin_util.experiment_id(environ)
-        calls, built = self._calls, self._built
-        return Reader(self._provider, self._cache, calls, context, experiment, built, self._ends)
+        return Reader(self, plugin_util.context(environ), plugin_util.experiment_id(environ))
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads the data that one request is authorized to see."""
 
-    provider: Any
-    cache: BlobCache
-    calls: AtOnce | InTurn
+    source: Source
     context: Any
     experiment: str
-    built_cache: BuiltCache = field(default_factory=lambda: BuiltCache(_BUILT))
-    ends: LogEnds = field(default_factory=lambda: LogEnds())
+
+    @property
+    def provider(self) -> Any:
+        """TensorBoard's data provider."""
+        return self.source.provider
 
     def started(self) -> dict[str, float | None]:
         """Run -> wall time of its first event, s; None if unknown."""
@@ -149,27 +241,24 @@ class Reader:
             requested: pairs of a point and the index of the blob in it.
             keep: True to cache the blobs for later requests.
         """
-        found = [self._cached(point, index) for point, index in requested]
+        found = [self.source.blobs.get(self._key(*one)) for one in requested]
         missing = [i for i, blob in enumerate(found) if blob is None]
         calls = [partial(self._blob, *requested[i]) for i in missing]
-        for i, blob in zip(missing, self.calls(calls, self._nudge), strict=True):
+        for i, blob in zip(missing, self.source.calls(calls, self._nudge), strict=True):
             found[i] = blob
             if keep and blob is not None:
-                self.cache.put(self._key(*requested[i]), blob)
+                self.source.blobs.put(self._key(*requested[i]), blob, len(blob))
         return found
 
     def built(
         self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
     ) -> T:
-        """A value that is kept for later requests; see `BuiltCache.renew`."""
-        return self.built_cache.renew((self.experiment, *key), build, nbytes)
+        """A value that is kept for later requests; see `Cache.renew`."""
+        return self.source.built.renew((self.experiment, *key), build, nbytes)
 
     def kept(self, key: tuple[str, ...]) -> Any:
         """What `built` returned last for a key, without asking TensorBoard; None if nothing."""
-        return self.built_cache.get((self.experiment, *key))
-
-    def _cached(self, point: Point, index: int) -> bytes | None:
-        return self.cache.get(self._key(point, index))
+        return self.source.built.get((self.experiment, *key))
 
     def _key(self, point: Point, index: int) -> tuple[Any, ...]:
         stamp = (point.tag, point.step, point.wall_time, index)
@@ -230,7 +319,7 @@ class Reader:
 
     def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
         call = partial(method, self.context, experiment_id=self.experiment, **arguments)
-        return self.calls([call], self._nudge)[0]
+        return self.source.calls([call], self._nudge)[0]
 
     def _nudge(self) -> Any:
         """A cheap call: unlike a list of runs or plugins, it does not go through all series."""

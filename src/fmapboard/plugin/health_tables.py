@@ -1,22 +1,44 @@
-"""Build the health table of a run from its overview series."""
+"""The health table of a run, from its overview series, and where the first non-finite value was."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, KINDS, is_of_images
-from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError
+from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.first_nonfinite import first_nonfinite
 from fmapboard.plugin.http import missing
-from fmapboard.plugin.overview_series import RunOverview, run_overview
-from fmapboard.plugin.overview_table import ModelOverview
+from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview
+
+
+def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
+    """The earliest record of a first non-finite value; a restarted run has several."""
+    series = [prefix + tags.FIRST_NONFINITE_RECORD for prefix in prefixes]
+    listed = reader.points(PLUGIN_NAME, run, series) if series else {}
+    points = [point for tag in series for point in listed.get(tag, ()) if point.blobs]
+    found = []
+    for point, blob in zip(points, reader.blobs([(each, 0) for each in points]), strict=True):
+        name = point.tag.removesuffix(tags.FIRST_NONFINITE_RECORD).removesuffix(".")
+        try:
+            found.append(unpack_nonfinite([blob], name))
+        except FormatError:
+            continue
+    return min(found, key=lambda one: one.step, default=None)
+
+
+def sent(found: FirstNonfinite) -> dict[str, Any]:
+    """What is sent to the front end."""
+    text = found.text.replace("`", "")
+    return {"step": found.step, "text": text, "name": found.name, "label": found.label}
+
 
 Built = tuple[tuple[ModelOverview, ...], HealthTable]
 """A table, and what it was built from."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError, refuse_newer, unpack
+from fmapboard.plugin.data_source import Point, Reader
 
+T = TypeVar("T")
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
 FLOORED = {
     "ReLU", "ReLU6", "Hardtanh", "Threshold", "Hardsigmoid", "Hardswish", "ELU", "CELU", "SELU",
@@ -119,6 +121,26 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
         _check_shapes(picture, numbers)
     _check_roles(facts, numbers)
     return Record(facts, numbers)
+
+
+def records_at(reader: Reader, points: Sequence[Point]) -> list[Record | FormatError]:
+    """The record of each point, or why it cannot be read."""
+    blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
+    return [attempted(read_record, next(blobs), next(blobs)) for _ in points]
+
+
+def headers_at(reader: Reader, points: Sequence[Point]) -> list[Header | FormatError]:
+    """The header of the record of each point, or why it cannot be read."""
+    blobs = reader.blobs([(point, 0) for point in points])
+    return [attempted(read_header, blob) for blob in blobs]
+
+
+def attempted(parse: Callable[..., T], *of: Any) -> T | FormatError:
+    """What a function returns, or the error that it raises."""
+    try:
+        return parse(*of)
+    except FormatError as error:
+        return error
 
 
 def statistics(record: Record, role: str) -> dict[str, Floats]:

@@ -2,13 +2,113 @@
 
 from __future__ import annotations
 
+import json
+import math
+import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from tensorboard.plugins.base_plugin import TBContext
+from werkzeug.test import Client
+
+from fmapboard.plugin.picture_values import decoded, tiles_of
+from fmapboard.plugin.plugin import FeatureMapsPlugin
+from fmapboard.records import Picture, PixelMark
+from fmapboard.render import png as encoder
+from fmapboard.render.grid import grid
+from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, VALUES, palette
+from fmapboard.render.quantize import shrink_pixels
 from fmapboard.report.choice import onsets, spread
-from fmapboard.report.routes import Routes, closed, dumped, opened
-from fmapboard.report.shrink import shrunk
+from fmapboard.report.event_log import EventLog, LogProvider
+
+_NOT_FOUND, _OK = 404, 200
+
+
+class Routes:
+    """The data routes of the tab over runs.
+
+    Args:
+        logs: by name of the run.
+    """
+
+    def __init__(self, logs: Mapping[str, EventLog]) -> None:
+        provider = LogProvider(logs)
+        context = TBContext(data_provider=provider, multiplexer=provider, logdir="")
+        self._clients = {
+            path.removeprefix("/data/"): Client(app)
+            for path, app in FeatureMapsPlugin(context).get_plugin_apps().items()
+            if path.startswith("/data/")
+        }
+
+    def ask(self, path: str, **query: str | int) -> bytes | None:
+        """The body of an answer; None if there is no such data.
+
+        Raises:
+            RuntimeError: the route failed.
+        """
+        answer = self._clients[path].get(query_string={k: str(v) for k, v in query.items()})
+        if answer.status_code == _NOT_FOUND:
+            return None
+        if answer.status_code != _OK:
+            raise RuntimeError(f"{path} {query}: {answer.text}")
+        return bytes(answer.data)
+
+    def facts(self, path: str, **query: str | int) -> Any:
+        """The parsed JSON of an answer; None if there is no such data."""
+        body = self.ask(path, **query)
+        return None if body is None else json.loads(body)
+
+
+def opened(body: bytes) -> tuple[Any, bytes]:
+    """The JSON of a binary answer (see ``plugin.http.container``), and the bytes behind it."""
+    (length,) = struct.unpack_from("<I", body)
+    return json.loads(body[4 : 4 + length]), body[4 + length :]
+
+
+def closed(facts: Any, parts: bytes) -> bytes:
+    """The binary answer of this JSON and these bytes."""
+    text = dumped(facts)
+    return struct.pack("<I", len(text)) + text + parts
+
+
+def dumped(facts: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()
+
+
+def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | None:
+    """A PNG of the same maps, each pixel the mean of a square; None if it cannot be read.
+
+    A square that contains marks gets the mark with the highest code among them.
+
+    Args:
+        stored: PNG of one sample's maps.
+        picture: its entry in the record's header.
+        block: side of a square, px.
+    """
+    found = decoded(stored)
+    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+        return None
+    tiles = tiles_of(found[1], picture)  # [C, H, W]
+    if tiles is None:
+        return None
+    columns = picture.get("columns", max(1, math.isqrt(len(tiles))))
+    padding = picture.get("padding", 2)
+    if found[0] == "L":
+        means, _ = shrink_pixels(tiles, None, block)  # [C, h, w]
+        drawn = Picture(grid(means, columns, padding, 0), tile=means.shape[1:], compact=True)
+        return encoder.encode(drawn)
+    pixels = PIXEL_OF_LEVEL[np.minimum(tiles, VALUES - 1)]
+    marks = np.where(tiles >= VALUES, tiles, 0)
+    means, highest = shrink_pixels(pixels, marks, block)  # [C, h, w]
+    assert highest is not None  # there were marks
+    indices = np.where(highest != 0, highest, LEVEL_OF_PIXEL[means])
+    laid_out = grid(indices, columns, padding, PixelMark.PADDING)
+    table = palette(picture["palette"]).table
+    return encoder.encode(Picture(laid_out, table, indices.shape[1:], compact=True))
+
 
 _INPUTS = "inputs"
 """Role of the maps that a layer receives: those of the first layer are the network's input."""

@@ -7,7 +7,7 @@ import pytest
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.formats.overview import KINDS
-from fmapboard.plugin.explanations import explanation
+from fmapboard.plugin.routes.findings import explanation
 
 
 def found(kind: str, label: str = "conv", since: int = 3, name: str = "") -> LayerFinding:

@@ -12,8 +12,8 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
-from fmapboard.plugin.layer_series import Series, requested_series
-from fmapboard.plugin.stored_record import Header, read_header
+from fmapboard.plugin.layer_series import requested_series
+from fmapboard.plugin.stored_record import headers_at
 from fmapboard.plugin.tag_names import natural
 
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
@@ -28,7 +28,8 @@ def numbers(reader: Reader, query: Query) -> Answer:
     """``data/numbers``: scalars and histograms of a layer, by tag without the model's name."""
     series = requested_series(reader, query)
     run, prefix = query.text("run"), series.layer.prefix
-    header = _header(reader, series)
+    (found,) = headers_at(reader, series.points[-1:])
+    header = None if isinstance(found, FormatError) else found
     layer = series.layer.label if header is None else header.layer
     scalars = [tags.of(what, series.layer.label) for what in _OF_LABEL]
     scalars.append(tags.of(tags.GRADIENT_NORM, tags.TOTAL))
@@ -44,14 +45,6 @@ def numbers(reader: Reader, query: Query) -> Answer:
             "histograms": _histograms(reader, run, prefix, [*of_tensor, *of_parameter]),
         }
     )
-
-
-def _header(reader: Reader, series: Series) -> Header | None:
-    (blob,) = reader.blobs([(series.points[-1], 0)])
-    try:
-        return read_header(blob)
-    except FormatError:
-        return None
 
 
 def _of_parameters(

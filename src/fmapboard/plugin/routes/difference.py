@@ -15,7 +15,7 @@ from fmapboard.plugin.http import Answer, Query, bad
 from fmapboard.plugin.layer_series import Series, nearest, series_of
 from fmapboard.plugin.picture_values import MapValues, decoded, map_values
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
-from fmapboard.plugin.stored_record import ROLES, Record, read_record, statistics
+from fmapboard.plugin.stored_record import ROLES, Record, records_at, statistics
 from fmapboard.plugin.tag_names import input_tag
 
 _MOST = 64
@@ -86,13 +86,10 @@ def _layers(reader: Reader, side: _Side, keys: Sequence[str]) -> dict[str, _Laye
     """Key -> the layer, or why it cannot be read."""
     every = series_of(reader, side.run, keys)
     points = [series.points[nearest(series.points, side.step)] for series in every]
-    blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
     found: dict[str, _Layer | str] = {key: f"no layer {key!r} in run {side.run!r}" for key in keys}
-    for series, point in zip(every, points, strict=True):
-        try:
-            record = read_record(next(blobs), next(blobs))
-        except FormatError as error:
-            found[series.layer.key] = str(error)
+    for series, point, record in zip(every, points, records_at(reader, points), strict=True):
+        if isinstance(record, FormatError):
+            found[series.layer.key] = str(record)
         else:
             found[series.layer.key] = _Layer(side, series, point, record)
     return found

@@ -12,8 +12,7 @@ from fmapboard.formats.overview import is_activation
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.first_nonfinite import sent
-from fmapboard.plugin.health_tables import health_table, table_with_step
+from fmapboard.plugin.health_tables import health_table, sent, table_with_step
 from fmapboard.plugin.http import Answer, Query, container, missing
 
 NUMBERS = (

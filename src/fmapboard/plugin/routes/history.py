@@ -8,7 +8,7 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, bad, container, missing
 from fmapboard.plugin.layer_series import requested_series
-from fmapboard.plugin.stored_record import WEIGHTS, Record, change, read_record, statistics
+from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
@@ -27,8 +27,8 @@ def history(reader: Reader, query: Query) -> Answer:
     if sample < 0:
         raise bad(f"the query's sample must not be negative, but is {sample}")
     points = requested_series(reader, query).points
-    blobs = iter(reader.blobs([(point, place) for point in points for place in (0, 1)]))
-    records = [_read(next(blobs), next(blobs)) for _ in points]
+    found = records_at(reader, points)
+    records = [None if isinstance(record, FormatError) else record for record in found]
     rows = [{} if record is None else _row(record, sample) for record in records]
     if not any(rows):
         raise missing(f"no record of {points[0].tag!r} can be read")
@@ -59,13 +59,6 @@ def history(reader: Reader, query: Query) -> Answer:
     }
     packed = [table.astype("<f4").tobytes() for table in tables]
     return container(facts, packed, lasting=stamp == points[-1].wall_time)
-
-
-def _read(header: bytes | None, arrays: bytes | None) -> Record | None:
-    try:
-        return read_record(header, arrays)
-    except FormatError:
-        return None
 
 
 def _draws(record: Record, sample: int) -> bool:

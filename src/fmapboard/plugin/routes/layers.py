@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks.health_table import rows_of
-from fmapboard.formats.overview import source_text
+from fmapboard.formats.overview import LayerFacts, source_text
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.plugin.data_source import IMAGES, Point, Reader
+from fmapboard.plugin.data_source import IMAGES, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
-from fmapboard.plugin.layer_series import Series, series_of
-from fmapboard.plugin.overview_series import run_overview, unread_step
-from fmapboard.plugin.overview_table import ModelOverview
-from fmapboard.plugin.stored_record import ROLES, Header, read_header
+from fmapboard.plugin.layer_series import Kept, Series, series_of
+from fmapboard.plugin.overview_series import ModelOverview, run_overview, unread_step
+from fmapboard.plugin.stored_record import ROLES, Header, headers_at
 from fmapboard.plugin.tag_names import input_tag, layer_of, natural
 
 _MAX_SAMPLES = 64
@@ -32,8 +31,7 @@ def layers(reader: Reader, query: Query) -> Answer:
     told = {one["key"] for one in listed}
     found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
     every = series_of(reader, run, found - told)  # without feature maps: their kernels were drawn
-    headers = _headers(reader, every)
-    listed += [_layer(series, *headers[series.layer.key]) for series in every]
+    listed += _from_records(reader, every)
     if not listed:
         raise missing(f"no feature maps in run {run!r}")
     listed.sort(
@@ -79,36 +77,13 @@ def _from_overview(reader: Reader, run: str, model: ModelOverview) -> list[dict[
     # A layer that had no record at some steps is kept at other steps than the overview.
     with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]
     own = {series.layer.key: series for series in series_of(reader, run, with_gaps)}
-    steps = tuple(point.step for point in model.points)
-    wall_times = tuple(point.wall_time for point in model.points)
-    written, is_restored = model.newest.steps_written, model.kept.first_step_is_restored
+    of_model, written = _kept(model.kept), model.newest.steps_written
     listed = []
     for row in rows:
-        facts, series = row.facts, own.get(row.key or "")
-        points = None if series is None else series.points
-        count = len(steps if points is None else points)
-        listed.append(
-            {
-                "key": row.key,
-                "name": row.name,
-                "label": facts.label,
-                "steps": steps if points is None else tuple(p.step for p in points),
-                "wall_times": wall_times if points is None else tuple(p.wall_time for p in points),
-                "step_from_first": series.first_step_is_restored if series else is_restored,
-                "error": None,
-                "layer": facts.layer,
-                "call": facts.call,
-                "type": facts.type,
-                "kernel_shape": facts.kernel_shape,
-                "position": facts.position,
-                "channels": facts.channels,
-                "drawn": facts.drawn,
-                "samples": facts.samples,
-                "roles": [role for role in ROLES if role in facts.roles],
-                "activation": facts.activation,
-                "steps_written": max(_steps_written(written, missed.get(facts.label)), count),
-            }
-        )
+        series = own.get(row.key or "")
+        kept = of_model if series is None else _kept(series)
+        steps = max(_steps_written(written, missed.get(row.facts.label)), len(kept["steps"]))
+        listed.append(_entry(row.key, row.name, row.facts, kept, steps))
     return listed
 
 
@@ -117,66 +92,81 @@ def _steps_written(steps: int, missed: float | None) -> int:
     return steps - int(missed) if missed is not None and 0 <= missed <= steps else steps
 
 
-def _headers(reader: Reader, every: list[Series]) -> dict[str, list[Header | FormatError]]:
-    """Key -> the headers of the layer's last record and, if there are several, of its first."""
-    ends = [(s.layer.key, point) for s in every for point in _ends(s.points)]
-    blobs = reader.blobs([(point, 0) for _, point in ends])
-    found: dict[str, list[Header | FormatError]] = {s.layer.key: [] for s in every}
-    for (key, _), blob in zip(ends, blobs, strict=True):
-        found[key].append(_read(blob))
-    return found
+def _from_records(reader: Reader, every: list[Series]) -> list[dict[str, Any]]:
+    """Layers of which the overview does not tell, from their last record and their first."""
+    ends = [point for series in every for point in (series.points[-1], series.points[0])]
+    headers = iter(headers_at(reader, ends))
+    listed = []
+    for series in every:
+        both = next(headers), next(headers)
+        known = [header for header in both if isinstance(header, Header)]
+        kept = _kept(series)
+        # A restarted run starts counting at 1 again.
+        written = max([len(kept["steps"]), *(header.steps_written for header in known[:1])])
+        error = str(both[0]) if isinstance(both[0], FormatError) else None
+        facts = _facts(series.layer.label, known)
+        listed.append(_entry(series.layer.key, series.layer.name, facts, kept, written, error))
+    return listed
 
 
-def _ends(points: list[Point]) -> list[Point]:
-    return [points[-1], points[0]] if len(points) > 1 else points
+def _facts(label: str, known: list[Header]) -> LayerFacts:
+    """What the first header of a layer says, with the roles of all."""
+    if not known:
+        return LayerFacts(label, label, "", None, 1, 2**31, channels=0, values=0)
+    own, maps = known[0], known[0].maps
+    return LayerFacts(
+        label,
+        own.layer,
+        own.type,
+        None if own.kernel_shape is None else tuple(own.kernel_shape),
+        own.call,
+        own.position,
+        channels=0 if maps is None else maps.channels or 0,
+        values=0,
+        drawn=0 if maps is None else maps.drawn or 0,
+        samples=1 if maps is None else maps.samples,
+        roles=tuple(picture.role for header in known for picture in header.pictures),
+        activation=own.activation,
+    )
 
 
-def _read(blob: bytes | None) -> Header | FormatError:
-    try:
-        return read_header(blob)
-    except FormatError as error:
-        return error
-
-
-def _layer(
-    series: Series, last: Header | FormatError, first: Header | FormatError | None = None
-) -> dict[str, Any]:
+def _kept(series: Kept) -> dict[str, Any]:
+    """The steps that can be shown of a series."""
     points = series.points
-    said: dict[str, Any] = {
-        "key": series.layer.key,
-        "name": series.layer.name,
-        "label": series.layer.label,
+    return {
         "steps": tuple(point.step for point in points),
         "wall_times": tuple(point.wall_time for point in points),
         "step_from_first": series.first_step_is_restored,
-        "error": str(last) if isinstance(last, FormatError) else None,
     }
-    known = last if isinstance(last, Header) else first
-    if not isinstance(known, Header):
-        return {**said, **_UNKNOWN, "layer": series.layer.label, "steps_written": len(points)}
-    roles = {p.role for end in (last, first) if isinstance(end, Header) for p in end.pictures}
-    maps = known.maps
+
+
+def _entry(
+    key: str | None,
+    name: str,
+    facts: LayerFacts,
+    kept: dict[str, Any],
+    written: int,
+    error: str | None = None,
+) -> dict[str, Any]:
+    """A layer as it is sent."""
     return {
-        **said,
-        "layer": known.layer,
-        "call": known.call,
-        "type": known.type,
-        "kernel_shape": known.kernel_shape,
-        "position": known.position,
-        "channels": maps.channels if maps else 0,
-        "drawn": maps.drawn if maps else 0,
-        "samples": maps.samples if maps else 1,
-        "roles": [role for role in ROLES if role in roles],
-        "activation": known.activation,
-        # A restarted run starts counting at 1 again.
-        "steps_written": max(known.steps_written, len(points)),
+        "key": key,
+        "name": name,
+        "label": facts.label,
+        **kept,
+        "error": error,
+        "layer": facts.layer,
+        "call": facts.call,
+        "type": facts.type,
+        "kernel_shape": facts.kernel_shape,
+        "position": facts.position,
+        "channels": facts.channels,
+        "drawn": facts.drawn,
+        "samples": facts.samples,
+        "roles": [role for role in ROLES if role in facts.roles],
+        "activation": facts.activation,
+        "steps_written": written,
     }
-
-
-_UNKNOWN: dict[str, Any] = {
-    "call": 1, "type": "", "kernel_shape": None, "position": 2**31, "channels": 0, "drawn": 0,
-    "samples": 1, "roles": [], "activation": None,
-}  # fmt: skip
 
 
 def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ from fmapboard.checks.health_table import HealthTable
 from fmapboard.formats import tags
 from fmapboard.formats.overview import KINDS, MAJOR, MINOR, constant_alone, is_activation, states
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.first_nonfinite import sent
-from fmapboard.plugin.health_tables import health_table
+from fmapboard.plugin.health_tables import health_table, sent
 from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.tag_names import natural
 
