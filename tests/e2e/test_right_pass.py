@@ -106,7 +106,20 @@ def previews_without_gradients(model: nn.Module, optimizer: torch.optim.Optimize
         optimizer.zero_grad()
 
 
+def many_passes_whose_gradients_are_discarded(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    for step in range(STEPS):
+        for part in range(12):
+            optimizer.zero_grad()
+            model(filled(100 + part)).sum().backward()
+        optimizer.zero_grad()
+        model(filled(step)).sum().backward()
+        optimizer.step()
+
+
 LOOPS = [
+    many_passes_whose_gradients_are_discarded,
     zero_grad_first,
     zero_grad_between_forward_and_backward,
     zero_grad_after_the_step,
