@@ -9,13 +9,17 @@ import torch
 from guards import strict_guard
 from torch import Tensor, nn
 
+from fmapboard.capture.guard import Guard
 from fmapboard.gradients.reader import GradientReader
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.records import Parameter
 
 
-def reader_of(model: nn.Module, names: Any = ()) -> GradientReader:
+def reader_of(model: nn.Module, names: Any = (), guard: Guard | None = None) -> GradientReader:
     """A reader that raises its errors; ``names``: parameters that get histograms."""
-    return GradientReader(model, names, strict_guard())
+    watched = WatchedLayers(model, lambda *_: True)
+    watched.own_parameters = lambda: frozenset(names)  # type: ignore[method-assign]  # some of them
+    return GradientReader(watched, guard or strict_guard())
 
 
 def found_by(reader: GradientReader) -> tuple[Parameter, ...]:

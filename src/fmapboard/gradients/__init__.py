@@ -4,5 +4,5 @@
 ``UpdateRatios`` compares rows of the weights before and after the step, and ``LossScale`` knows
 the factor of a ``GradScaler`` and the steps that it skipped::
 
-    reader = GradientReader(model, names, guard, update_ratios=True, listed=None)
+    reader = GradientReader(WatchedLayers(model), guard)
 """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.guard import Guard
@@ -20,7 +20,7 @@ from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorm
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
-from fmapboard.model.layers import clean_name, unwrap
+from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.records import NONE, Nonfinite, Parameter
 
 Samples = dict[str, tuple[PendingSample, PendingSample | None]]
@@ -108,14 +108,12 @@ class GradientReader:
     training thread; errors are reported by ``guard`` and do not reach the optimizer.
 
     Args:
-        model: the model whose parameters are read.
-        histograms: clean names of the parameters whose weights and gradients get histograms.
+        watched: the model whose parameters are read; those of its layers get histograms.
         guard: times the work and handles its errors, under ``"gradients"``.
         updates: also read the size of updates.
-        listed: clean names of the parameters whose norms are listed; None for all.
 
     Attributes:
-        stepped: True once an optimizer steps on the model's parameters; reset by ``arm`` and by
+        stepped: True once an optimizer steps on the model's parameters; reset by ``forget`` and by
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
@@ -127,19 +125,9 @@ class GradientReader:
             the optimizer and the parameters that it updates, by name.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        histograms: Iterable[str],
-        guard: Guard,
-        updates: bool = True,
-        *,
-        listed: Iterable[str] | None = None,
-    ) -> None:
-        self._model = unwrap(model)
-        self._histograms = frozenset(histograms)
-        self._listed = None if listed is None else frozenset(listed)
-        self._guard = guard
+    def __init__(self, watched: WatchedLayers, guard: Guard, updates: bool = True) -> None:
+        self._watched, self._model, self._guard = watched, watched.model, guard
+        self._listed = watched.listed_parameters()
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
         self._updates = UpdateReader(self._model, enabled=updates)
@@ -169,7 +157,6 @@ class GradientReader:
         """
         self._trains_input = trains_input or _of_no_input
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
-        self.forget()
         self._is_armed = True
         self._hook.arm()  # first: without it, this rank would miss the collectives of the others
         self._list_parameters()
@@ -182,19 +169,10 @@ class GradientReader:
         self.trainable = tuple([p for _, p in named if p.requires_grad])
         self._sharded = sharded_names(self._parameters)
 
-    def read_histograms_of(self, names: Iterable[str]) -> None:
-        """Choose the parameters whose weights and gradients get histograms, by clean name."""
-        self._histograms = frozenset(names)
-
     def disarm(self) -> None:
-        """Stop listening to optimizer steps."""
+        """Stop listening to optimizer steps, also to one that has begun."""
         self._hook.disarm()
-
-    def discard(self) -> None:
-        """Stop listening, also to a step that has begun, and drop what was read."""
-        self.disarm()
         self._is_armed = False
-        self.forget()
 
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
@@ -350,19 +328,21 @@ class GradientReader:
         """
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         without_settling(partial(self._norms.read, gradients, scale))
-        own = {name: p for name, p in parameters.items() if name in self._histograms}
+        watched = self._watched.own_parameters()
+        own = {name: p for name, p in parameters.items() if name in watched}
         self._samples |= without_settling(partial(sample_parameters, own, scale))
         self._read_names |= gradients.keys() | self._samples.keys()
         return {name: parameters[name] for name in gradients}
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""
-        if self._samples.keys() >= self._histograms:
+        watched = self._watched.own_parameters()
+        if self._samples.keys() >= watched:
             return
         left = {
             clean: parameter
             for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
-            if (clean := clean_name(name)) in self._histograms and clean not in self._samples
+            if (clean := clean_name(name)) in watched and clean not in self._samples
         }
         for kind, own in _by_device_type(left):
             with aside(kind):

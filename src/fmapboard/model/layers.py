@@ -214,6 +214,7 @@ class WatchedLayers:
         self.layers = layers
         self.numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
+        self._own: frozenset[str] | None = None
 
     def select_again(self) -> None:
         """Select the layers again, after ``kernel_shapes.refuse``."""
@@ -244,23 +245,26 @@ class WatchedLayers:
         self._watch(layers, also(self.model))
         return tuple(name for name in before if name not in layers)
 
-    def own_parameters(self) -> set[str]:
+    def own_parameters(self) -> frozenset[str]:
         """Clean names of the parameters that belong directly to the chosen layers.
 
-        Includes the parameters behind parametrizations.
+        Includes the parameters behind parametrizations. Looked up once per selection.
         """
-        return self._named_parameters(inner=False)
+        if self._own is None:
+            self._own = self._named_parameters(inner=False)
+        return self._own
 
-    def listed_parameters(self) -> set[str] | None:
+    def listed_parameters(self) -> frozenset[str] | None:
         """Also those of the modules inside the layers; None if no layers were chosen."""
         return None if self._chosen is None else self._named_parameters(inner=True)
 
-    def _named_parameters(self, *, inner: bool) -> set[str]:
+    def _named_parameters(self, *, inner: bool) -> frozenset[str]:
         own: set[int] = set()
         for module in self.layers.values():
             own |= {id(p) for p in module.parameters(recurse=inner)}
             own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
-        return {clean_name(name) for name, p in self.model.named_parameters() if id(p) in own}
+        named = self.model.named_parameters()
+        return frozenset(clean_name(name) for name, p in named if id(p) in own)
 
 
 def scripted_parts(model: nn.Module) -> list[str]:

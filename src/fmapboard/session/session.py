@@ -36,54 +36,6 @@ from fmapboard.session.selection import Passes, PassSelection
 from fmapboard.session.step import Collected, OpenStep, PendingStep, sent
 
 
-class BeforeUpdate:
-    """Draws the probe images and the kernels of a logged step, each once.
-
-    Args:
-        registry: the hooks of the model.
-        options: when kernels are drawn, and how many channels.
-        probe_pass: draws the images of ``probe=``.
-        probe_cam: draws their attribution, or None.
-        guard: where errors are reported.
-        sides: which of the layers' tensors are drawn.
-
-    Attributes:
-        steps: number of logged steps that were closed, on which it depends whether kernels are due;
-            the caller counts them.
-    """
-
-    def __init__(
-        self,
-        registry: HookRegistry,
-        options: Options,
-        probe_pass: ProbePass,
-        probe_cam: ProbeAttribution | None,
-        guard: Guard,
-        sides: tuple[Side, ...],
-    ) -> None:
-        self._registry, self._options, self._guard = registry, options, guard
-        self._probe_pass, self._probe_cam, self._sides = probe_pass, probe_cam, sides
-        self.steps = 0
-
-    def draw_probe(self, opened: OpenStep) -> None:
-        """Record the feature maps of the probe images in a separate forward pass."""
-        if opened.probed is not None and opened.probed.pending:
-            return
-        opened.probed = self._probe_pass.record(self._registry, self._sides)
-        if self._probe_cam:
-            opened.attributions = self._probe_cam.record(self._registry)
-
-    def read_kernels(self, opened: OpenStep) -> None:
-        """Read the kernels if they are due at this step."""
-        every = self._options.kernels_every
-        if not every or self.steps % every or opened.kernels is not None:
-            return
-        opened.kernels = ()
-        with self._guard("kernels"):
-            most = self._options.max_channels
-            opened.kernels = read_kernels(self._registry.layers, most, self._guard)
-
-
 def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
     """The options without what needs whole weights, or a pass that other ranks take part in.
 
@@ -167,12 +119,8 @@ class StepSession(CaptureListener):
         )
         self._graph = GraphDrawer(self.registry, options, self._guard, warn)
         self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
-        probe_cam = ProbeAttribution.of(watched, self.probe_pass.probe, options, self._guard)
-        self._layers = watched.layers
-        self._gradients = GradientReader(
-            self.model, watched.own_parameters(), self._guard, options.update_ratios,
-            listed=watched.listed_parameters(),
-        )  # fmt: skip
+        self._probe_cam = ProbeAttribution.of(watched, self.probe_pass.probe, options, self._guard)
+        self._gradients = GradientReader(watched, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(
             watched, self._guard, self._backward_begins, self._backward_ends
@@ -182,11 +130,9 @@ class StepSession(CaptureListener):
         if options.records_findings:
             self.facts = FactRecorder(self._gradients, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
-        self._before_update = BeforeUpdate(
-            self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
-        )
         self._eager_pass = EagerPass(watched, warn)
         self._open: OpenStep | None = None
+        self._closed_steps = 0
         self.open_step: int | None = None
         self._is_sharded = is_sharded(self.model)
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
@@ -214,7 +160,7 @@ class StepSession(CaptureListener):
         with self._guard("replaced layers"):
             self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
         if probe_now:
-            self._before_update.draw_probe(opened)
+            self._draw_probe(opened)
         if self._open is None:  # out of memory
             return
         follows, runs_eager = passes != "evaluation", self._options.compiled == "eager"
@@ -252,8 +198,8 @@ class StepSession(CaptureListener):
             self._gradients.disarm()
         # Collective if parameters are sharded, so outside of what can fail on one rank alone.
         if self._selection.passes.input_learns:  # no optimizer steps on the model
-            self._before_update.draw_probe(opened)
-        self._before_update.read_kernels(opened)
+            self._draw_probe(opened)
+        self._read_kernels(opened)
         parameters = self._gradients.pending()
         with self._guard("logged step"):
             self._choose_pass()
@@ -264,29 +210,32 @@ class StepSession(CaptureListener):
                 self._hints.explain(opened, has_failed=has_failed, missing=missing, unseen=unseen)
                 pending = self._assembled(opened, parameters)
         self.abandon()
-        self._before_update.steps += pending is not None or self._is_sharded
+        self._closed_steps += pending is not None or self._is_sharded
         if pending is not None:
             self._memory.succeeded()
         return pending
 
     def abandon(self) -> None:
-        """Remove every hook and discard what was collected; does nothing if no step is open."""
+        """End the logged step without a result; does nothing if no step is open."""
+        self._end()
+        self.open_step = None
+
+    def _end(self) -> OpenStep | None:
+        """Remove every hook and drop what was collected; the step that was open."""
         self.registry.disarm()
-        self._gradients.discard()
-        opened, self._open, self.open_step = self._open, None, None
+        self._gradients.disarm()
+        self._gradients.forget()
+        opened, self._open = self._open, None
         if opened is not None:
             opened.discard()
             self._selection.close()
+        return opened
 
     def _out_of_memory(self, error: Exception) -> None:
-        """Drop what the open step has collected: training may need the memory at once."""
-        opened, self._open = self._open, None
+        """End the open step at once, since training may need the memory; its number stays."""
         self._guard.gave_up = True
-        self.registry.disarm()
+        opened = self._end()
         if opened is not None:
-            opened.discard()
-            self._selection.close()
-            self._gradients.discard()
             self._memory.failed(opened.step, error)
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
@@ -352,9 +301,6 @@ class StepSession(CaptureListener):
         """Called when a pass, recorded or not, has returned."""
         with self._guard("forward pass"):
             self._selection.ended(output)
-            if self._layers is not self._watched.layers:  # one was no convolution, or replaced
-                self._layers = self._watched.layers
-                self._gradients.read_histograms_of(self._watched.own_parameters())
 
     def _backward_begins(self) -> None:
         if self.facts is not None:
@@ -394,9 +340,27 @@ class StepSession(CaptureListener):
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
-        for read in (self._before_update.draw_probe, self._before_update.read_kernels):
+        for read in (self._draw_probe, self._read_kernels):
             if self._open is not None:
                 read(self._open)
+
+    def _draw_probe(self, opened: OpenStep) -> None:
+        """Record the feature maps of the probe images in a separate forward pass, once."""
+        if opened.probed is not None and opened.probed.pending:
+            return
+        opened.probed = self.probe_pass.record(self.registry, self._sides)
+        if self._probe_cam is not None:
+            opened.attributions = self._probe_cam.record(self.registry)
+
+    def _read_kernels(self, opened: OpenStep) -> None:
+        """Read the kernels if they are due at this step, once."""
+        every = self._options.kernels_every
+        if not every or self._closed_steps % every or opened.kernels is not None:
+            return
+        opened.kernels = ()
+        with self._guard("kernels"):
+            most = self._options.max_channels
+            opened.kernels = read_kernels(self._watched.layers, most, self._guard)
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         """Start copying what was collected; None if that is nothing."""

@@ -22,7 +22,6 @@ from guards import keeping_guard
 from torch import Tensor, nn
 from torch.optim import optimizer as torch_optimizer
 
-from fmapboard.gradients.reader import GradientReader
 from fmapboard.measure.sample import PendingSample
 
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
@@ -158,7 +157,7 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
         raise ValueError("no kernels")
 
     monkeypatch.setattr("fmapboard.gradients.reader.samples", fails)
-    reader = GradientReader(model, ["0.weight"], keeping_guard(errors))
+    reader = reader_of(model, ["0.weight"], keeping_guard(errors))
     reader.arm(kernels_fail)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
@@ -168,7 +167,7 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
 
 def test_an_error_in_the_users_closure_propagates_and_is_not_reported_as_ours() -> None:
     model, errors = small_network(), []
-    reader = GradientReader(model, (), keeping_guard(errors))
+    reader = reader_of(model, (), keeping_guard(errors))
     reader.arm()
 
     def closure() -> float:
