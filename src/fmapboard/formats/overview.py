@@ -21,18 +21,16 @@ import json
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.tab_records import Floats, FormatError, pack, unpack
+from fmapboard.formats.tab_records import Floats, FormatError, pack, reading, typed, unpack
 
 _MAX_LAYERS_TEXT = 16 * 2**20
 """Maximum size in bytes of blob 2 after decompression: about 60,000 layers."""
-INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What parsing a damaged record may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +86,8 @@ def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
     Raises:
         FormatError: it is damaged.
     """
-    try:
-        return tuple(map(_layer, json.loads(_decompressed(blob))))
-    except (*INVALID, zlib.error) as error:
-        raise FormatError(
-            f"the overview's layers are not in fmapboard's format: {error}"
-        ) from error
+    with reading("the overview's layers are"):
+        return tuple(typed(LayerFacts, raw) for raw in json.loads(_decompressed(blob)))
 
 
 def _decompressed(blob: bytes) -> bytes:
@@ -103,35 +97,6 @@ def _decompressed(blob: bytes) -> bytes:
     if engine.unconsumed_tail or not engine.eof:
         raise ValueError("the list of layers is too long, or cut off")
     return text
-
-
-_TEXTS = {"label", "layer", "type"}
-_WHOLES = {"call", "position", "channels", "values", "drawn", "samples"}
-_FIELDS = tuple(field.name for field in fields(LayerFacts))
-
-
-def _layer(raw: Any) -> LayerFacts:
-    """Validate one entry of blob 2; unknown keys are ignored."""
-    known = {name: raw[name] for name in _FIELDS if name in raw}
-    for name, value in known.items():
-        if name in _TEXTS:
-            known[name] = _text(value)
-        elif name in _WHOLES:
-            known[name] = whole(value)
-    shape, activation = known.get("kernel_shape"), known.get("activation")
-    stride = known.get("transposed_stride")
-    known["kernel_shape"] = None if shape is None else tuple(map(whole, shape))
-    known["transposed_stride"] = None if stride is None else tuple(map(whole, stride))
-    known["roles"] = tuple(map(_text, known.get("roles", ())))
-    known["activation"] = None if activation is None else _text(activation)
-    return LayerFacts(**known)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    value.encode()  # raises for a lone surrogate, which cannot be sent
-    return value
 
 
 def whole(value: Any, below: int = 2**53) -> int:
@@ -303,7 +268,7 @@ def overview_step(
     Raises:
         FormatError: the header or the arrays are invalid, or of a different number of layers.
     """
-    try:
+    with reading("the overview is"):
         columns, table = header["columns"], arrays["numbers"]
         if table.shape != (len(layers), len(columns)):
             raise ValueError(f"numbers have shape {table.shape}, of {len(layers)} layers")
@@ -327,8 +292,6 @@ def overview_step(
             _input(header.get("input") or {}),
             parsed_source(header.get("source")),
         )
-    except INVALID as error:
-        raise FormatError(f"the overview is not in fmapboard's format: {error}") from error
 
 
 def _input(raw: Mapping[str, Any]) -> dict[str, float]:

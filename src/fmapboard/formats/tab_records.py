@@ -58,10 +58,14 @@ throughout, ``nan`` [searched], the number of NaN values, which are left out.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +77,12 @@ FORMAT = 1
 """Version of everything that is stored; readers refuse a higher one."""
 _MAX_HEADER = 16 * 2**20
 """Maximum size in bytes of a header: parsed, a hostile one takes many times the memory."""
+_MAX_READ = 4096
+"""Maximum number of entries that are read per list."""
+_INVALID = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, zlib.error
+)  # fmt: skip
+"""What parsing a damaged record may raise."""
 PLUGIN_NAME = "feature_maps"
 
 
@@ -123,11 +133,8 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
     Raises:
         FormatError: The record is damaged, or its format is newer than this version supports.
     """
-    try:
-        if len(blobs[0]) > _MAX_HEADER:
-            raise ValueError(f"the header has {len(blobs[0])} bytes, more than {_MAX_HEADER}")
-        header: dict[str, Any] = json.loads(blobs[0])
-        refuse_newer(header["format"])
+    with reading("the record is"):
+        header = read_json(blobs[0], _MAX_HEADER)
         arrays, offset = {}, 0
         for entry in header["arrays"]:
             shape = entry["shape"]
@@ -136,6 +143,85 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
             flat = np.frombuffer(blobs[1], "<f4", math.prod(shape), offset)
             arrays[entry["name"]] = flat.reshape(shape)
             offset += flat.nbytes
-    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise FormatError(f"the record is not in fmapboard's format: {error}") from error
     return header, arrays
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise FormatError for everything that parsing a damaged record may raise.
+
+    Args:
+        what: what is parsed, with its verb.
+    """
+    try:
+        yield
+    except _INVALID as error:
+        raise FormatError(f"{what} not in fmapboard's format: {error}") from error
+
+
+def write_json(raw: Mapping[str, Any]) -> bytes:
+    """A blob with a JSON object and its ``format``.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    whole = {"format": FORMAT, **raw}
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
+
+
+def read_json(blob: bytes | None, max_bytes: int = 2**20) -> dict[str, Any]:
+    """The JSON object of a blob, in a format that this version reads.
+
+    Raises:
+        FormatError: it is missing, too large, or of a newer format.
+        TypeError, ValueError, LookupError, RecursionError: it is damaged.
+    """
+    if blob is None:
+        raise FormatError("the record can no longer be read")
+    if len(blob) > max_bytes:
+        raise FormatError(f"the record has {len(blob)} bytes; expected {max_bytes} at most")
+    raw: dict[str, Any] = json.loads(blob)
+    refuse_newer(raw["format"])
+    return raw
+
+
+def typed(kind: Any, raw: Any) -> Any:
+    """A JSON value as a type annotation has it: a list as a tuple, an object as a dataclass.
+
+    Whole numbers are not negative, other numbers finite. Keys that a dataclass does not have are
+    ignored; those that are missing have its defaults.
+
+    Raises:
+        TypeError, ValueError, ArithmeticError, AttributeError: it is of another type.
+    """
+    is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
+    if kind is str and isinstance(raw, str):
+        raw.encode()  # raises for a lone surrogate, which cannot be sent
+        return raw
+    if kind is int and type(raw) is int and 0 <= raw < 2**53:
+        return raw
+    if kind is float and is_number and math.isfinite(raw):
+        return float(raw)
+    if kind is bool and isinstance(raw, bool):
+        return raw
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        known = {name: typed(hints[name], value) for name, value in raw.items() if name in hints}
+        return kind(**known)
+    if hasattr(kind, "_fields"):  # a named tuple
+        pairs = zip(_hints(kind).values(), raw, strict=True)
+        return kind(*[typed(each, value) for each, value in pairs])
+    origin, arguments = get_origin(kind), get_args(kind)
+    if type(None) in arguments:
+        return None if raw is None else typed(arguments[0], raw)
+    if origin is tuple and isinstance(raw, list) and len(raw) <= _MAX_READ:
+        kinds = arguments[:1] * len(raw) if arguments[-1] is ... else arguments
+        return tuple(typed(each, value) for each, value in zip(kinds, raw, strict=True))
+    if origin is Mapping and len(raw) <= _MAX_READ:
+        return {typed(str, name): typed(arguments[1], value) for name, value in raw.items()}
+    if origin is Literal and raw in arguments:
+        return raw
+    raise TypeError(f"{raw!r:.80} does not fit {getattr(kind, '__name__', kind)}")
+
+
+_hints = lru_cache(get_type_hints)

@@ -11,23 +11,16 @@ value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
-from fmapboard.formats.tab_records import FORMAT, FormatError, refuse_newer
+from fmapboard.formats.tab_records import read_json, reading, typed, write_json
 
 MAX_NAMES = 64
 """Maximum number of names and of images that are stored per list."""
 MAX_EVAL_MODULES = 20
 """Maximum number of modules in eval mode that are stored."""
-_MAX_BYTES = 2**20
-"""Maximum size in bytes of a record that is read."""
-_MAX_READ = 4096
-"""Maximum number of entries that are read per list."""
-_INVALID = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class Nonfinite(NamedTuple):
@@ -207,7 +200,7 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
     Raises:
         ValueError: a learning rate is not finite.
     """
-    raw: dict[str, Any] = {"format": FORMAT}
+    raw: dict[str, Any] = {}
     left_out = dict(found.left_out)
     for name, most in _LISTS.items():
         entries = getattr(found, name)
@@ -226,7 +219,7 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
         raw["idle"] = asdict(found.idle)
     if left_out:
         raw["left_out"] = left_out
-    return (_json(raw),)
+    return (write_json(raw),)
 
 
 def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
@@ -235,14 +228,18 @@ def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
     Raises:
         FormatError: the blob is missing, too large or damaged, or of a newer format.
     """
-    return _unpacked(blobs, _parsed)
+    with reading("the findings are"):
+        raw = read_json(blobs[0] if blobs else None)
+        if raw.get("rates") is not None:
+            raw["rates"] = [raw["rates"]["lo"], raw["rates"]["hi"]]
+        found: Findings = typed(Findings, raw)
+        return found
 
 
 def pack_nonfinite(found: FirstNonfinite) -> tuple[bytes, ...]:
     """The blob of the record of the first non-finite value."""
-    raw = {"format": FORMAT, **{key: _stored(of) for key, of in asdict(found).items()}}
-    del raw["name"]
-    return (_json(raw),)
+    raw = {key: _stored(value) for key, value in asdict(found).items() if key != "name"}
+    return (write_json(raw),)
 
 
 def unpack_nonfinite(blobs: Sequence[bytes | None], name: str) -> FirstNonfinite:
@@ -255,44 +252,9 @@ def unpack_nonfinite(blobs: Sequence[bytes | None], name: str) -> FirstNonfinite
     Raises:
         FormatError: the blob is missing, too large or damaged, or of a newer format.
     """
-
-    def parsed(raw: Mapping[str, Any]) -> FirstNonfinite:
-        if raw["place"] not in get_args(Place):
-            raise TypeError(f"{raw['place']!r:.80} is no place")
-        found = Nonfinite(*map(_whole, _listed(raw["found"])))
-        return FirstNonfinite(
-            step=_whole(raw["step"]),
-            place=raw["place"],
-            owner=_text(raw["owner"]),
-            type=_text(raw["type"]),
-            call=_whole(raw["call"]),
-            found=found,
-            total=_whole(raw["total"]),
-            counted=bool(_flag(raw["counted"])),
-            name=name,
-        )
-
-    return _unpacked(blobs, parsed)
-
-
-T = TypeVar("T")
-
-
-def _json(raw: Mapping[str, Any]) -> bytes:
-    return json.dumps(raw, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
-
-
-def _unpacked(blobs: Sequence[bytes | None], parsed: Callable[[Mapping[str, Any]], T]) -> T:
-    if not blobs or blobs[0] is None:
-        raise FormatError("the findings can no longer be read")
-    if len(blobs[0]) > _MAX_BYTES:
-        raise FormatError(f"the findings have {len(blobs[0])} bytes; expected {_MAX_BYTES} at most")
-    try:
-        raw = json.loads(blobs[0])
-        refuse_newer(raw["format"])
-        return parsed(raw)
-    except _INVALID as error:
-        raise FormatError(f"the findings are not in fmapboard's format: {error}") from error
+    with reading("the first non-finite value is"):
+        found: FirstNonfinite = typed(FirstNonfinite, read_json(blobs[0] if blobs else None))
+        return replace(found, name=name)
 
 
 _LISTS = {
@@ -319,84 +281,3 @@ def _stored(entry: Any) -> Any:
     if isinstance(entry, str):
         return entry.encode("utf-8", "replace").decode()
     return list(entry) if isinstance(entry, tuple) else entry
-
-
-def _parsed(raw: Mapping[str, Any]) -> Findings:
-    rates, batch = raw.get("rates"), raw.get("batch")
-    constant, identical = raw.get("constant_images"), raw.get("identical_images")
-    return Findings(
-        not_in_optimizer=_names(raw.get("not_in_optimizer")),
-        not_cleared=_names(raw.get("not_cleared")),
-        eval_mode=_flag(raw.get("eval_mode")),
-        eval_modules=_names(raw.get("eval_modules")) or (),
-        batch=None if batch is None else _whole(batch),
-        constant_images=None if constant is None else tuple(map(_whole, _listed(constant))),
-        identical_images=None if identical is None else tuple(map(_pair, _listed(identical))),
-        unchanged={_text(name): _unchanged(of) for name, of in _items(raw.get("unchanged"))},
-        nonfinite_weights=_names(raw.get("nonfinite_weights")),
-        frozen=_names(raw.get("frozen")) or (),
-        rates=None if rates is None else (_rate(rates["lo"]), _rate(rates["hi"])),
-        accumulated=bool(_flag(raw.get("accumulated"))),
-        no_gradient=_names(raw.get("no_gradient")),
-        idle=_idle(raw.get("idle")),
-        initial_norms=_names(raw.get("initial_norms")) or (),
-        left_out={_text(name): _whole(more) for name, more in _items(raw.get("left_out"))},
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) > _MAX_READ:
-        raise TypeError(f"expected a list of at most {_MAX_READ} entries")
-    return value
-
-
-def _items(value: Any) -> Iterable[tuple[str, Any]]:
-    found = {} if value is None else value
-    if not isinstance(found, dict) or len(found) > _MAX_READ:
-        raise TypeError(f"expected an object of at most {_MAX_READ} entries")
-    return found.items()
-
-
-def _names(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else tuple(map(_text, _listed(value)))
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    first, second = _listed(value)
-    return _whole(first), _whole(second)
-
-
-def _unchanged(raw: Mapping[str, Any]) -> Unchanged:
-    return Unchanged(_whole(raw["steps"]), _whole(raw["since"]))
-
-
-def _idle(raw: Mapping[str, Any] | None) -> Idle | None:
-    if raw is None:
-        return None
-    steps, since = _whole(raw["steps"]), _whole(raw["since"])
-    return Idle(steps, since, _flag(raw["is_held"]), bool(_flag(raw["is_cleared"])))
-
-
-def _flag(value: Any) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{value!r:.80} is neither true, false nor null")
-    return value
-
-
-def _rate(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.80} is not a learning rate")
-    return float(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is not a string")
-    value.encode()  # raises for a lone surrogate, which cannot be sent
-    return value
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**53:
-        raise TypeError(f"{value!r:.80} is not a whole number from 0 to {2**53 - 1}")
-    return value
