@@ -15,8 +15,14 @@ T = TypeVar("T")
 
 @lru_cache(maxsize=1)
 def openmp_runtimes() -> tuple[Any, ...]:
-    """The loaded OpenMP runtimes. First called inside a hook, when torch's runtime is loaded."""
-    return tuple(ThreadpoolController().select(user_api="openmp").lib_controllers)
+    """The loaded OpenMP runtimes. First called inside a hook, when torch's runtime is loaded.
+
+    The search for them passes over every ``OSError``, and so over a ``TimeoutError`` of a signal
+    handler. Handlers run in the main thread, so the search runs in another one.
+    """
+    return _in_another_thread(
+        lambda: tuple(ThreadpoolController().select(user_api="openmp").lib_controllers)
+    )
 
 
 class _Thread(threading.local):
@@ -64,11 +70,7 @@ def settle() -> None:
 
 def _count_in_a_new_thread() -> int:
     """How many threads torch uses in a thread, from its first parallel operation on."""
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-    thread.start()
-    thread.join()
-    return found[0]
+    return _in_another_thread(torch.get_num_threads)
 
 
 def without_settling(act: Callable[[], T]) -> T:
@@ -77,16 +79,23 @@ def without_settling(act: Callable[[], T]) -> T:
     Returns:
         What the function returns.
     """
-    if this_thread.is_settled or is_settled():
-        return act()
+
+    def settled() -> T:
+        settle()
+        with torch.no_grad():
+            return act()
+
+    return act() if this_thread.is_settled or is_settled() else _in_another_thread(settled)
+
+
+def _in_another_thread(act: Callable[[], T]) -> T:
+    """Call a function in a new thread, and return or raise what it does."""
     found: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            settle()
-            with torch.no_grad():
-                found.append(act())
+            found.append(act())
         except BaseException as error:
             failed.append(error)
 
