@@ -25,7 +25,7 @@ import fmapboard
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.records import LoggedStep
-from fmapboard.render.heat import draw_heat
+from fmapboard.render.heat import dimmed, heat_over
 from fmapboard.writers.folder import MemoryWriter
 
 FILE = Path(__file__).parents[1] / "docs" / "pictures" / "attribution_shortcut.png"
@@ -78,7 +78,7 @@ def heats(step: LoggedStep) -> list[np.ndarray]:
     found = []
     for one in step.attributions:
         assert one.image is not None  # the probe's
-        picture = draw_heat(one.image, one.heat, SIDE)
+        picture = heat_over(dimmed(one.image, SIDE), one.heat)
         assert picture.palette is not None  # of heat
         found.append(picture.palette[picture.pixels])
     return found

@@ -16,11 +16,12 @@ import torch
 from PIL import Image
 
 import fmapboard
-from fmapboard.cli.finding_patches import Patches
+from fmapboard.cli.patches import Patches
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, load_trained
-from fmapboard.render.patch_rows import BACKGROUND, RowLayout
+from fmapboard.top_patches.pictures import RowLayout
 
+BACKGROUND = (255, 255, 255)
 FILE = Path(__file__).parents[1] / "docs" / "pictures" / "patches.png"
 SIDE = 96
 CHANNELS = {"conv2": (1, 3, 7, 10, 14, 15, 23), "conv3": (12, 14, 19, 28, 37, 45, 48, 57, 58)}

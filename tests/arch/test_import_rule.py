@@ -250,3 +250,32 @@ def test_an_unknown_name_raises_an_attribute_error() -> None:
 
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         fmapboard.nonsense  # noqa: B018
+
+
+def test_what_scripts_beside_the_package_import_exists() -> None:
+    missing = [
+        f"{script.relative_to(ROOT)}: {module}.{name}"
+        for folder in ("assets", "benchmarks", "examples", "docs")
+        for script in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(script.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        and (module := node.module or "").startswith("fmapboard.")
+        for name in (alias.name for alias in node.names)
+        if not _exists(module, name)
+    ]
+    assert missing == []
+
+
+def _exists(module: str, name: str) -> bool:
+    """True if a module of the package has a name, or a package has a module of this name."""
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    if not file.exists():
+        return False
+    words = {
+        word.id if isinstance(word, ast.Name) else getattr(word, "name", None)
+        for node in ast.parse(file.read_text()).body
+        for word in (node, *ast.walk(node))
+        if isinstance(word, (ast.Name, ast.FunctionDef, ast.ClassDef, ast.alias))
+    }
+    return name in words or (place / f"{name}.py").exists()
