@@ -77,7 +77,6 @@ CONVOLUTIONS = (
 )
 """Those of torch; see ``is_convolution`` for all."""
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-_SPATIAL = dict(zip(CONVOLUTIONS, (1, 2, 3) * 2, strict=True))
 _CALL = re.compile(r"conv(_transpose)?([123])d")
 
 _refused: WeakTable[nn.Module, bool] = WeakTable()
@@ -102,8 +101,8 @@ class _Code:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """A convolution of another class than torch's.
+class _Convolution:
+    """What is known of a convolution.
 
     Attributes:
         weight: the shape of its weight.
@@ -114,13 +113,13 @@ class _Own:
 
     weight: tuple[int, ...]
     axes: int | None
-    is_kernel: bool
-    transposed: bool
+    is_kernel: bool = True
+    transposed: bool = False
 
 
 def is_convolution(module: nn.Module) -> bool:
     """True for torch's convolutions and those of other classes (see the module's docstring)."""
-    return isinstance(module, CONVOLUTIONS) or _own(module) is not None
+    return _convolution(module) is not None
 
 
 def kernel_shape(module: nn.Module) -> KernelShape | None:
@@ -129,12 +128,7 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
     It is that of the attributes or of the tensors from which the weight is computed. The weight
     itself is not read: reading a spectral-norm weight changes its buffers.
     """
-    if isinstance(module, CONVOLUTIONS):
-        outs, ins, groups = module.out_channels, module.in_channels, module.groups
-        if isinstance(module, TRANSPOSED):
-            return TransposedShape((ins, outs // groups, *module.kernel_size))
-        return KernelShape((outs, ins // groups, *module.kernel_size))
-    own = _own(module)
+    own = _convolution(module)
     if own is None or not (own.is_kernel or len(own.weight) == 2):
         return None
     return TransposedShape(own.weight) if own.transposed else KernelShape(own.weight)
@@ -148,27 +142,21 @@ def groups_of(module: nn.Module) -> int:
 
 def spatial_axes(module: nn.Module) -> int | None:
     """Number of spatial axes of a convolution's maps; None for other modules."""
-    kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
-    axes = _axes_of_torch(kind)
-    own = _own(module) if axes is None else None
-    return axes if own is None else own.axes
+    own = _convolution(module)
+    return None if own is None else own.axes
 
 
 def is_unbatched(module: nn.Module, shape: Sequence[int]) -> bool:
     """True if a tensor of a convolution that has not one axis for samples has none."""
     if isinstance(module, CONVOLUTIONS):
         return True
-    own = _own(module)
-    if own is None or own.axes is None or len(shape) != own.axes + 1:
-        return False
-    return output_channels(module) == shape[0]
+    axes = spatial_axes(module)
+    return axes is not None and len(shape) == axes + 1 and output_channels(module) == shape[0]
 
 
 def output_channels(module: nn.Module) -> int | None:
     """Number of output channels of a convolution's kernel; None if the weight does not say it."""
-    if isinstance(module, CONVOLUTIONS):
-        return module.out_channels
-    own = _own(module)
+    own = _convolution(module)
     if own is None or not own.is_kernel:
         return None
     return own.weight[1] * groups_of(module) if own.transposed else own.weight[0]
@@ -187,10 +175,10 @@ def may_differ(module: nn.Module) -> bool:
 
 def fits(module: nn.Module, output: Tensor) -> bool:
     """True unless an own convolution's output has other channels than its kernel has outputs."""
-    own, channels = _own(module), output_channels(module)
-    if isinstance(module, CONVOLUTIONS) or own is None or own.axes is None or channels is None:
+    axes, channels = spatial_axes(module), output_channels(module)
+    if isinstance(module, CONVOLUTIONS) or axes is None or channels is None:
         return True
-    first = output.dim() - own.axes - 1  # [N, C, ...] or [C, ...]
+    first = output.dim() - axes - 1  # [N, C, ...] or [C, ...]
     return first in (0, 1) and output.shape[first] == channels
 
 
@@ -226,14 +214,14 @@ def has_axes(modules: Iterable[nn.Module], axes: int) -> bool:
     return any(spatial_axes(module) == axes for module in modules)
 
 
-@lru_cache(maxsize=256)
-def _axes_of_torch(kind: type) -> int | None:
-    return next((axes for known, axes in _SPATIAL.items() if issubclass(kind, known)), None)
-
-
-def _own(module: nn.Module) -> _Own | None:
-    kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
-    code = _code(module) if "forward" in vars(module) else _code_of_class(kind)
+def _convolution(module: nn.Module) -> _Convolution | None:
+    if isinstance(module, CONVOLUTIONS):
+        outs, ins, groups = module.out_channels, module.in_channels, module.groups
+        transposed = isinstance(module, TRANSPOSED)
+        first, second = (ins, outs // groups) if transposed else (outs, ins // groups)
+        axes = len(module.kernel_size)
+        return _Convolution((first, second, *module.kernel_size), axes, transposed=transposed)
+    code = _code(module)
     if not (code.is_named or code.axes) or module in _refused:
         return None
     shape = _weight_shape(module)
@@ -245,7 +233,7 @@ def _own(module: nn.Module) -> _Own | None:
     named = code.named_axes or axes
     is_kernel = axes in code.axes if code.axes else axes == named <= 3
     called = next(iter(code.axes)) if len(code.axes) == 1 else code.named_axes
-    return _Own(shape, axes if is_kernel else called, is_kernel, code.transposed)
+    return _Convolution(shape, axes if is_kernel else called, is_kernel, code.transposed)
 
 
 def _code(module: nn.Module) -> _Code:

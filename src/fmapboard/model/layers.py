@@ -159,22 +159,28 @@ def select(
     if layers is None:
         return _default(model, named, hint, has_taps)
     if callable(layers) and not isinstance(layers, type):
-        return _by_predicate(layers, named, hint, has_taps)
-    choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
-    excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
-    included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-    chosen: set[str] = set() if included else set(_default(model, named, hint, has_taps))
-    for choice in included:
-        chosen |= _matching(choice, named, hint, has_taps)
-    kept = {
-        name: module
-        for name, module in named.items()
-        if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
-    }
-    if not kept and not has_taps():
-        raise LayerNotFound(
+        kept = {name: module for name, module in named.items() if layers(name, module)}
+        nothing = f"the predicate layers={layers!r} accepts none of the {len(named)} modules{hint}"
+    else:
+        choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
+        excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
+        included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
+        chosen: set[str] = set() if included else set(_default(model, named, hint, has_taps))
+        for choice in included:
+            if isinstance(choice, type):
+                chosen |= _of_type(choice, named, hint)
+            else:
+                chosen |= _matching(choice, named, hint, has_taps)
+        kept = {
+            name: module
+            for name, module in named.items()
+            if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
+        }
+        nothing = (
             f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
         )
+    if not kept and not has_taps():
+        raise LayerNotFound(nothing)
     return kept
 
 
@@ -216,13 +222,20 @@ class WatchedLayers:
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
         self._own: frozenset[str] | None = None
 
-    def select_again(self) -> None:
-        """Select the layers again, after ``kernel_shapes.refuse``."""
+    def select_again(self, also: Mapping[str, nn.Module] | None = None) -> None:
+        """Select the layers again, after ``kernel_shapes.refuse`` or a replacement.
+
+        If that fails, because a pattern matches nothing any more, those that are left stay watched.
+
+        Args:
+            also: the further layers; None for the same ones.
+        """
         try:
             layers = self._selected()
-        except ConfigurationError:  # there is no other layer: keep those there are
-            layers = self.layers
-        self._watch(layers, self.numbers_only)
+        except ConfigurationError:
+            present = set(self.model.modules())
+            layers = {name: module for name, module in self.layers.items() if module in present}
+        self._watch(layers, self.numbers_only if also is None else also)
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
@@ -237,13 +250,9 @@ class WatchedLayers:
         """
         if self._membership.is_unchanged():
             return ()
-        before, present = self.layers, set(self.model.modules())
-        try:
-            layers = self._selected()
-        except ConfigurationError:  # a pattern matches nothing any more: keep what is left
-            layers = {name: module for name, module in before.items() if module in present}
-        self._watch(layers, also(self.model))
-        return tuple(name for name in before if name not in layers)
+        before = self.layers
+        self.select_again(also(self.model))
+        return tuple(name for name in before if name not in self.layers)
 
     def own_parameters(self) -> frozenset[str]:
         """Clean names of the parameters that belong directly to the chosen layers.
@@ -267,19 +276,14 @@ class WatchedLayers:
         return frozenset(clean_name(name) for name, p in named if id(p) in own)
 
 
-def scripted_parts(model: nn.Module) -> list[str]:
-    """Names of the outermost scripted and traced modules: no Python hook runs inside them."""
-    names = [n for n, m in named_layers(model).items() if isinstance(m, torch.jit.ScriptModule)]
-    return [n for n in names if not any(n.startswith(f"{outer}.") for outer in names)]
-
-
 def scripted_warning(model: nn.Module) -> str | None:
     """The warning about scripted and traced parts of a model; None if it has none."""
-    parts = ", ".join(scripted_parts(model))
-    return f"{_SCRIPTED}: {parts}" if parts else None
-
-
-_SCRIPTED = "hooks do not run inside scripted or traced modules, so these are not captured"
+    names = [n for n, m in named_layers(model).items() if isinstance(m, torch.jit.ScriptModule)]
+    outer = [n for n in names if not any(n.startswith(f"{other}.") for other in names)]
+    if not outer:
+        return None
+    what = "hooks do not run inside scripted or traced modules, so these are not captured"
+    return f"{what}: {', '.join(outer)}"
 
 
 def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
@@ -367,14 +371,13 @@ def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
     if root in _unused_logged:
         return
     _unused_logged[root] = True
-    unused = unused_convolutions(named)
-    if unused:
-        counts: dict[str, list[str]] = {}
-        for name, module in unused.items():
-            counts.setdefault(type(module).__name__, []).append(name)
+    by_type: dict[str, list[str]] = {}
+    for name, module in unused_convolutions(named).items():
+        by_type.setdefault(type(module).__name__, []).append(name)
+    if by_type:
         listed = ", ".join(
             f"{kind} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
-            for kind, names in counts.items()
+            for kind, names in by_type.items()
         )
         log.info(
             "not watched as convolutions, since they own no kernel called weight: %s; name them "
@@ -403,20 +406,6 @@ def _types(named: Mapping[str, nn.Module]) -> str:
     return ", ".join(sorted({type(m).__name__ for m in leaves})) or "no modules"
 
 
-def _by_predicate(
-    predicate: Predicate,
-    named: Mapping[str, nn.Module],
-    hint: str,
-    has_taps: Callable[[], bool],
-) -> dict[str, nn.Module]:
-    chosen = {name: module for name, module in named.items() if predicate(name, module)}
-    if not chosen and not has_taps():
-        raise LayerNotFound(
-            f"the predicate layers={predicate!r} accepts none of the {len(named)} modules{hint}"
-        )
-    return chosen
-
-
 def matches(choice: str | re.Pattern[str], name: str) -> bool:
     """True if a glob or a compiled regular expression matches a name."""
     if isinstance(choice, str):
@@ -425,42 +414,45 @@ def matches(choice: str | re.Pattern[str], name: str) -> bool:
 
 
 def _matching(
-    choice: str | re.Pattern[str] | type,
+    pattern: str | re.Pattern[str],
     named: Mapping[str, nn.Module],
     hint: str,
     has_taps: Callable[[], bool],
 ) -> set[str]:
-    if isinstance(choice, type):
-        matching = {name for name, module in named.items() if isinstance(module, choice)}
-    else:
-        matching = {name for name in named if matches(choice, name)}
-        if not matching and has_taps():
-            return set()
-    if not matching and _is_absent(choice, named):
+    """The convolutions that a pattern matches, or all that it matches if none is one."""
+    found = {name for name in named if matches(pattern, name)}
+    if not found and not has_taps():
+        raise _not_found(pattern, named, hint)
+    return {name for name in found if is_convolution(named[name])} or found
+
+
+def _of_type(kind: type, named: Mapping[str, nn.Module], hint: str) -> set[str]:
+    found = {name for name, module in named.items() if isinstance(module, kind)}
+    own = {name: module for name, module in named.items() if is_convolution(module)}
+    if found:
+        return found
+    if issubclass(kind, CONVOLUTIONS) and not own:
         raise NoConvolution(
-            f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "
-            f"its modules are {_types(named)}. Omit layers= to watch every layer with "
-            f"parameters{hint}"
+            f"no layer is a {kind.__name__}: the model has no convolution; its modules are "
+            f"{_types(named)}. Omit layers= to watch every layer with parameters{hint}"
         )
-    if not matching:
-        pattern = choice.__name__ if isinstance(choice, type) else choice
-        near = closest(str(getattr(pattern, "pattern", pattern)), named, listed=12)
-        near = near or "; for the names: fmapboard.layers(model), or visualize --list"
-        near = _several(pattern, named) or near
-        own = {name: module for name, module in named.items() if is_convolution(module)}
-        if (
-            isinstance(choice, type)
-            and issubclass(choice, CONVOLUTIONS)
-            and not any(isinstance(module, CONVOLUTIONS) for module in own.values())
-        ):
-            raise LayerNotFound(
-                f"no layer is a torch.nn.{choice.__name__}: the model's convolutions are of the "
-                f"type {_types(own)}{hint}"
-            )
-        raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
-    if isinstance(choice, type):
-        return matching
-    return {name for name in matching if is_convolution(named[name])} or matching
+    is_of_torch = any(isinstance(module, CONVOLUTIONS) for module in own.values())
+    if issubclass(kind, CONVOLUTIONS) and not is_of_torch:
+        raise LayerNotFound(
+            f"no layer is a torch.nn.{kind.__name__}: the model's convolutions are of the "
+            f"type {_types(own)}{hint}"
+        )
+    raise _not_found(kind.__name__, named, hint)
+
+
+def _not_found(
+    pattern: str | re.Pattern[str], named: Mapping[str, nn.Module], hint: str
+) -> LayerNotFound:
+    near = _several(pattern, named) or closest(
+        pattern if isinstance(pattern, str) else pattern.pattern, named, listed=12
+    )
+    near = near or "; for the names: fmapboard.layers(model), or visualize --list"
+    return LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
 
 
 def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
@@ -470,10 +462,3 @@ def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
         return ""
     options = " ".join(f"--layers {shlex.quote(part)}" for part in parts)
     return f"; give each on its own: layers={parts!r}, or {options}"
-
-
-def _is_absent(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
-    """True if the choice is a convolution type and the model has no convolution of any type."""
-    if not isinstance(choice, type) or not issubclass(choice, CONVOLUTIONS):
-        return False
-    return not any(map(is_convolution, named.values()))
