@@ -37,6 +37,7 @@ from fmapboard.measure import merge_ranks, norms
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model import distributed
 from fmapboard.model.distributed import ShardedNames
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.records import LoggedStep
 from fmapboard.session import step as sending
 from fmapboard.session.selection import PassSelection
@@ -47,7 +48,7 @@ STEPS = 3
 FAULTS: dict[str, list[tuple[Any, str]]] = {
     "none": [],
     "a hook": [(Reducer, "__call__")],
-    "replaced layers": [(HookRegistry, "follow_replacements")],
+    "replaced layers": [(WatchedLayers, "follow_replacements")],
     "hooks": [(HookRegistry, "arm")],
     "parameters": [(gradients, "clean_name")],
     "optimizer hook": [(gradients, "is_skipped")],

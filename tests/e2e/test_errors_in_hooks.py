@@ -10,23 +10,23 @@ from networks import NestedNet
 from watched_training import train_step
 
 import fmapboard
-from fmapboard.capture import hooks as call_records
-from fmapboard.capture.hooks import CallRecords, HookRegistry
-from fmapboard.capture.passes import CaptureListener, PassTracker
+from fmapboard import HookRegistry
+from fmapboard.capture import passes
+from fmapboard.capture.passes import CaptureListener, LayerCalls, PassRecorder, PassTracker
 from fmapboard.session.session import StepSession
 from fmapboard.writers.folder import MemoryWriter
 
 FAULTS: dict[str, tuple[Any, str]] = {
-    "a layer's kernel shape": (call_records, "kernel_shape"),
-    "an activation's floor": (call_records, "floor_of"),
-    "layer call": (CallRecords, "of"),
+    "a layer's kernel shape": (passes, "kernel_shape"),
+    "an activation's floor": (passes, "floor_of"),
+    "layer call": (LayerCalls, "of"),
     "numbering of calls": (PassTracker, "call"),
     "begin of a pass": (PassTracker, "root_begins"),
     "end of a pass": (PassTracker, "root_ends"),
     "which passes count": (StepSession, "counts"),
-    "thread": (HookRegistry, "is_foreign_thread"),
-    "replicas": (HookRegistry, "is_on_other_device"),
-    "compiled": (call_records, "is_unobservable"),
+    "thread": (PassRecorder, "_is_foreign_thread"),
+    "replicas": (PassRecorder, "_is_on_other_device"),
+    "compiled": (passes, "is_unobservable"),
 }
 
 
@@ -73,14 +73,14 @@ def test_the_other_layers_are_logged_without_the_one_that_failed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     model, writer = NestedNet(), MemoryWriter()
-    layer_call = CallRecords.of
+    layer_call = LayerCalls.of
 
-    def fail_for_one(self: CallRecords, name: str, *args: Any) -> Any:
+    def fail_for_one(self: LayerCalls, name: str, *args: Any) -> Any:
         if name == "stem":
             raise LookupError("a fault of ours")
         return layer_call(self, name, *args)
 
-    monkeypatch.setattr(CallRecords, "of", fail_for_one)
+    monkeypatch.setattr(LayerCalls, "of", fail_for_one)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
         train_step(model, optimizer)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -34,29 +36,46 @@ MODULE_CALL = nn.Module.__call__.__code__
 """The code of every module's ``__call__``; its locals are ``self``, ``args`` and ``kwargs``."""
 
 
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of a watched module; the listener sets what follows ``compiles``.
+
+    Attributes:
+        module: the watched module, or a copy of it that DataParallel runs.
+        args: what it is called with.
+        kwargs: likewise.
+        of_replica: it is such a copy.
+        compiles: the call runs inside a function that torch.compile has made.
+        layers: the layers that are recorded, by name.
+        hooked: the modules that may have hooks until the call ends.
+        is_recorded: an uncompiled pass was recorded in its place.
+        puts_back: the parts of the model are watched again when it ends.
+    """
+
+    module: nn.Module
+    args: Any
+    kwargs: Any
+    of_replica: bool
+    compiles: bool = False
+    layers: dict[str, nn.Module] = field(default_factory=dict)
+    hooked: tuple[nn.Module, ...] = ()
+    is_recorded: bool = False
+    puts_back: bool = False
+
+
 class CallListener(Protocol):
     """Receives the calls of a module, on the thread that makes them; torch.compile sees nothing.
 
     An exception that a method raises reaches the caller of the module.
     """
 
-    def call_begins(
-        self, key: object, module: nn.Module, args: Any, kwargs: Any, *, compiles: bool
-    ) -> bool:
-        """Called when a call begins; True if the listener follows it.
+    def call_begins(self, call: Call) -> bool:
+        """Called when a call begins; True if the listener follows it."""
 
-        Args:
-            key: identifies the call.
-            module: the watched module, or a copy of it that DataParallel runs.
-            args: what it is called with.
-            kwargs: likewise.
-            compiles: the call runs inside a function that torch.compile has made.
-        """
-
-    def call_returned(self, module: nn.Module, output: Any) -> None:
+    def call_returned(self, call: Call, output: Any) -> None:
         """Called when a call that is followed has returned."""
 
-    def call_left(self, key: object) -> None:
+    def call_left(self, call: Call) -> None:
         """Called when a call, followed or not, has ended in any way."""
 
 
@@ -74,11 +93,12 @@ class CallWatch:
 
     Attributes:
         before: what was in the slot.
+        calls: those that the hooks, if there are any, have seen begin, by thread.
         is_placed: True from ``place`` until ``take``.
     """
 
-    __slots__ = ("_allows_hooks", "_displaced", "_handles", "_slot", "before", "is_placed",
-                 "listener", "module")  # fmt: skip
+    __slots__ = ("_allows_hooks", "_displaced", "_handles", "_slot", "before", "calls",
+                 "is_placed", "listener", "module")  # fmt: skip
 
     def __init__(
         self, module: nn.Module, listener: CallListener, *, allows_hooks: bool = True
@@ -87,7 +107,7 @@ class CallWatch:
         self._slot = _FORWARD if "_orig_mod" in module._modules else _SLOT
         self.module, self.listener = weakref.ref(module), weakref.ref(listener)
         self.before: Callable[..., Any] | None = None
-        self.is_placed = False
+        self.is_placed, self.calls = False, dict[int, Call]()
         self._displaced: weakref.ref[Callable[..., Any]] | None = None
         self._handles: tuple[RemovableHandle, ...] = ()
 
@@ -157,29 +177,30 @@ def _seeing(watch: CallWatch) -> Callable[..., Any]:
             call = watch.before or call
         elif _REPLICA not in module.__dict__:
             return call(*args, **kwargs)  # a copy that was given all attributes
-        listener, key = watch.listener() if watch.is_placed else None, object()
+        listener = watch.listener() if watch.is_placed else None
         if listener is None:
             return call(*args, **kwargs)
         compiler = set_compiler(None)  # while our own functions run
         try:
             compiles = compiler is not None and compiler is not False
-            if not listener.call_begins(key, module, args, kwargs, compiles=compiles):
-                set_compiler(compiler)
-                return call(*args, **kwargs)
-            set_compiler(compiler)
-            output = call(*args, **kwargs)
-            set_compiler(None)
-            listener.call_returned(module, output)
-            return output
-        finally:
-            set_compiler(None)
+            seen = Call(module, args, kwargs, module is not own, compiles)
             try:
-                listener.call_left(key)
-            except BaseException:  # an interrupt, which may have come before its first line
-                listener.call_left(key)
-                raise
-            finally:
+                is_followed = listener.call_begins(seen)
                 set_compiler(compiler)
+                output = call(*args, **kwargs)
+                set_compiler(None)
+                if is_followed:
+                    listener.call_returned(seen, output)
+                return output
+            finally:
+                set_compiler(None)
+                try:
+                    listener.call_left(seen)
+                except BaseException:  # an interrupt, which may have come before its first line
+                    listener.call_left(seen)
+                    raise
+        finally:
+            set_compiler(compiler)
 
     fmapboard_sees_the_call.fmapboard_watch = watch  # type: ignore[attr-defined]  # of a function
     _skip(fmapboard_sees_the_call)
@@ -287,15 +308,17 @@ class FallbackHook(InertInCopies):
         self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
     ) -> None:
         """Notify the listener of the begin or the end of a call."""
-        listener = self._watch.listener()
+        listener, calls, thread = self._watch.listener(), self._watch.calls, threading.get_ident()
         if listener is None or not self._watch.is_placed:
             return
+        call = calls.pop(thread, None)
+        if call is not None:
+            if not self._begins:
+                listener.call_returned(call, output)
+            listener.call_left(call)
         if self._begins:
-            listener.call_left(self._watch)
-            listener.call_begins(self._watch, module, args, kwargs, compiles=False)
-        else:
-            listener.call_returned(module, output)
-            listener.call_left(self._watch)
+            calls[thread] = Call(module, args, kwargs, is_replica(module))
+            listener.call_begins(calls[thread])
 
 
 def is_replica(module: nn.Module) -> bool:

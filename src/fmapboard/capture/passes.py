@@ -1,17 +1,54 @@
-"""``PassTracker``: selects the forward passes to record and numbers their layer calls."""
+"""``PassRecorder``: follows a model's forward passes and records the layers in those that count."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any, Literal
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
+import torch
 from torch import nn
 
+from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
+from fmapboard.capture.layer_hook import LayerHook, install_last, is_recorded_last
+from fmapboard.capture.module_calls import (
+    Call,
+    CallWatch,
+    has_compiled_parts,
+    is_compile_used,
+    is_replica,
+)
+from fmapboard.capture.taps import (
+    Tap,
+    TapChoice,
+    receive_taps,
+    stop_receiving,
+    tap_label,
+    tap_module,
+)
+from fmapboard.errors import log, raise_interrupt
+from fmapboard.model.kernel_shapes import (
+    TRANSPOSED,
+    fits,
+    kernel_shape,
+    may_differ,
+    output_channels,
+    refuse,
+)
+from fmapboard.model.layers import WatchedLayers, clean_name
+from fmapboard.model.roles import floor_of
+from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
 
 Side = Literal["output", "input"]
 Phase = Literal["waiting", "recording", "done"]
+Aside: TypeAlias = "Callable[[nn.Module, Any, Any, AbstractContextManager[None]], None]"
+"""Records an uncompiled pass in place of a compiled one; see ``HookRegistry.arm``."""
 
 
 class CaptureListener:
@@ -79,53 +116,36 @@ class PassTracker:
 
     Args:
         listener: tells which passes, and which of such layer calls, count.
+
+    Attributes:
+        phase: whether a pass of the root is being recorded, or was.
+        accepts_all: layer calls count, whatever each layer receives.
     """
 
     def __init__(self, listener: CaptureListener) -> None:
         self._listener = listener
-        self._phase: Phase = "waiting"
-        self._is_accepted = False
+        self.phase: Phase = "waiting"
+        self.accepts_all = False
         self._calls: dict[tuple[str, Side], int] = {}
         self._positions: dict[tuple[str, int], int] = {}
 
     def root_begins(self, received: Any = ()) -> bool:
         """Called when a forward pass of the root begins; True if it is to be recorded."""
         if not self._listener.counts(received):
-            if self._phase == "recording":
-                self._phase = "waiting"  # the recorded pass raised; do not complete it
+            if self.phase == "recording":
+                self.phase = "waiting"  # the recorded pass raised; do not complete it
             return False
-        if self._phase == "done" and not self._listener.again():
+        if self.phase == "done" and not self._listener.again():
             return False
-        self._phase = "recording"
+        self.phase = "recording"
         self._calls.clear()
         self._positions.clear()
         return True
 
-    @contextlib.contextmanager
-    def accepting(self, received: Any) -> Iterator[bool]:
-        """Record the layer calls in the block, whatever each of them receives.
-
-        Args:
-            received: what the root, or a part of the model, is called with.
-
-        Yields:
-            False if that call does not count, so that there is nothing to record.
-        """
-        self._is_accepted = self._phase == "recording" or self._listener.counts(received)
-        try:
-            yield self._is_accepted
-        finally:
-            self._is_accepted = False
-
-    @property
-    def is_done(self) -> bool:
-        """True once a pass of the root was recorded."""
-        return self._phase == "done"
-
     def root_ends(self) -> None:
         """Called when a forward pass of the root has returned."""
-        if self._phase == "recording":
-            self._phase = "done"
+        if self.phase == "recording":
+            self.phase = "done"
 
     def call(self, layer: str, side: Side, value: Any = None) -> tuple[int, int] | None:
         """Number a call of a layer in the recorded pass.
@@ -139,12 +159,464 @@ class PassTracker:
             The call's number for this layer, from 1, and its position among the calls of all
             layers, from 0; or None if the call is not recorded.
         """
-        if self._phase == "done":
+        if self.phase == "done":
             return None
         number = self._calls.get((layer, side), 0) + 1
-        if self._phase == "waiting" and (
-            number > 1 or not (self._is_accepted or self._listener.counts(value))
+        if self.phase == "waiting" and (
+            number > 1 or not (self.accepts_all or self._listener.counts(value))
         ):
             return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))
+
+
+class LayerCalls:
+    """Builds the ``LayerCall`` of each call of the watched layers; drops what is no convolution.
+
+    Args:
+        watched: the watched layers of a model.
+        effective: as in ``HookRegistry``.
+    """
+
+    def __init__(self, watched: WatchedLayers, *, effective: bool) -> None:
+        self.watched, self.effective = watched, effective
+        self._layers: dict[str, nn.Module] = {}
+        self._dropped = set[str]()
+
+    def of(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> LayerCall:
+        """The record of a call.
+
+        Args:
+            name: of the layer.
+            call: 1 for the layer's first call in the pass.
+            position: in the order of calls.
+            side: which of the layer's tensors is recorded.
+            module: the layer, or a replica of it.
+        """
+        known, layers = self._known.get((name, call, side)), self._layers
+        own = layers.get(name, self.watched.numbers_only.get(name, module))  # not a replica
+        received = side == "output" and (self.effective or is_recorded_last(own))
+        if known is None or (known.position, known.received) != (position, received):
+            known = self._known[name, call, side] = LayerCall(
+                layer=name,
+                type=type(module).__name__.removeprefix("FSDP"),
+                kernel_shape=kernel_shape(own),
+                call=call,
+                position=position,
+                pictures=name in layers or isinstance(module, Tap),
+                floor=floor_of(module) if side == "output" else None,
+                transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
+                received=received,
+            )
+        return known
+
+    def selects(self, name: str, side: Side, value: Any) -> bool:
+        """False for a layer that was dropped, because its output has other channels."""
+        if self._layers is not self.watched.layers:
+            self._layers = self.watched.layers
+            self._unproven = {name for name, module in self._layers.items() if may_differ(module)}
+            self._known: dict[tuple[str, int, Side], LayerCall] = {}
+        if side == "output" and name in self._unproven:
+            self._prove(name, first_tensor(value))
+        return name not in self._dropped
+
+    def _prove(self, name: str, tensor: torch.Tensor | None) -> None:
+        """Drop an own convolution if its output has other channels."""
+        if tensor is None:
+            return
+        module = self._layers[name]
+        self._unproven.discard(name)
+        if fits(module, tensor):
+            return
+        channels = output_channels(module)
+        refuse(module)
+        self.watched.select_again()
+        if name in self.watched.layers:  # chosen by its name or type
+            return
+        self._dropped.add(name)
+        log.info(
+            "%s (%s) is not watched as a convolution: its weight has %s output channels, and it "
+            "returned %s", name, type(module).__name__, channels, list(tensor.shape),
+        )  # fmt: skip
+
+
+class _Turns:
+    """Lets one thread at a time begin or end a pass, while the passes of several may count.
+
+    An interrupt may leave the lock locked, so nobody waits for it longer than a second.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._acquired: dict[int, list[bool]] = {}  # thread -> its nested blocks
+
+    def __enter__(self) -> None:
+        acquired = self._lock.acquire(timeout=1.0)
+        self._acquired.setdefault(threading.get_ident(), []).append(acquired)
+
+    def __exit__(self, *error: object) -> None:
+        if self._acquired[threading.get_ident()].pop():
+            self._lock.release()
+
+
+_NO_TURNS = contextlib.nullcontext()
+
+
+@dataclass(slots=True, eq=False)
+class Placed:
+    """What is placed outside of a recorder while it is open.
+
+    Attributes:
+        roots: the watches of the model and of what torch.compile made of it.
+        parts: those of its parts.
+        receiver: receives tapped tensors.
+    """
+
+    roots: list[CallWatch] = field(default_factory=list)
+    parts: dict[nn.Module, CallWatch] = field(default_factory=dict)
+    receiver: weakref.ref[PassRecorder] | None = None
+
+    def take(self) -> None:
+        """Take everything away; may be called again, also if it was interrupted."""
+        for watch in self.roots:
+            watch.take()
+        self.roots.clear()
+        self.take_parts()
+        if self.receiver is not None:
+            stop_receiving(self.receiver)
+        release_eager(self)
+
+    def take_parts(self) -> None:
+        """Take the watches of the parts away."""
+        for watch in self.parts.values():
+            watch.take()
+        self.parts.clear()
+
+
+class PassRecorder:
+    """Follows the calls of a model from ``begin`` until ``end``, and records those that count.
+
+    Args:
+        calls: the watched layers.
+        wrappers: what torch.compile made of the model.
+        placed: what is placed outside.
+        taps: which tapped tensors are recorded.
+        listener: as in ``HookRegistry.arm``, and so are the next three.
+        sides: see there.
+        thread: see there.
+        aside: see there.
+        failed: as in ``HookRegistry``.
+
+    Attributes:
+        is_open: True from ``begin`` until ``end``.
+        is_paused: all calls are ignored.
+        root_ran: a pass of the root was recorded.
+        was_called: a call of the model, or of a part of it, was seen.
+    """
+
+    def __init__(
+        self,
+        calls: LayerCalls,
+        wrappers: list[nn.Module],
+        placed: Placed,
+        taps: TapChoice,
+        listener: CaptureListener,
+        *,
+        sides: tuple[Side, ...] = (),
+        thread: int | None = None,
+        aside: Aside | None = None,
+        failed: Callable[[str, Exception], None] | None = None,
+    ) -> None:
+        self._model, self._calls, self._wrappers = calls.watched.model, calls, wrappers
+        self._placed, self._taps = placed, taps
+        self._listener, self._sides, self._aside, self._on_failure = listener, sides, aside, failed
+        self._thread, self._home = thread, threading.get_ident()
+        self._turns = _NO_TURNS if thread else _Turns()
+        self._passes = PassTracker(listener)
+        self._device = next((p.device for p in self._model.parameters()), None)
+        self._running: dict[int, Call] = {}
+        self.is_open = self.is_paused = self.root_ran = self.was_called = False
+
+    def begin(self, *, with_parts: bool) -> None:
+        """Begin to follow calls of the model and, with ``with_parts``, of its parts as well."""
+        self.is_open, placed = True, self._placed
+        if self._aside is None and "torch._dynamo" in sys.modules:  # else nothing is compiled
+            hold_eager(placed)
+        if "output" in self._sides:
+            placed.receiver = weakref.ref(self)
+            receive_taps(placed.receiver)
+        for module in self._roots():
+            allows_hooks = self._aside is None or not self._is_compiled(module)
+            placed.roots.append(CallWatch(module, self, allows_hooks=allows_hooks))
+            placed.roots[-1].place()
+        if with_parts:
+            self._watch_parts()
+
+    def end(self) -> None:
+        """Record no more; may be called again, also if it was interrupted."""
+        self._listener = CaptureListener()
+        self._passes = PassTracker(self._listener)
+        for call in list(self._running.values()):
+            self._unhook(call)
+        self._running.clear()
+        self._placed.take()
+        self.is_open = False
+
+    def _roots(self) -> list[nn.Module]:
+        """What to watch: the model, and what torch.compile made of it.
+
+        torch.compile does not look at the slot of a module inside, unless the module has hooks.
+        """
+        model = self._model
+        has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
+        return self._wrappers if self._wrappers and has_hooks else [*self._wrappers, model]
+
+    def _watch_parts(self) -> None:
+        """Watch the calls of all parts of the model too: the user may not call the model itself."""
+        allows_hooks, parts = self._aside is None or not is_compile_used(), self._placed.parts
+        for module in self._model.modules():
+            if module is self._model or isinstance(module, torch.jit.ScriptModule):
+                continue
+            before = parts.get(module)  # an interrupt may have kept some from being taken
+            if before is None or not before.is_placed:
+                parts[module] = CallWatch(module, self, allows_hooks=allows_hooks)
+                parts[module].place()
+
+    def call_begins(self, call: Call) -> bool:
+        """Called when the root or, while the root does not run, a part of it is called."""
+        handled, thread = sys.exc_info()[1], threading.get_ident()
+        try:
+            with self._turns:
+                if not self._follows(call):
+                    return False
+                self.was_called, self._running[thread] = True, call
+                if self._is_root(call.module):
+                    self._root_begins(call)
+                else:
+                    self._part_begins(call)
+        except Exception as error:
+            self._failed("", error, handled)
+        return self._running.get(thread) is call
+
+    def call_returned(self, call: Call, output: Any) -> None:
+        """Called when a call that is followed has returned."""
+        handled = sys.exc_info()[1]
+        try:
+            with self._turns:
+                if self._is_foreign_thread(call.of_replica):  # another thread has taken over
+                    return
+                is_root = self._is_root(call.module)
+                if is_root:
+                    self._passes.root_ends()
+                if is_root or (not self.root_ran and call.module in self._model.children()):
+                    self._listener.pass_ended(output)
+        except Exception as error:
+            self._failed("", error, handled)
+
+    def call_left(self, call: Call) -> None:
+        """Remove the hooks when a call has ended in any way."""
+        if self._running.get(threading.get_ident()) is not call:
+            return
+        self._unhook(call)
+        self._running.pop(threading.get_ident(), None)
+        if call.puts_back and self.is_open:
+            self._watch_parts()
+
+    def _failed(self, name: str, error: Exception, handled: BaseException | None) -> None:
+        """Called when a hook on a layer raised an error; the name of the root is empty."""
+        raise_interrupt(error, handled)
+        if self._on_failure is None:
+            raise error
+        self._on_failure(name or "forward pass", error)
+
+    def _is_on_other_device(self, of_replica: bool, values: Any) -> bool:
+        """True for a DataParallel replica on a device other than the model's own.
+
+        Replicas share the hooks and run in their own threads; only the first device's is recorded.
+        """
+        tensor = next(iter(tensors(values)), None) if of_replica else None
+        return tensor is not None and tensor.device != self._device
+
+    def _is_foreign_thread(self, of_replica: bool) -> bool:
+        """True if a thread whose passes do not count calls the model, and no replica of it."""
+        return not of_replica and self._thread not in (None, threading.get_ident())
+
+    def _follows(self, call: Call) -> bool:
+        if not self.is_open or self.is_paused or threading.get_ident() in self._running:
+            return False
+        received = call.args, call.kwargs
+        if is_unobservable() or self._is_on_other_device(call.of_replica, received):
+            return False
+        return not self._is_foreign_thread(call.of_replica) or self._takes_over(call, received)
+
+    def _takes_over(self, call: Call, received: Any) -> bool:
+        """Record this thread's passes instead of another's, if the thread counts more."""
+        if self._home != threading.get_ident() or not self._is_root(call.module):
+            return False
+        if not self._listener.counts(received) or not self._listener.takes_over():
+            return False
+        self._thread = self._home
+        for other in list(self._running.values()):
+            self._unhook(other)
+        self._running.clear()
+        self._passes = PassTracker(self._listener)
+        return True
+
+    def _is_root(self, module: nn.Module) -> bool:
+        return module is self._model or is_replica(module) or module in self._wrappers
+
+    def _root_begins(self, call: Call) -> None:
+        # What is called inside is not of interest, and torch.compile is not to see the watches.
+        call.puts_back = bool(self._placed.parts)
+        self._placed.take_parts()
+        if not self._passes.root_begins((call.args, call.kwargs)):
+            return
+        self.root_ran, call.puts_back = True, False
+        if self._thread is None and not call.of_replica:
+            self._thread = threading.get_ident()
+        self._listener.begin(call.args, call.kwargs)
+        if self.is_open:  # memory did not run out
+            layers = self._layers()
+            self._record(call, _own_layers(call.module, layers) if call.of_replica else layers)
+
+    def _part_begins(self, call: Call) -> None:
+        inside = set(call.module.modules())
+        for part in inside - {call.module}:
+            if (watch := self._placed.parts.pop(part, None)) is not None:
+                watch.take()
+        if self._passes.phase != "done":
+            own = {name: layer for name, layer in self._layers().items() if layer in inside}
+            self._record(call, own)
+
+    def _layers(self) -> dict[str, nn.Module]:
+        return {**self._calls.watched.layers, **self._calls.watched.numbers_only}
+
+    def _record(self, call: Call, layers: dict[str, nn.Module]) -> None:
+        """Record the call that begins, or an uncompiled one in its place if it is compiled."""
+        call.layers, passes = layers, self._passes
+        if self._aside is None or not (call.compiles or self._is_compiled(call.module)):
+            self._hook_layers(call)
+            return
+        try:
+            passes.accepts_all = passes.phase == "recording" or self._listener.counts(
+                (call.args, call.kwargs)
+            )
+            if passes.accepts_all:
+                self._aside(call.module, call.args, call.kwargs, self._hooked(call))
+        finally:
+            passes.accepts_all = False
+        call.is_recorded = True
+
+    def _is_compiled(self, module: nn.Module) -> bool:
+        """True if torch.compile must not see hooks inside the module."""
+        return is_compile_used() and (module in self._wrappers or has_compiled_parts(module))
+
+    @contextlib.contextmanager
+    def _hooked(self, call: Call) -> Iterator[None]:
+        self._hook_layers(call)
+        try:
+            yield
+        finally:
+            self._unhook(call)
+
+    def _hook_layers(self, call: Call) -> None:
+        call.hooked = tuple(call.layers.values())
+        for name, module in call.layers.items():
+            if "input" in self._sides and name in self._calls.watched.layers:
+                hook = LayerHook(self._layer_runs, call, name, "input")
+                module.register_forward_pre_hook(hook, with_kwargs=True)
+            if "output" in self._sides:
+                hook = LayerHook(self._layer_runs, call, name, "output")
+                if self._calls.effective or is_recorded_last(module):
+                    install_last(hook, module)
+                else:
+                    module.register_forward_hook(hook, prepend=True, with_kwargs=True)
+
+    def _unhook(self, call: Call) -> None:
+        for module in call.hooked:
+            for hooks, flags in (
+                (module._forward_hooks, module._forward_hooks_with_kwargs),
+                (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
+            ):
+                for key, hook in list(hooks.items()):
+                    if isinstance(hook, LayerHook) and hook.args[0] is call:
+                        hooks.pop(key, None)
+                        flags.pop(key, None)
+
+    def _layer_runs(
+        self,
+        call: Call,
+        name: str,
+        side: Side,
+        module: nn.Module,
+        args: Any,
+        kwargs: Any = None,
+        output: Any = None,
+    ) -> None:
+        """Called by the hooks on the layers."""
+        handled, thread = sys.exc_info()[1], threading.get_ident()
+        try:
+            # Another thread may run the layer at the same time, or have taken over.
+            if self._running.get(thread) is not call or call.is_recorded or is_unobservable():
+                return
+            if call.of_replica:
+                if self._is_on_other_device(True, (args, kwargs, output)):
+                    return
+            elif self._thread != thread and self._thread is not None:
+                return
+            self._deliver(name, module, side, (args, kwargs) if side == "input" else output)
+        except Exception as error:
+            self._failed(name, error, handled)
+
+    def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
+        """Called with a tensor that the user names with ``tap``; see ``taps.TapReceiver``."""
+        handled, label = sys.exc_info()[1], Tap.__name__
+        try:
+            module = self._running_part(running)
+            if module is None or is_unobservable():
+                return
+            label, of_replica = tap_label(name, self._calls.watched.layers), is_replica(module)
+            call = self._running.get(threading.get_ident())
+            if self._is_foreign_thread(of_replica) or (call is not None and call.is_recorded):
+                return
+            if not self._is_on_other_device(of_replica, value) and self._taps(label):
+                self._deliver(label, tap_module(), "output", value)
+        except Exception as error:
+            self._failed(label, error, handled)
+
+    def _running_part(self, running: list[nn.Module]) -> nn.Module | None:
+        """The root, or a copy of it on another device, if this thread makes a call of it.
+
+        As long as the user calls parts of the model instead of the model, the innermost of them.
+        """
+        is_followed = threading.get_ident() in self._running
+        root = next(filter(self._is_root, running), None) if is_followed else None
+        if root is not None or self.root_ran:
+            return root
+        own = set(self._model.modules())
+        return next((module for module in running if module in own), None)
+
+    def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
+        if self.is_paused or not self._calls.selects(name, side, value):
+            return
+        counted = self._passes.call(name, side, value)
+        if counted is not None:
+            layer_call = self._calls.of(name, *counted, side, module)
+            self._listener.captured(layer_call, side, value, module)
+
+
+def _own_layers(replica: nn.Module, layers: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The layers of a replica, with hook dicts of their own instead of the original's."""
+    found = {clean_name(n): m for n, m in replica.named_modules()}
+    own = {name: found[name] for name in layers if name in found}
+    for module in own.values():
+        for name in _HOOK_DICTS:
+            vars(module)[name] = vars(module)[name].copy()
+    return own
+
+
+_HOOK_DICTS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+)
+"""Where a module keeps the hooks that are installed here."""

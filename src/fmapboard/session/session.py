@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -158,7 +159,7 @@ class StepSession(CaptureListener):
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
         with self._guard("replaced layers"):
-            self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
+            self._hints.layers_gone(step, self._watched.follow_replacements(self._attribution.also))
         if probe_now:
             self._draw_probe(opened)
         if self._open is None:  # out of memory
@@ -312,7 +313,9 @@ class StepSession(CaptureListener):
         if self.facts is not None:
             self.facts.backward_ends()
 
-    def _run_aside(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _run_aside(
+        self, module: nn.Module, args: Any, kwargs: Any, hooked: AbstractContextManager[None]
+    ) -> None:
         """Record an uncompiled pass in place of the compiled one that is about to begin."""
         opened = self._open
         if opened is None or self._guard.is_disabled("compiled model"):
@@ -322,7 +325,7 @@ class StepSession(CaptureListener):
             opened.live.gradients, opened.live.attribution = False, None
         with self._guard("compiled model"):
             if self._eager_pass.can_run():
-                with self.registry.hooked():
+                with hooked:
                     self._eager_pass.run(module, args, kwargs)
 
     def _choose_pass(self) -> None:

@@ -15,7 +15,7 @@ from module_hooks import hook_count
 from torch import Tensor, nn
 
 from fmapboard.capture import module_calls
-from fmapboard.capture.module_calls import CallWatch
+from fmapboard.capture.module_calls import Call, CallWatch
 
 SLOT = "_compiled_call_impl"
 X = torch.ones(1, 2)
@@ -27,16 +27,14 @@ class Listener:
     def __init__(self, follows: bool = True) -> None:
         self.follows, self.seen = follows, list[Any]()
 
-    def call_begins(
-        self, key: object, module: nn.Module, args: Any, kwargs: Any, *, compiles: bool
-    ) -> bool:
-        self.seen.append(("begins", args[0].sum().item(), sorted(kwargs)))
+    def call_begins(self, call: Call) -> bool:
+        self.seen.append(("begins", call.args[0].sum().item(), sorted(call.kwargs)))
         return self.follows
 
-    def call_returned(self, module: nn.Module, output: Any) -> None:
+    def call_returned(self, call: Call, output: Any) -> None:
         self.seen.append(("returned", tuple(output.shape)))
 
-    def call_left(self, key: object) -> None:
+    def call_left(self, call: Call) -> None:
         self.seen.append("left")
 
     @property

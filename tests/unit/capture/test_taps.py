@@ -14,8 +14,8 @@ from tapped_models import Residual, images, logged, names
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard import HookRegistry
 from fmapboard.capture import taps
+from fmapboard.capture.passes import PassRecorder
 from fmapboard.writers.folder import MemoryWriter
 
 
@@ -123,7 +123,7 @@ def test_an_error_of_ours_in_a_tap_does_not_reach_the_training(
     def fail(*_: Any) -> None:
         raise ValueError("a fault")
 
-    monkeypatch.setattr(HookRegistry, "_running_part", fail)
+    monkeypatch.setattr(PassRecorder, "_running_part", fail)
     step = logged(Residual(), images())
     assert names(step) == ["conv"]
     assert "Tap: ValueError: a fault" in caplog.text
