@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
-    from fmapboard.capture.own_attribution import attribution
+    from fmapboard.capture.probe import attribution
     from fmapboard.capture.taps import tap
     from fmapboard.cli.from_python import visualize
     from fmapboard.cli.patches import patches
@@ -62,7 +62,7 @@ _NAMES_IN = {
     "cli.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
-    "capture.own_attribution": ("attribution",),
+    "capture.probe": ("attribution",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 

@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 from typing_extensions import Never, Unpack
 
 from fmapboard.capture.compiled import is_capturing
-from fmapboard.capture.side_pass import check_probe
+from fmapboard.capture.probe import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizer_hook import after_each_step

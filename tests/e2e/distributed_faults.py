@@ -28,8 +28,7 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.capture import kernels as weights
-from fmapboard.capture import side_pass
-from fmapboard.capture import side_pass as probe
+from fmapboard.capture import probe, side_pass
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.transfer import Transfer
 from fmapboard.gradients import reader as gradients

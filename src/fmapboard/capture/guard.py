@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ class MemoryPressure:
 
     def __init__(self, warn: WarnOnce) -> None:
         self._warn = warn
-        self._failures = self._left_out = 0
+        self._failures, self._left_out = 0, 0.0
         self._asked: int | None = None
         self._answer = True
 
@@ -39,22 +40,15 @@ class MemoryPressure:
             step: its number; asked again for the same step, the answer is the same.
         """
         if step != self._asked:
-            self._asked, self._answer = step, self._decide()
+            self._asked, self._answer = step, not self._left_out
+            self._left_out -= not self._answer
         return self._answer
-
-    def _decide(self) -> bool:
-        if self._failures >= MOST_FAILURES:
-            return False
-        if self._left_out:
-            self._left_out -= 1
-            return False
-        return True
 
     def failed(self, step: int, error: Exception) -> None:
         """Called when memory ran out in a step."""
         self._failures += 1
         self._asked = None
-        self._left_out = 2**self._failures - 1
+        self._left_out = 2**self._failures - 1 if self._failures < MOST_FAILURES else math.inf
         self._warn.error(
             "memory",
             error,
@@ -72,7 +66,7 @@ class MemoryPressure:
 
     def succeeded(self) -> None:
         """Called when a step was collected completely."""
-        self._failures = self._left_out = 0
+        self._failures, self._left_out = 0, 0.0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -7,7 +7,6 @@ import copy
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,20 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.compiled import hold_eager, release_eager
-from fmapboard.capture.guard import Guard
-from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import block_begins, block_ended
-from fmapboard.capture.passes import Side
 from fmapboard.capture.transfer import pinned_memory
-from fmapboard.errors import ConfigurationError, WarnOnce, first_line, interrupt_in
-from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import are_flattened, is_sharded
-from fmapboard.model.given import without_batch_axis
+from fmapboard.errors import WarnOnce, interrupt_in
+from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.options import Options
 
 _KEPT_BY_TORCH = frozenset(vars(nn.Module())) - {"_non_persistent_buffers_set"}
 _NOT_RESTORED = _KEPT_BY_TORCH | {"_compiled_call_impl", "forward"}
@@ -246,103 +238,6 @@ def _moved(tensor: Tensor, like: Tensor) -> Tensor:
             raise
         return tensor.to(like.device, dtype)
     return staged.copy_(tensor).to(like.device, non_blocking=True)
-
-
-def check_probe(model: nn.Module, probe: Probe | None) -> None:
-    """Run the model on the probe once, so that an unsuitable probe is rejected before training.
-
-    This also copies the probe to the model's device. A model with lazy parameters is not run.
-
-    Raises:
-        ConfigurationError: the probe holds no images, or the model cannot run on it.
-    """
-    if probe is None:
-        return
-    _check_images(probe.images)
-    if any(is_lazy(p) for p in model.parameters()):
-        return
-    handled = sys.exc_info()[1]
-    try:
-        run_side_pass(model, probe)
-    except Exception as error:
-        if interrupt_in(error, handled) is not None:
-            raise
-        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe.images))
-        fix = "; add a batch axis: probe=x[None]" * bool(without_batch_axis(probe.images))
-        raise ConfigurationError(
-            f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}{fix}"
-        ) from error
-
-
-def _check_images(probe: Any) -> None:
-    images = [] if isinstance(probe, list) else tensors(probe)
-    if not images:
-        raise ConfigurationError(
-            f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W] (use "
-            "torch.stack(images) for a list), or a tuple of the model's positional arguments"
-        )
-    if any(image.dim() == 0 or image.numel() == 0 for image in images):
-        raise ConfigurationError(
-            f"probe of shape {list(images[0].shape)}: expected at least one sample"
-        )
-
-
-NO_PROBE = (
-    "the probe is not drawn: parameters are sharded (FSDP), and a forward pass of fmapboard's own "
-    "would gather them from all ranks"
-)
-"""What to say of ``probe=`` with sharded parameters."""
-
-
-class ProbePass:
-    """Runs a model on the probe images and records what its layers return.
-
-    Args:
-        watched: the watched layers of the model.
-        options: the probe, and how the network's input was normalized.
-        reducer: measures the tensors.
-        guard: handles errors, under ``"probe"``.
-
-    Attributes:
-        probe: the images, or None.
-    """
-
-    def __init__(
-        self, watched: WatchedLayers, options: Options, reducer: Reducer, guard: Guard
-    ) -> None:
-        self._model, self._options = watched.model, options
-        self._reducer, self._guard = replace(reducer, samples=None), guard
-        self.probe = None if options.probe is None else Probe(options.probe)
-
-    def record(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector | None:
-        """The feature maps of the probe; None without a probe, and after an error.
-
-        Args:
-            registry: the layers to record; its own hooks ignore the pass.
-            sides: ``"output"``, ``"input"`` or both.
-        """
-        probe = self.probe
-        if probe is None:
-            return None
-        if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
-            self._guard.hint("sharded probe", NO_PROBE)
-            return None
-        with self._guard("probe"), registry.paused():
-            seen = ActivationCollector(
-                self._reducer,
-                self._guard,
-                numbers=False,
-                inputs_drawn=None,
-                normalization=self._options.normalization,
-            )
-            layers = registry.layers
-            same = registry.effective
-            own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
-            own.tap_choice = registry.tap_choice
-            with own.listening(seen, sides=sides):
-                run_side_pass(self._model, probe)
-            return seen
-        return None  # after an error, which the guard has reported
 
 
 NOT_NEUTRAL = "logged steps then run uncompiled, and training is not bitwise the same"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.own_attribution import class_attributions
+from fmapboard.capture.probe import class_attributions
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.write_images import ImageWriter, WrittenImage

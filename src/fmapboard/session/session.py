@@ -18,9 +18,9 @@ from fmapboard.capture.guard import Guard, MemoryPressure, Stopwatch
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.kernels import read_kernels
 from fmapboard.capture.module_calls import is_compile_used
-from fmapboard.capture.own_attribution import ProbeAttribution
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.capture.side_pass import NO_PROBE, EagerPass, ProbePass
+from fmapboard.capture.probe import NO_PROBE, ProbePass
+from fmapboard.capture.side_pass import EagerPass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.gradients.loss_scale import LossScale
@@ -120,7 +120,6 @@ class StepSession(CaptureListener):
         )
         self._graph = GraphDrawer(self.registry, options, self._guard, warn)
         self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
-        self._probe_cam = ProbeAttribution.of(watched, self.probe_pass.probe, options, self._guard)
         self._gradients = GradientReader(watched, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(
@@ -351,9 +350,7 @@ class StepSession(CaptureListener):
         """Record the feature maps of the probe images in a separate forward pass, once."""
         if opened.probed is not None and opened.probed.pending:
             return
-        opened.probed = self.probe_pass.record(self.registry, self._sides)
-        if self._probe_cam is not None:
-            opened.attributions = self._probe_cam.record(self.registry)
+        opened.probed, opened.attributions = self.probe_pass.record(self.registry, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         """Read the kernels if they are due at this step, once."""

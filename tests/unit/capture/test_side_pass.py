@@ -14,7 +14,8 @@ from networks import Raises
 from simulated_device import move, simulated_device
 from torch import Tensor, nn
 
-from fmapboard.capture.side_pass import Probe, check_probe, run_side_pass, untouched
+from fmapboard.capture.probe import check_probe
+from fmapboard.capture.side_pass import Probe, run_side_pass, untouched
 
 
 class _RecordsModes(nn.Module):

@@ -12,7 +12,7 @@ from attributed_training import batch, reference, residual_network
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.capture.own_attribution import class_attributions
+from fmapboard.capture.probe import class_attributions
 from fmapboard.errors import ConfigurationError, LayerNotFound
 
 

@@ -1,30 +1,34 @@
-"""Attribution in a forward pass of our own: of the probe images, and ``attribution()``."""
+"""The probe images of ``watch``, their maps and attribution; and ``attribution()``."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.attribution import (
-    NO_ATTRIBUTIONS,
     AttributionLayers,
     AttributionPass,
     PendingAttributions,
 )
+from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import PendingInputImage, image_batch, input_images
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
-from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.errors import ConfigurationError, WarnOnce, first_line, raise_interrupt
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.given import check_input, check_model
+from fmapboard.model.distributed import are_flattened, is_sharded
+from fmapboard.model.given import check_input, check_model, without_batch_axis
 from fmapboard.model.layers import WatchedLayers, unwrap
-from fmapboard.model.tensors import first_tensor
+from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.options import Options
 from fmapboard.records import Attribution, LayerCall, Normalization
 
@@ -196,58 +200,118 @@ def _what(value: Any) -> str:
     return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
-class ProbeAttribution:
-    """Computes the attribution of ``attribution_loss`` on the probe images in eval mode.
+def check_probe(model: nn.Module, probe: Probe | None) -> None:
+    """Run the model on the probe once, so that an unsuitable probe is rejected before training.
+
+    This also copies the probe to the model's device. A model with lazy parameters is not run.
+
+    Raises:
+        ConfigurationError: the probe holds no images, or the model cannot run on it.
+    """
+    if probe is None:
+        return
+    images = [] if isinstance(probe.images, list) else tensors(probe.images)
+    if not images:
+        raise ConfigurationError(
+            f"probe={type(probe.images).__name__}: expected a tensor of images [N, C, H, W] (use "
+            "torch.stack(images) for a list), or a tuple of the model's positional arguments"
+        )
+    if any(image.dim() == 0 or image.numel() == 0 for image in images):
+        raise ConfigurationError(
+            f"probe of shape {list(images[0].shape)}: expected at least one sample"
+        )
+    if any(map(is_lazy, model.parameters())):
+        return
+    handled = sys.exc_info()[1]
+    try:
+        run_side_pass(model, probe)
+    except Exception as error:
+        raise_interrupt(error, handled)
+        shapes = ", ".join(str(list(tensor.shape)) for tensor in images)
+        fix = "; add a batch axis: probe=x[None]" * bool(without_batch_axis(probe.images))
+        raise ConfigurationError(
+            f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}{fix}"
+        ) from error
+
+
+NO_PROBE = (
+    "the probe is not drawn: parameters are sharded (FSDP), and a forward pass of fmapboard's own "
+    "would gather them from all ranks"
+)
+"""What to say of ``probe=`` with sharded parameters."""
+
+
+class ProbePass:
+    """Runs a model on the probe images, and records what its layers return and their attribution.
 
     Args:
         watched: the watched layers of the model.
-        probe: the images.
-        loss: maps the model's output on them to the loss: one number, or one per image.
-        options: which layers are shown, and how the images were normalized.
-        guard: handles errors, under ``"attribution"``.
+        options: the probe, how the network's input was normalized, and ``attribution_loss``.
+        reducer: measures the tensors.
+        guard: handles errors, under ``"probe"`` and ``"attribution"``.
+
+    Attributes:
+        probe: the images, or None.
     """
 
     def __init__(
-        self,
-        watched: WatchedLayers,
-        probe: Probe,
-        loss: Callable[[Any], Tensor],
-        options: Options,
-        guard: Guard,
+        self, watched: WatchedLayers, options: Options, reducer: Reducer, guard: Guard
     ) -> None:
-        self._model, self._probe, self._loss = watched.model, probe, loss
-        self._normalization, self._guard = options.normalization, guard
-        images = first_tensor(probe.images)
+        self._model, self._options = watched.model, options
+        self._reducer, self._guard = replace(reducer, samples=None), guard
+        self.probe = None if options.probe is None else Probe(options.probe)
+        images = first_tensor(options.probe)
         samples = 1 if images is None else len(images)
-        self._layers = AttributionLayers(options.attribution, samples)
+        self._attributed = AttributionLayers(options.attribution, samples)
 
-    @classmethod
-    def of(
-        cls, watched: WatchedLayers, probe: Probe | None, options: Options, guard: Guard
-    ) -> ProbeAttribution | None:
-        """None unless ``attribution_loss`` is given, and a probe."""
-        loss = options.attribution_loss
-        return None if loss is None or probe is None else cls(watched, probe, loss, options, guard)
-
-    def record(self, registry: HookRegistry) -> PendingAttributions:
-        """The attribution of the probe images; empty after an error.
+    def record(
+        self, registry: HookRegistry, sides: tuple[Side, ...]
+    ) -> tuple[ActivationCollector | None, PendingAttributions | None]:
+        """The feature maps of the probe, and the attribution of ``attribution_loss`` on it.
 
         Args:
-            registry: the hooks of the open step, which ignore the pass.
-        """
-        found = NO_ATTRIBUTIONS
-        if not self._guard.is_disabled("attribution"):
-            with self._guard("attribution"), registry.paused():
-                found = _attributions(
-                    self._model, self._probe, self._mean_loss, self._layers, self._guard,
-                    self._normalization,
-                )  # fmt: skip
-        return replace(found, of_probe=True)
+            registry: the layers to record; its own hooks ignore the passes.
+            sides: ``"output"``, ``"input"`` or both.
 
-    def _mean_loss(self, output: Any) -> Tensor:
-        loss = self._loss(output)
-        if not isinstance(loss, Tensor) or loss.dim() > 1:
-            raise ConfigurationError(
-                f"attribution_loss returned {_what(loss)}: expected one number, or one per image"
+        Returns:
+            None for what is not to be drawn, and after an error.
+        """
+        maps, heat, probe = None, None, self.probe
+        if probe is None:
+            return None, None
+        if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
+            self._guard.hint("sharded probe", NO_PROBE)
+            return None, None
+        loss, normalization = self._options.attribution_loss, self._options.normalization
+        with self._guard("probe"), registry.paused():
+            seen = ActivationCollector(
+                self._reducer,
+                self._guard,
+                numbers=False,
+                inputs_drawn=None,
+                normalization=normalization,
             )
-        return loss.mean()
+            layers = registry.layers
+            same = registry.effective
+            own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
+            own.tap_choice = registry.tap_choice
+            with own.listening(seen, sides=sides):
+                run_side_pass(self._model, probe)
+            maps = seen
+        if loss is not None and not self._guard.is_disabled("attribution"):
+            with self._guard("attribution"), registry.paused():
+                own_loss, layers_drawn = partial(_mean_loss, loss), self._attributed
+                found = _attributions(
+                    self._model, probe, own_loss, layers_drawn, self._guard, normalization
+                )
+                heat = replace(found, of_probe=True)
+        return maps, heat
+
+
+def _mean_loss(loss: Callable[[Any], Tensor], output: Any) -> Tensor:
+    found = loss(output)
+    if not isinstance(found, Tensor) or found.dim() > 1:
+        raise ConfigurationError(
+            f"attribution_loss returned {_what(found)}: expected one number, or one per image"
+        )
+    return found.mean()
