@@ -19,7 +19,7 @@ from fmapboard.capture.compiled import hold_eager, release_eager
 from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import WarnOnce, interrupt_in
-from fmapboard.model.distributed import is_sharded
+from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 
@@ -313,15 +313,11 @@ class EagerPass:
 
 def _obstacle(model: nn.Module) -> str:
     """Why a pass of this process alone is impossible; "" if it is possible."""
-    if is_sharded(model) or any(_is_fsdp1(module) for module in model.modules()):
+    if is_sharded(model) or are_flattened(model):
         return "its parameters are sharded over ranks, which would wait for each other"
     if any(isinstance(module, nn.SyncBatchNorm) for module in model.modules()):
         return "it has SyncBatchNorm layers, in which ranks would wait for each other"
     return ""
-
-
-def _is_fsdp1(module: nn.Module) -> bool:
-    return type(module).__name__ == "FullyShardedDataParallel"
 
 
 def copied_values(values: Any) -> Any:

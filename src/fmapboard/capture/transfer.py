@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -35,9 +36,6 @@ _MOST_PACKED = 2**25
 
 _LARGE = 2**18
 """The largest tensors beyond it are copied as they are, if they have at least this many bytes."""
-
-_ALIGNMENT = 16
-"""Bytes; no dtype is wider."""
 
 _IS_CPU = operator.attrgetter("is_cpu")
 
@@ -95,130 +93,114 @@ class Transfer:
         return receive
 
     def _parcel(self, contents: list[Tensor]) -> _Parcel:
-        parcel, module = _Parcel(contents), _streams(contents[0].device)
-        if module is not None and self._refusals < _REFUSALS_UNTIL_PAGEABLE:
-            try:
-                pinned = pinned_memory((parcel.nbytes,), torch.uint8)
-            except RuntimeError as error:
-                if interrupt_in(error) is not None:
-                    raise
-                self._refusals += 1
-                self._report(error)
-            else:
-                self._refusals = 0
-                parcel.copy_aside(contents, pinned, module)
-                return parcel
-        parcel.pack(contents, module)
-        return parcel
+        """Start the copies of tensors of one device; no reference to them is kept."""
+        device, groups = contents[0].device, _groups(contents)
+        module = _streams(device)
+        pinned = None if module is None else self._pinned(contents, groups)
+        if pinned is None:
+            groups = [_widest_first(contents, range(len(contents)))]
+        with torch.no_grad():
+            parts = [[_bytes(contents[n]) for n in group] for group in groups]
+            pieces = [
+                own[0] if len(own) == 1 and pinned is not None else torch.cat(own) for own in parts
+            ]
+        del parts
+        stream = None if module is None else module.current_stream(device)
+        if pinned is not None:
+            side = _side_stream(device)
+            side.wait_stream(stream)
+            with module.stream(side), torch.no_grad():
+                for to, piece in zip(pinned, pieces, strict=True):
+                    to.copy_(piece, non_blocking=True)
+            for piece in pieces:
+                piece.record_stream(side)  # its memory is not used again before the copy is done
+            pieces, stream = pinned, side
+        like = [[(contents[n].shape, contents[n].dtype) for n in group] for group in groups]
+        return _Parcel(groups, like, pieces, None if stream is None else _event(module, stream))
 
-    def _report(self, error: RuntimeError) -> None:
-        if self._warn is not None:
-            self._warn.warn(
-                "pinned memory",
-                f"pinned memory cannot be allocated ({first_line(error)}); the worker thread "
-                "copies logged steps from the device without it",
-            )
+    def _pinned(self, contents: list[Tensor], groups: list[list[int]]) -> list[Tensor] | None:
+        """Pinned memory for each group; None if it cannot be allocated."""
+        if self._refusals >= _REFUSALS_UNTIL_PAGEABLE:
+            return None
+        sizes = [sum(contents[n].nbytes for n in group) for group in groups]
+        try:
+            pinned = [pinned_memory((size,), torch.uint8) for size in sizes]
+        except RuntimeError as error:
+            if interrupt_in(error) is not None:
+                raise
+            self._refusals += 1
+            if self._warn is not None:
+                self._warn.warn(
+                    "pinned memory",
+                    f"pinned memory cannot be allocated ({first_line(error)}); the worker thread "
+                    "copies logged steps from the device without it",
+                )
+            return None
+        self._refusals = 0
+        return pinned
 
 
+@dataclass(slots=True)
 class _Parcel:
-    """Tensors of one device, laid out in one piece of memory.
-
-    Args:
-        contents: the tensors; no reference to them is kept.
+    """Tensors of one device that are being copied to the host.
 
     Attributes:
-        nbytes: size of that memory.
+        groups: the numbers of the tensors in each piece.
+        like: their shapes and dtypes.
+        pieces: the bytes of each group, pinned or on the device.
+        event: recorded behind the copies; None for a device without events.
     """
 
-    def __init__(self, contents: list[Tensor]) -> None:
-        self._like = [(tensor.shape, tensor.dtype) for tensor in contents]
-        sizes = [tensor.numel() * tensor.element_size() for tensor in contents]
-        self._is_large = _not_packed(sizes)
-        # Widest types first, so that every part is aligned for its dtype.
-        self._order = sorted(
-            range(len(contents)),
-            key=lambda n: (self._is_large[n], -contents[n].element_size()),
-        )
-        self._starts = [0] * len(contents)
-        self.nbytes = 0
-        for n in self._order:
-            if self._is_large[n]:
-                self.nbytes = -(-self.nbytes // _ALIGNMENT) * _ALIGNMENT
-            self._starts[n] = self.nbytes
-            self.nbytes += sizes[n]
-        self._bytes = _IN_TRANSIT
-        self._event: Any = None
-
-    def copy_aside(self, contents: list[Tensor], pinned: Tensor, module: Any) -> None:
-        """Start the copies to pinned memory on a side stream.
-
-        Tensors are packed into one first, except for the largest ones of a large step.
-        """
-        with torch.no_grad():
-            small, large = self._parts(contents)
-            copies = [(0, torch.cat(small))] if small else []
-            copies += large
-            device = contents[0].device
-            current, side = module.current_stream(device), _side_stream(device)
-            side.wait_stream(current)
-            with module.stream(side):
-                for start, part in copies:
-                    pinned[start : start + part.numel()].copy_(part, non_blocking=True)
-        for _, part in copies:
-            part.record_stream(side)  # its memory is not used again before the copy is done
-        self._bytes = pinned
-        self._record(module, side)
-
-    def pack(self, contents: list[Tensor], module: Any) -> None:
-        """Pack all tensors into one on the device, to be copied by `open`."""
-        with torch.no_grad():
-            small, large = self._parts(contents)
-            for start, part in large:
-                gap = start - sum(one.numel() for one in small)
-                small += [part.new_empty(gap), part]
-            self._bytes = torch.cat(small)
-        if module is not None:
-            self._record(module, module.current_stream(self._bytes.device))
-
-    def _parts(self, contents: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
-        """The bytes of the small tensors, and of each large one with its place."""
-        parts = [(n, contents[n].contiguous().view(-1).view(torch.uint8)) for n in self._order]
-        small = [part for n, part in parts if not self._is_large[n]]
-        return small, [(self._starts[n], part) for n, part in parts if self._is_large[n]]
+    groups: list[list[int]]
+    like: list[list[tuple[torch.Size, torch.dtype]]]
+    pieces: list[Tensor]
+    event: Any
 
     def open(self) -> list[Tensor]:
-        """Wait for the copy and unpack it, in the original order."""
-        self._wait()
-        found = []
-        for (shape, dtype), start in zip(self._like, self._starts, strict=True):
-            size = shape.numel() * dtype.itemsize
-            found.append(self._bytes[start : start + size].view(dtype).view(shape))
-        return found
+        """Wait for the copies and return the tensors, in the original order.
 
-    def _wait(self) -> None:
-        """Wait until everything is on the host; the only place where a worker thread waits."""
+        The only place where a worker thread waits for a device.
+        """
         with CAPTURES.none_open():
-            if self._event is not None:
-                self._event.synchronize()
-            self._bytes = self._bytes.cpu()
+            if self.event is not None:
+                self.event.synchronize()
+            self.pieces = [piece.cpu() for piece in self.pieces]
+        found: dict[int, Tensor] = {}
+        for group, like, piece in zip(self.groups, self.like, self.pieces, strict=True):
+            sizes = [shape.numel() * dtype.itemsize for shape, dtype in like]
+            parts = zip(group, like, piece.split_with_sizes(sizes), strict=True)
+            found.update((n, part.view(dtype).view(shape)) for n, (shape, dtype), part in parts)
+        return [found[number] for number in range(len(found))]
 
-    def _record(self, module: Any, stream: Any) -> None:
-        try:
-            self._event = module.Event(blocking=True)  # the waiting thread sleeps, does not spin
-        except TypeError:  # not every accelerator has such events
-            self._event = module.Event()
-        self._event.record(stream)
+
+def _groups(contents: list[Tensor]) -> list[list[int]]:
+    """The numbers of the tensors that are copied together; of a large step the largest alone."""
+    order = sorted(range(len(contents)), key=lambda n: contents[n].nbytes)
+    together, alone = sum(tensor.nbytes for tensor in contents), []
+    while together > _MOST_PACKED and order and contents[order[-1]].nbytes >= _LARGE:
+        alone.append([order.pop()])
+        together -= contents[alone[-1][0]].nbytes
+    return [_widest_first(contents, order)] * bool(order) + alone
 
 
-def _not_packed(sizes: list[int]) -> list[bool]:
-    """For each size in bytes, True if the tensor is copied on its own: the largest ones are."""
-    is_large, packed = [False] * len(sizes), sum(sizes)
-    for n in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
-        if packed <= _MOST_PACKED or sizes[n] < _LARGE:
-            break
-        is_large[n] = True
-        packed -= sizes[n]
-    return is_large
+def _widest_first(contents: list[Tensor], numbers: Iterable[int]) -> list[int]:
+    """Widest types first, so that every tensor in a piece is aligned for its dtype."""
+    return sorted(numbers, key=lambda n: -contents[n].element_size())
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """A tensor's bytes, a view where possible."""
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+def _event(module: Any, stream: Any) -> Any:
+    """An event behind what a stream has to do."""
+    try:
+        event = module.Event(blocking=True)  # the waiting thread sleeps, does not spin
+    except TypeError:  # not every accelerator has such events
+        event = module.Event()
+    event.record(stream)
+    return event
 
 
 def pinned_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
