@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding
+from fmapboard.checks.health_table import call_text
 from fmapboard.checks.run_record import NotRecorded, RunRecord, Steps
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
@@ -224,13 +224,10 @@ def gradient_ratios(record: RunRecord) -> GradientRatios | None:
             layers.append((row.facts.layer, series, math.sqrt(weights)))
     if len(layers) < _LEAST_LAYERS:
         return None
-    steps = layers[0][1].steps
-    if any(series.steps is not steps for _, series, _ in layers):
-        steps = np.unique(np.concatenate([series.steps for _, series, _ in layers]))
+    steps = np.unique(np.concatenate([series.steps for _, series, _ in layers]))
     table = np.full((len(steps), len(layers)), np.nan)
     for column, (_, series, root) in enumerate(layers):
-        at = slice(None) if series.steps is steps else np.searchsorted(steps, series.steps)
-        table[at, column] = series.values / root
+        table[np.searchsorted(steps, series.steps), column] = series.values / root
     known = ~np.isnan(table).any(1) & (table[:, -3:].max(1) > 0)
     if not known.any():
         return None

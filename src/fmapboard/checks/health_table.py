@@ -1,4 +1,4 @@
-"""What is known about the state of a run's layers over the steps, and how overviews tell it."""
+"""What is known about the state of a run's layers over the steps, and their names in sentences."""
 
 from __future__ import annotations
 
@@ -183,3 +183,34 @@ def with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[L
     values = zip(newest.layers, newest.numbers["values"].tolist(), strict=True)
     now = {one.label: int(value) for one, value in values if 0 <= value < 2**53}
     return tuple(replace(x, values=now[x.label]) if x.label in now else x for x in layers)
+
+
+def call_text(table: HealthTable, row: HealthRow, *, with_model: bool = False) -> str:
+    """The layer of a row between backticks, followed by its call if that is not the first.
+
+    Args:
+        table: has the row, and the layers before it.
+        row: the layer call.
+        with_model: begin with the name of the model, if it has one.
+    """
+    facts, call = row.facts, ""
+    if facts.call > 1:
+        before = [
+            other.facts.label
+            for other in table.rows
+            if (other.name, other.facts.activation) == (row.name, facts.label)
+        ]
+        call = f" (call {facts.call}{f', behind `{before[0]}`' if before else ''})"
+    return f"`{f'{row.name}: ' if row.name and with_model else ''}{facts.layer}`{call}"
+
+
+def after_activation(table: HealthTable, row: HealthRow) -> str:
+    """`` (after `relu`, call 2)`` if a row's numbers are those behind an activation; else ""."""
+    label = row.facts.activation
+    if not label:
+        return ""
+    rows = (other.facts for other in table.rows if other.name == row.name)
+    facts = next((facts for facts in rows if facts.label == label), None)
+    if facts is None or facts.call == 1:
+        return f" (after `{label}`)"
+    return f" (after `{facts.layer}`, call {facts.call})"

@@ -10,12 +10,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.call_names import after_activation, call_text
 from fmapboard.checks.finding import Finding
-from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.checks.health_table import HealthRow, HealthTable, after_activation, call_text
 from fmapboard.checks.layer_findings import LayerFinding, findings
+from fmapboard.checks.loop import ConstantImagesCheck
 from fmapboard.checks.run_record import NotRecorded, RunRecord
-from fmapboard.checks.training_facts import ConstantImagesCheck
 from fmapboard.formats.tab_records import Floats
 
 DEAD_MEANING = (

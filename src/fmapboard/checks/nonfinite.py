@@ -13,9 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.health_table import HealthTable
+from fmapboard.checks.health_table import HealthTable, call_text
 from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.formats import tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -315,36 +315,16 @@ def _series(
     steps: Sequence[tuple[int, Mapping[str, float]]],
 ) -> dict[str, dict[str, Series]]:
     """Group -> name -> its values at the steps that have it."""
-    steps = [(step, values) for step, values in steps if values]
-    if not steps:
-        return {}
-    found: dict[str, dict[str, Series]] = {}
-    for tag, series in _whole(steps) if _is_regular(steps) else _in_parts(steps):
-        group, _, name = tag.partition("/")
-        found.setdefault(group, {})[name] = series
-    return found
-
-
-def _is_regular(steps: Sequence[tuple[int, Mapping[str, float]]]) -> bool:
-    """True if every step has the same tags, in the same order."""
-    tags_of_first = list(steps[0][1])
-    return all(list(values) == tags_of_first for _, values in steps)
-
-
-def _whole(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
-    at = np.array([step for step, _ in steps], np.int64)
-    table = np.array([list(values.values()) for _, values in steps], np.float64)  # [S, tags]
-    table[~np.isfinite(table)] = np.nan
-    for tag, column in zip(steps[0][1], table.T, strict=True):
-        yield tag, Series(at, column)
-
-
-def _in_parts(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
-    points: dict[str, list[tuple[int, float]]] = {}
+    points: dict[str, tuple[list[int], list[float]]] = {}
     for step, values in steps:
         for tag, value in values.items():
-            points.setdefault(tag, []).append((step, value))
-    for tag, of in points.items():
-        numbers = np.array([value for _, value in of], np.float64)
-        numbers[~np.isfinite(numbers)] = np.nan
-        yield tag, Series(np.array([step for step, _ in of], np.int64), numbers)
+            at, numbers = points.setdefault(tag, ([], []))
+            at.append(step)
+            numbers.append(value)
+    found: dict[str, dict[str, Series]] = {}
+    for tag, (at, numbers) in points.items():
+        known = np.array(numbers, np.float64)
+        known[~np.isfinite(known)] = np.nan
+        group, _, name = tag.partition("/")
+        found.setdefault(group, {})[name] = Series(np.array(at, np.int64), known)
+    return found

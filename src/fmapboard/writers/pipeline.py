@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from fmapboard.checks import chosen
-from fmapboard.checks.live import LiveChecks, LiveState
+from fmapboard.checks.built_in import LiveChecks, LiveState
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.options import Options

@@ -1,17 +1,23 @@
-"""Which checks are built in, how they are chosen, and how they run."""
+"""The choice of checks, what they return in a report, and what is said while a run is logged."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from check_records import record
+from check_records import layer, record
 
 from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
+from fmapboard.checks.built_in import LiveChecks, LiveState
 from fmapboard.checks.finding import named
 from fmapboard.errors import ConfigurationError
+from fmapboard.formats.checks import pack_checks, unpack_checks
+from fmapboard.formats.overview import OverviewStep, pack_overview
+from fmapboard.records import LoggedStep, TabRecord
 
 KINDS = [
     "not_in_optimizer", "gradients_not_cleared", "eval_mode", "constant_images",
@@ -120,3 +126,139 @@ def test_the_json_of_a_finding() -> None:
 def test_names_are_limited() -> None:
     assert named(["a"]) == "`a`"
     assert named(("a", "b", "c"), 10) == "`a`, `b`, `c` and 7 more"
+
+
+FAILED: list[tuple[str, str]] = []
+
+
+@dataclass(frozen=True)
+class Says:
+    """Finds the given at every record, and keeps the steps of the records."""
+
+    findings: Sequence[Finding]
+    kind: str = "mine"
+    seen: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        self.seen.append(() if record.health is None else record.health.steps)
+        return self.findings
+
+
+WARNING = Finding(kind="mine", class_="warning", message="a `fault`", since_step=0, layer="conv0")
+NOTE = Finding(
+    kind="mine",
+    class_="note",
+    message="a note",
+    parameter="w",
+    parameters=("w", "v"),
+    healthy="none",
+)
+
+
+def live(*checks: Says, name: str | None = None) -> LiveChecks:
+    def failed(kind: str, error: str) -> None:
+        FAILED.append((kind, error))
+
+    return LiveChecks(checks, name, failed)
+
+
+def step(number: int, **more: object) -> LoggedStep:
+    blobs = pack_overview(OverviewStep(number, number + 1, (layer(0),), {}, {}))
+    records = (TabRecord("fmapboard_overview", blobs),)
+    return replace(LoggedStep(number, 0.0, records=records), **more)  # type: ignore[arg-type]
+
+
+def stored(checks: LiveChecks, of: LoggedStep) -> LoggedStep:
+    state, found = checks(of)
+    checks.stored(state, of.step)
+    return found
+
+
+def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    checks = live(Says([WARNING, NOTE]))
+    texts = []
+    for number in range(3):
+        texts.append(stored(checks, step(number)).texts.get("fmapboard/checks"))
+    assert texts[1:] == [None, None]
+    assert texts[0] == ("- **warning: mine**: a `fault`\n- **note: mine**: a note (healthy: none)")
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", "fmapboard: step 0: mine: a `fault`"),
+        ("INFO", "fmapboard: step 0: mine: a note (healthy: none)"),
+    ]
+
+
+def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
+    says = Says([WARNING])
+    checks = live(says, name="gen")
+    first = stored(checks, step(0)).records[-1]
+    assert first.tag == "gen.fmapboard_checks"
+    (read,) = unpack_checks(first.blobs[0])
+    assert Finding(**read) == WARNING
+    object.__setattr__(says, "findings", [])
+    assert stored(checks, step(1)).records[-1].blobs == pack_checks([])
+
+
+def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
+    healthy = step(0)
+    assert stored(live(Says([])), healthy) is healthy
+    assert stored(live(), healthy) is healthy
+
+
+def test_a_step_that_could_not_be_stored_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    says = Says([WARNING])
+    checks = live(says)
+    checks(step(0))
+    assert caplog.records == []
+    assert "fmapboard/checks" in stored(checks, step(1)).texts
+    stored(checks, step(2))
+    assert says.seen == [(0,), (1,), (1, 2)]
+
+
+def test_a_step_that_is_logged_again_leaves_what_is_known_of_it_if_it_cannot_be_stored() -> None:
+    checks = live(Says([]))
+    stored(checks, step(0, scalars={"gradient_norm/w": 1.0}))
+    checks(step(0, scalars={"gradient_norm/w": 2.0}))
+    known: LiveState = checks._state
+    assert known.record.record().scalars["gradient_norm"]["w"].values.tolist() == [1.0]
+
+
+def test_the_checks_run_at_the_first_eight_steps_then_at_every_fourth() -> None:
+    says = Says([])
+    checks = live(says)
+    for number in range(21):
+        stored(checks, step(number))
+    assert [seen[-1] for seen in says.seen] == [*range(8), 11, 15, 19]
+    assert says.seen[-1] == (0, 1, 2, 3, *range(8, 20))
+
+
+def test_they_run_at_once_where_the_first_nonfinite_value_is_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    says = Says([])
+    checks = live(says)
+    for number in range(9):
+        stored(checks, step(number))
+    texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
+    object.__setattr__(says, "findings", [replace(WARNING, kind="nonfinite")])
+    said = stored(checks, step(9, texts=texts)).texts["fmapboard/checks"]
+    assert says.seen[-1][-1] == 9
+    assert said.startswith("- **warning: nonfinite**: a `fault`")  # with its explanation
+    assert caplog.records == []  # `watch` logs where it was found
+
+
+def test_warnings_are_told_once_per_kind_and_notes_three_times() -> None:
+    warnings = [replace(WARNING, layer=f"conv{i}") for i in range(5)]
+    notes = [replace(NOTE, kind="n", parameter=f"w{i}") for i in range(5)]
+    text = stored(live(Says([*warnings, *notes])), step(0)).texts["fmapboard/checks"]
+    assert (text.count("warning:"), text.count("note:")) == (1, 3)
+
+
+def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
+    class Fails(Says):
+        def __call__(self, record: RunRecord) -> Sequence[Finding]:
+            raise ValueError("no way")
+
+    given = step(0)
+    assert stored(live(Fails([])), given) is given
+    assert FAILED.pop() == ("mine", "ValueError: no way")

@@ -13,7 +13,7 @@ from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.checks.layer_findings import findings as find
 from fmapboard.checks.layer_values import DEAD_ADVICE, DEAD_MEANING
-from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
+from fmapboard.checks.weights import UnchangedWeightsCheck
 from fmapboard.formats import tags
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
