@@ -37,6 +37,12 @@ def x_axes(place: Path) -> dict[str, str]:
     return {m.name or m.glob_name: m.step_metric for m in metrics}
 
 
+def hidden_metrics(place: Path) -> set[str]:
+    """The metrics that have no chart of their own."""
+    metrics = [r.metric for r in _records(place) if r.WhichOneof("record_type") == "metric"]
+    return {metric.name for metric in metrics if metric.options.hidden}
+
+
 def _records(place: Path) -> Iterator[Any]:
     """The messages of a .wandb file, whose chunks are those of LevelDB's log format."""
     wandb.teardown()  # the file is complete only then

@@ -17,11 +17,11 @@ from writer_cases import rgb_of, step_of
 import fmapboard
 from fmapboard.errors import ConfigurationError, MissingExtra, WriteError
 from fmapboard.formats.overview import OverviewStep, pack_overview
-from fmapboard.records import LoggedStep, TabRecord
+from fmapboard.records import Histogram, LoggedStep, TabRecord
 from fmapboard.writers import WandbWriter
 
 wandb = pytest.importorskip("wandb")
-from wandb_runs import offline_run, rows, x_axes  # noqa: E402  # needs wandb
+from wandb_runs import hidden_metrics, offline_run, rows, x_axes  # noqa: E402  # needs wandb
 
 
 @pytest.fixture
@@ -95,14 +95,14 @@ def test_a_second_step_in_one_row_of_the_user_is_left_out_and_a_warning_says_so_
     run: Any, tmp_path: Path, said: Callable[[], list[str]]
 ) -> None:
     writer = WandbWriter(run)
-    for number in (0, 10, 20):
+    for number in (5, 10, 20):
         writer.write(scalars(number))
     run.log({"loss": 1.0})
     writer.write(scalars(30))
     run.finish()
-    assert [row["gradient_norm/total"] for row in rows(tmp_path)] == [0, 3]
+    assert [row["gradient_norm/total"] for row in rows(tmp_path)] == [0.5, 3]
     assert said() == [
-        "fmapboard: step 10 is not in the W&B run: you have logged nothing to it since step 0, and "
+        "fmapboard: step 10 is not in the W&B run: you have logged nothing to it since step 5, and "
         "a row of a run holds one value per tag. Call wandb.log at least as often as fmapboard "
         "logs, or, if you never pass step= to wandb.log, use WandbWriter(run, commit=True)"
     ]
@@ -153,6 +153,61 @@ def test_the_models_of_one_run_have_numbers_of_their_own(run: Any, tmp_path: Pat
     (row,) = rows(tmp_path)
     assert (row["fmapboard/step_generator"], row["fmapboard/step_critic"]) == (10, 30)
     assert x_axes(tmp_path)["critic.gradient_norm/total"] == "fmapboard/step_critic"
+
+
+def test_a_dot_in_a_models_name_does_not_split_the_number_of_the_step(
+    run: Any, tmp_path: Path
+) -> None:
+    WandbWriter(run).write(scalars(10, "gan.critic."))
+    run.log({"loss": 1.0})
+    run.finish()
+    (row,) = rows(tmp_path)
+    assert row["fmapboard/step_gan_critic"] == 10
+    assert x_axes(tmp_path)["gan.critic.gradient_norm/total"] == "fmapboard/step_gan_critic"
+
+
+def test_a_histogram_without_finite_values_is_left_out_and_the_rest_of_the_step_is_stored(
+    run: Any, tmp_path: Path
+) -> None:
+    histograms = (
+        Histogram("weights/a", np.zeros(0), np.zeros(0), nonfinite=5),
+        Histogram("weights/b", np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0])),
+    )
+    WandbWriter(run).write(LoggedStep(0, 0.0, histograms=histograms, scalars={"c": 1.0}))
+    run.log({"loss": 1.0})
+    run.finish()
+    (row,) = rows(tmp_path)
+    assert (row["weights/b.values"], row["c"]) == ([3, 4], 1)
+    assert not any(key.startswith("weights/a") for key in row)
+
+
+def test_images_are_encoded_in_the_worker_without_an_import(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "_initialized", 0)  # as before the first image of the process
+    WandbWriter(run)
+    assert Image._initialized > 0
+
+
+def test_the_number_of_the_step_has_no_chart_of_its_own(run: Any, tmp_path: Path) -> None:
+    WandbWriter(run).write(scalars(0))
+    run.finish()
+    assert hidden_metrics(tmp_path) == {"fmapboard/step"}
+
+
+def test_a_tag_is_defined_once(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    defined: list[str] = []
+    define = run.define_metric
+
+    def noted(name: str, **options: Any) -> Any:
+        defined.append(name)
+        return define(name, **options)
+
+    monkeypatch.setattr(run, "define_metric", noted)
+    writer = WandbWriter(run, commit=True)
+    for number in range(3):
+        writer.write(scalars(number))
+    assert sorted(defined) == ["fmapboard/step", "gradient_norm/total"]
 
 
 def test_a_finished_run_refuses_a_step_at_once(run: Any) -> None:

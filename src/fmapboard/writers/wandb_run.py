@@ -67,9 +67,7 @@ class WandbWriter:
         """
         try:
             self._run.log({}, commit=False)  # raises at once if the run is finished; `step` waits
-            if self._commits:
-                self._log(step)
-            elif self._run.step == self._row:
+            if not self._commits and self._run.step == self._row:
                 self._leave_out(step.step)
             else:
                 self._log(step)
@@ -86,9 +84,9 @@ class WandbWriter:
     def _log(self, step: LoggedStep) -> None:
         values: dict[str, Any] = {**step.scalars, **step.texts}
         for tagged in step.pictures:
-            images = [_image(picture) for picture in tagged.samples]
             values[tagged.tag] = [
-                self._wandb.Image(image, caption=tagged.description) for image in images
+                self._wandb.Image(_image(picture), caption=tagged.description)
+                for picture in tagged.samples
             ]
         for histogram in step.histograms:
             if histogram.counts.size:
