@@ -6,7 +6,7 @@ import threading
 from collections import UserDict
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.optim.optimizer as torch_optimizer
@@ -17,7 +17,6 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.module_calls import untraced
 
 StepHook = Callable[..., Any]
@@ -105,86 +104,6 @@ def stop_listening(*hooks: StepHook) -> None:
             ours.ours = tuple([hook for hook in ours.ours if hook not in hooks])
             if not ours.ours and getattr(torch_optimizer, name, None) is ours:
                 setattr(torch_optimizer, name, ours.data)
-
-
-class StepListener(Protocol):
-    """Receives every optimizer step of the process, on the thread that takes it; must not raise."""
-
-    def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
-        """Called before an optimizer steps; return False to ignore this step."""
-
-    def gradients_complete(self, optimizer: Optimizer) -> None:
-        """Called when the gradients are final, before the optimizer updates the weights.
-
-        With a closure (LBFGS), that is after its first evaluation.
-        """
-
-    def step_ended(self, optimizer: Optimizer) -> None:
-        """Called when an optimizer has updated the weights."""
-
-
-class OptimizerHook:
-    """Notifies a listener of every optimizer step in the process while it is armed.
-
-    Args:
-        listener: what is notified.
-
-    Attributes:
-        in_closure: True while an optimizer evaluates its closure.
-    """
-
-    def __init__(self, listener: StepListener) -> None:
-        self._listener, self.in_closure = listener, False
-        self._hooks = untraced(self._before_step), untraced(self._after_step)
-
-    def arm(self) -> None:
-        """Start listening to optimizer steps."""
-        listen(*self._hooks)
-
-    def disarm(self) -> None:
-        """Stop listening; does nothing if the hook is not armed."""
-        stop_listening(*self._hooks)
-
-    def _before_step(
-        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, Any] | None:
-        listener = self._listener
-        if is_capturing():
-            return None
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if not listener.about_to_step(optimizer, callable(closure)):
-            return None
-        if not callable(closure):
-            listener.gradients_complete(optimizer)
-            return None
-        observed = self._observed(closure, lambda: listener.gradients_complete(optimizer))
-        if len(args) > 1:
-            return (args[0], observed, *args[2:]), kwargs
-        return args, {**kwargs, "closure": observed}
-
-    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if not is_capturing():
-            self._listener.step_ended(optimizer)
-
-    def _observed(
-        self, closure: Callable[[], Any], evaluated: Callable[[], None]
-    ) -> Callable[[], Any]:
-        """Wrap a closure so that ``evaluated`` is called after its first evaluation."""
-        done = False
-
-        def observed() -> Any:
-            nonlocal done
-            self.in_closure = True
-            try:
-                result = closure()
-            finally:
-                self.in_closure = False
-            if not done:
-                done = True
-                evaluated()
-            return result
-
-        return observed
 
 
 def after_each_step(

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.module_calls import untraced
 from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
-from fmapboard.gradients.optimizer_hook import OptimizerHook
+from fmapboard.gradients.optimizer_hook import listen, stop_listening
 from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
@@ -128,7 +131,8 @@ class GradientReader:
     def __init__(self, watched: WatchedLayers, guard: Guard, updates: bool = True) -> None:
         self._watched, self._model, self._guard = watched, watched.model, guard
         self._listed = watched.listed_parameters()
-        self._hook, self._is_armed = OptimizerHook(self), False
+        self._hooks = untraced(self._before_step), untraced(self._after_step)
+        self._is_armed = self._in_closure = False
         self._samples: Samples = {}
         self._updates = UpdateReader(self._model, enabled=updates)
         self.stepped = self.skipped = self.read_after_backward = False
@@ -158,7 +162,7 @@ class GradientReader:
         self._trains_input = trains_input or _of_no_input
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
         self._is_armed = True
-        self._hook.arm()  # first: without it, this rank would miss the collectives of the others
+        listen(*self._hooks)  # first: a rank without it would miss the collectives of the others
         self._list_parameters()
 
     def _list_parameters(self) -> None:
@@ -171,7 +175,7 @@ class GradientReader:
 
     def disarm(self) -> None:
         """Stop listening to optimizer steps, also to one that has begun."""
-        self._hook.disarm()
+        stop_listening(*self._hooks)
         self._is_armed = False
 
     def pass_begins(self) -> bool:
@@ -183,7 +187,7 @@ class GradientReader:
             True if there was such a step. Always False inside a closure, whose passes belong to the
             current step.
         """
-        if self._hook.in_closure or not self.stepped:
+        if self._in_closure or not self.stepped:
             return False
         self.forget()
         return True
@@ -221,11 +225,8 @@ class GradientReader:
         """
         found = GradientNorms()
         with self._guard("gradients before clipping"):
-            gradients = {
-                clean_name(name): parameter.grad
-                for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
-                if parameter.grad is not None
-            }
+            parameters = not_flattened(self._parameters)
+            gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
             for kind, own in _by_device_type(gradients):
                 with aside(kind):
                     found.read(own)
@@ -260,7 +261,46 @@ class GradientReader:
         names, given = self.names, parameters_of(optimizer)
         return {names[id(parameter)]: parameter for parameter in given if id(parameter) in names}
 
-    def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
+    def _before_step(
+        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any] | None:
+        """Called before an optimizer steps, on the thread that takes the step."""
+        if is_capturing():
+            return None
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not self._about_to_step(optimizer, callable(closure)):
+            return None
+        if not callable(closure):
+            self._gradients_complete(optimizer)
+            return None
+        observed = self._observed(closure, optimizer)
+        if len(args) > 1:
+            return (args[0], observed, *args[2:]), kwargs
+        return args, {**kwargs, "closure": observed}
+
+    def _observed(self, closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
+        """Wrap a closure so that the gradients are read after its first evaluation."""
+        done = False
+
+        def observed() -> Any:
+            nonlocal done
+            self._in_closure = True
+            try:
+                result = closure()
+            finally:
+                self._in_closure = False
+            if not done:
+                done = True
+                self._gradients_complete(optimizer)
+            return result
+
+        return observed
+
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if not is_capturing():
+            self.step_ended(optimizer)
+
+    def _about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         own = self._own(optimizer)
         if own:
@@ -281,7 +321,7 @@ class GradientReader:
                 self._updates.announce(optimizer, own.values() if has_closure else ())
         return True
 
-    def gradients_complete(self, optimizer: Optimizer) -> None:
+    def _gradients_complete(self, optimizer: Optimizer) -> None:
         """Called when the gradients are final: read the optimizer's parameters, each once."""
         if not self._is_armed:
             return
@@ -336,14 +376,11 @@ class GradientReader:
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""
-        watched = self._watched.own_parameters()
-        if self._samples.keys() >= watched:
+        missing = self._watched.own_parameters() - self._samples.keys()
+        if not missing:
             return
-        left = {
-            clean: parameter
-            for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
-            if (clean := clean_name(name)) in watched and clean not in self._samples
-        }
+        known = not_flattened(self._parameters)
+        left = {name: parameter for name, parameter in known.items() if name in missing}
         for kind, own in _by_device_type(left):
             with aside(kind):
                 self._samples |= sample_parameters(own, gradients=False)

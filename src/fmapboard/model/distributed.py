@@ -9,7 +9,7 @@ rank 0 writes.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -95,32 +95,8 @@ def host_group(timeout: timedelta) -> Any:
     return dist.new_group(timeout=timeout, backend="gloo")
 
 
-@dataclass(frozen=True, slots=True)
-class Sharding:
-    """The process groups over which a tensor is sharded; equal for tensors sharded in the same way.
-
-    Attributes:
-        mesh: the ``DeviceMesh``.
-        axes: mesh dimensions over which the tensor is split.
-    """
-
-    mesh: Hashable
-    axes: tuple[int, ...]
-
-    def shards(self) -> int:
-        """How many parts the tensor has."""
-        mesh: Any = self.mesh
-        return math.prod(mesh.size(axis) for axis in self.axes)
-
-    def total(self, squares: Tensor) -> Tensor:
-        """Sum a tensor over all shards, in place.
-
-        Collective: every rank must call it, in the same order.
-        """
-        mesh: Any = self.mesh
-        for axis in self.axes:
-            dist.all_reduce(squares, group=mesh.get_group(axis))
-        return squares
+Sharding = tuple[Any, tuple[int, ...]]
+"""A ``DeviceMesh``, and its dimensions over which a tensor is split."""
 
 
 def shardings(tensors: Mapping[str, Tensor]) -> dict[str, Sharding]:
@@ -131,7 +107,7 @@ def shardings(tensors: Mapping[str, Tensor]) -> dict[str, Sharding]:
             placed: Any = tensor
             cut = tuple(axis for axis, place in enumerate(placed.placements) if place.is_shard())
             if cut:
-                found[name] = Sharding(placed.device_mesh, cut)
+                found[name] = placed.device_mesh, cut
     return found
 
 
@@ -178,8 +154,12 @@ class ShardedNames:
                 torch.zeros(2, len(self.names), dtype=self.dtype, device=self.device),
                 error,
             )
-        squares, counts = self.sharding.total(sent)
-        whole_norms = torch.where(counts == self.sharding.shards(), squares.sqrt(), -1.0)
+        mesh, axes = self.sharding
+        for axis in axes:
+            dist.all_reduce(sent, group=mesh.get_group(axis))
+        squares, counts = sent
+        shards = math.prod(mesh.size(axis) for axis in axes)
+        whole_norms = torch.where(counts == shards, squares.sqrt(), -1.0)
         return dict(zip(self.names, whole_norms.unbind(), strict=True)), failed
 
     def _sent(self, norms: Mapping[str, Tensor]) -> Tensor:
