@@ -16,14 +16,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.top_patches.nan_pass import Bools, Runner, Seen, watched
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.records import LayerCall
+from fmapboard.top_patches.nan_flow import NanFlow
+from fmapboard.top_patches.positions import maps_of
 
 _FIRST_BANDS = 64
 """Bands along an axis that are NaN one at a time."""
@@ -35,6 +41,7 @@ _THINNER = 4
 """Ratio of the thickness of bands to that of the next ones."""
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,67 @@ def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], b
         label: CONTROL_FLOW for label, grid in alone.grids.items() if seen.grids.get(label) != grid
     }
     return {**seen.lost, **others}, separable
+
+
+class Seen(CaptureListener):
+    """What one pass on images showed.
+
+    Args:
+        images: Number of images.
+        flow: Watches the pass for operations that lose NaN; None if nothing does.
+
+    Attributes:
+        grids: Label -> axes of the positions.
+        hits: Label -> bool [N, P], True where a channel is NaN.
+        lost: Label -> the operation that lost NaN before the layer returned.
+    """
+
+    def __init__(self, images: int, flow: NanFlow | None) -> None:
+        self._images, self._flow = images, flow
+        self.grids: dict[str, tuple[int, ...]] = {}
+        self.hits: dict[str, Bools] = {}
+        self.lost: dict[str, str] = {}
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        """Note where an output is NaN."""
+        maps, label = maps_of(value, module, self._images), layer_call.label
+        if maps is None:
+            return
+        with aside(maps.values.device.type, maps.values.nbytes):
+            self.hits[label] = torch.isnan(maps.values).any(1).cpu().numpy()  # [N, P]
+        self.grids[label] = maps.grid
+        if self._flow is not None and self._flow.lost_at is not None:
+            self.lost[label] = self._flow.lost_at
+
+
+class Runner:
+    """Runs the model, and counts the images that it runs on."""
+
+    def __init__(self, registry: HookRegistry) -> None:
+        self._registry = registry
+        self.images = 0
+
+    def __call__(self, images: Tensor, flow: NanFlow | None = None) -> Seen:
+        """What a pass on images [N, C, H, W] shows; with ``flow``, also what lost NaN."""
+        seen = Seen(len(images), flow)
+        self.images += len(images)
+        # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
+        with (
+            torch.backends.cudnn.flags(enabled=False),
+            torch.backends.nnpack.flags(enabled=False),
+            self._registry.listening(seen),
+        ):
+            run_side_pass(self._registry.model, images)
+        return seen
+
+
+def watched(runner: Runner, images: Tensor) -> Seen | None:
+    """What a pass showed while it was watched for operations that lose NaN; None if it failed."""
+    try:
+        with NanFlow() as flow:
+            return runner(images, flow)
+    except Exception:  # of any type: the model was not made for NaN
+        return None
 
 
 class _Extents:

@@ -29,7 +29,9 @@ from fmapboard.top_patches.fields import (
     measure_fields,
 )
 from fmapboard.top_patches.positions import maps_of, place_in_image
-from fmapboard.top_patches.ranking import Doubles, Ints, Ranking, best_positions
+
+Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
 
 MOST_SIZES = 4
 """Sizes of images whose fields are measured; for images of further sizes, they are the image."""
@@ -173,6 +175,30 @@ class _Output:
     has_infinity: npt.NDArray[np.bool_]
 
 
+def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
+    """The positions with the largest values, in descending order; the first of equal ones.
+
+    Args:
+        values: [N, C, P]. NaN is left out; infinity is the largest value.
+        most: Number of positions per image and channel; fewer if there are fewer.
+
+    Returns:
+        The values and the positions, both [N, C, min(most, P)]. Where there are fewer numbers than
+        that, the value is NaN.
+    """
+    if most == 1 and not torch.isnan(values).any():
+        found, places = values.max(-1, keepdim=True)
+    else:
+        # Two stable sorts: NaN last, then by value; a NaN comes after each -inf.
+        bad, order = torch.sort(torch.isnan(values).byte(), stable=True)
+        filled = values.gather(-1, order).masked_fill(bad.bool(), -torch.inf)
+        found, ranks = torch.sort(filled, descending=True, stable=True)
+        found, ranks = found[..., :most], ranks[..., :most]
+        found = found.masked_fill(bad.gather(-1, ranks).bool(), torch.nan)
+        places = order.gather(-1, ranks)
+    return found.double().cpu().numpy(), places.cpu().numpy()
+
+
 class _Outputs(CaptureListener):
     """A ``CaptureListener`` that reduces outputs to their best positions."""
 
@@ -226,40 +252,49 @@ class _Source:
 
 
 class _LayerSearch:
-    """The best crops of one layer call so far."""
+    """The best crops of one layer call so far, in a stable order.
+
+    Args:
+        output: The layer's first output.
+        k: Number of crops to keep per channel.
+    """
 
     def __init__(self, output: _Output, k: int) -> None:
         self._call, self._channels, self._k = output.layer_call, output.channels, k
         searched = output.values.shape[1]
-        self._ranking = Ranking(searched, k)
+        self._values = np.full((searched, k), np.nan)  # descending; NaN where there is none yet
+        self._positions = np.zeros((searched, k), np.int64)
         self._crops: npt.NDArray[np.object_] = np.full((searched, k), None, object)
         self._nan = np.zeros(searched, np.int64)
         self._cell = (1, 1)
         self._lost_at: str | None = None
 
     def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
-        """Add one image of a batch."""
+        """Add one image of a batch, which comes after all earlier ones."""
         if output.grid != fields.grid:  # as with tokens that are pruned by their values
             fields = Fields.whole(output.grid, source.size, OTHER_GRID)
         cell = fields.largest
         self._cell = (max(cell[0], self._cell[0]), max(cell[1], self._cell[1]))
         self._lost_at = self._lost_at or fields.lost_at
         self._nan += output.nan[number]
-        before = self._crops
-        order = self._ranking.add(output.values[number], output.positions[number], source.number)
-        kept = np.minimum(order, self._k - 1)
-        self._crops = np.take_along_axis(before, kept, 1)
-        for channel, rank in self._ranking.entered(order):
+        values = np.concatenate([self._values, output.values[number]], 1)  # [C, k + m]
+        positions = np.concatenate([self._positions, output.positions[number]], 1)
+        order = np.argsort(-values, axis=1, kind="stable")[:, : self._k]  # NaN is last
+        self._values = np.take_along_axis(values, order, 1)
+        self._positions = np.take_along_axis(positions, order, 1)
+        self._crops = np.take_along_axis(self._crops, np.minimum(order, self._k - 1), 1)
+        is_new = (order >= self._k) & ~np.isnan(self._values)
+        for channel, rank in np.argwhere(is_new).tolist():
             self._crops[channel, rank] = self._crop(channel, rank, source, fields)
 
     def _crop(self, channel: int, rank: int, source: _Source, fields: Fields) -> Crop:
-        place = int(self._ranking.positions[channel, rank])
+        place = int(self._positions[channel, rank])
         top, left, bottom, right = (int(edge) for edge in fields.boxes[place])
         box = (top, left, bottom, right)
         is_whole = box == (0, 0, *source.size)
         pixels, block = source.cut(box, fields.largest)
         return Crop(
-            float(self._ranking.values[channel, rank]),
+            float(self._values[channel, rank]),
             source.number,
             source.name,
             tuple(int(axis) for axis in np.unravel_index(place, fields.grid))
@@ -274,7 +309,7 @@ class _LayerSearch:
         )
 
     def result(self, images: int) -> LayerPatches:
-        valid = ~np.isnan(self._ranking.values)
+        valid = ~np.isnan(self._values)
         crops = tuple(
             tuple(row[: known.sum()]) for row, known in zip(self._crops, valid, strict=True)
         )

@@ -19,8 +19,7 @@ from fmapboard.cli.images import decoding
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import CaptureError, ConfigurationError
 from fmapboard.records import Bytes8
-from fmapboard.top_patches.ranking import best_positions
-from fmapboard.top_patches.search import PatchSearch
+from fmapboard.top_patches.search import PatchSearch, best_positions
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 
