@@ -12,7 +12,7 @@ import torch
 import fmapboard
 from fmapboard import LayerDifference
 from fmapboard.cli.model_commands import diff_command
-from fmapboard.model_comparison.tolerances import TOLERANCES
+from fmapboard.model_comparison.dtypes import TOLERANCES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text()
 

@@ -21,8 +21,8 @@ from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import compared
+from fmapboard.model_comparison.layer_calls import Arguments
 from fmapboard.model_comparison.result import ModelDifference, shown
 from fmapboard.model_comparison.two_models import check_tolerance, draw_maps_of
 

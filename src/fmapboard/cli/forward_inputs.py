@@ -30,7 +30,7 @@ from fmapboard.errors import (
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.model_comparison.arguments import Arguments
+from fmapboard.model_comparison.layer_calls import Arguments
 
 _RETURNS = (
     "expected a tensor, a tuple of positional arguments, a dict of keyword arguments, or a pair of "

@@ -13,13 +13,14 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import named_layers, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.model_comparison.arguments import Arguments, on_device_of
-from fmapboard.model_comparison.common_dtype import converted
+from fmapboard.model_comparison.dtypes import converted, most_common, tolerance_of
 from fmapboard.model_comparison.functions import Functions, functions_between
 from fmapboard.model_comparison.layer_calls import (
+    Arguments,
     Call,
     Key,
     layers_in_common,
+    on_device_of,
     registry_of,
     run,
     trace,
@@ -29,8 +30,7 @@ from fmapboard.model_comparison.pairs import Pair, paired
 from fmapboard.model_comparison.recording import Comparer, Recorded, Recorder, generators_of
 from fmapboard.model_comparison.relative_error import error_between
 from fmapboard.model_comparison.result import ModelDifference
-from fmapboard.model_comparison.rows import Measured, rows
-from fmapboard.model_comparison.tolerances import most_common, tolerance_of
+from fmapboard.model_comparison.rows import Measured, Rows
 
 
 def compared(model_a: nn.Module, model_b: nn.Module, batches: Iterable[Arguments]) -> Comparison:
@@ -159,7 +159,7 @@ class Comparison:
     def result(self, tolerance: float | None) -> ModelDifference:
         """The rows, and the first difference."""
         limit = tolerance_of(self.dtypes) if tolerance is None else tolerance
-        found = rows(self.pairs, self.measured, limit, self.models, self._functions)
+        found = Rows(self.pairs, self.measured, limit, self.models, self._functions).all()
         first = next((r.name for r in found if r.added is not None and r.added > limit), None)
         names = [str(dtype).removeprefix("torch.") for dtype in self.dtypes]
         return ModelDifference(first, found, limit, (names[0], names[1]))

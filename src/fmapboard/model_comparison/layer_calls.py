@@ -1,4 +1,4 @@
-"""Which layers of a model run, and in which order."""
+"""Run one of the models on the input of both, and note which layers run, in which order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.side_pass import Probe, untouched
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional and keyword arguments of a model."""
 
 
 class Key(NamedTuple):
@@ -73,6 +76,16 @@ def registry_of(model: nn.Module, names: Collection[str] | None = None) -> HookR
     return HookRegistry(model, chosen)
 
 
+def on_device_of(model: nn.Module, arguments: Arguments) -> Arguments:
+    """Copies of the arguments on the model's device: it may change its input in place.
+
+    Floating-point tensors get the dtype of the model's first floating-point parameter.
+    """
+    args, kwargs = arguments
+    copied = Probe((*args, kwargs)).arguments(model)
+    return copied[:-1], copied[-1]
+
+
 def run(registry: HookRegistry, listener: Any, arguments: tuple[Any, ...], what: str) -> Any:
     """Run the registry's model in its own mode, without gradients, and restore it.
 
@@ -85,11 +98,17 @@ def run(registry: HookRegistry, listener: Any, arguments: tuple[Any, ...], what:
     Raises:
         ConfigurationError: The model cannot run on these arguments.
     """
-    args, kwargs = arguments
     sides: tuple[Side, ...] = ("input", "output")
-    with registry.listening(listener, sides=sides), untouched(registry.model), torch.no_grad():
+    with registry.listening(listener, sides=sides):
+        return run_restored(registry.model, arguments, what)
+
+
+def run_restored(model: nn.Module, arguments: Arguments, what: str) -> Any:
+    """Run a model as ``run`` does, without a listener."""
+    args, kwargs = arguments
+    with untouched(model), torch.no_grad():
         try:
-            return registry.model(*args, **kwargs)
+            return model(*args, **kwargs)
         except Exception as error:
             raise ConfigurationError(
                 f"{what} cannot run on the images: {first_line(error)}"

@@ -22,10 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.compiled import force_eager
-from fmapboard.capture.side_pass import untouched
-from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.model_comparison.layer_calls import Key
+from fmapboard.model_comparison.layer_calls import Arguments, Key, run_restored
 from fmapboard.model_comparison.recording import Recorded, set_random_states
 from fmapboard.model_comparison.relative_error import Error, error_between, same_bits
 
@@ -60,7 +58,7 @@ class Lockstep:
         self._numbers: Counter[str] = Counter()
         self._open: list[tuple[Key, list[_Replaced], list[Tensor]]] = []
 
-    def __call__(self, model: nn.Module, arguments: tuple[Any, ...], what: str) -> Any:
+    def __call__(self, model: nn.Module, arguments: Arguments, what: str) -> Any:
         """Run the model and return its output.
 
         Args:
@@ -71,20 +69,12 @@ class Lockstep:
         Raises:
             ConfigurationError: The model cannot run in lockstep.
         """
-        args, kwargs = arguments
         with contextlib.ExitStack() as stack:
             if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
                 stack.enter_context(force_eager())
             for name, module in self._modules.items():
                 self._hook(stack, name, module)
-            stack.enter_context(untouched(model))
-            stack.enter_context(torch.no_grad())
-            try:
-                return model(*args, **kwargs)
-            except Exception as error:
-                raise ConfigurationError(
-                    f"{what} cannot run on the images: {first_line(error)}"
-                ) from error
+            return run_restored(model, arguments, what)
 
     def _hook(self, stack: contextlib.ExitStack, name: str, module: nn.Module) -> None:
         def begins(_: nn.Module, args: Any, kwargs: Any) -> Any:

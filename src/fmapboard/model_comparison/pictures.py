@@ -18,8 +18,7 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.arguments import Arguments, on_device_of
-from fmapboard.model_comparison.layer_calls import Key, registry_of, run
+from fmapboard.model_comparison.layer_calls import Arguments, Key, on_device_of, registry_of, run
 from fmapboard.model_comparison.pairs import Pair
 from fmapboard.model_comparison.recording import Recorder
 from fmapboard.model_comparison.result import ModelDifference

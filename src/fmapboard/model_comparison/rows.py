@@ -1,23 +1,26 @@
-"""Rows of the result, from the errors of paired layer calls."""
+"""Rows of the result, from the errors of paired layer calls, and how paired layers differ."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from fmapboard.model.layers import named_layers
-from fmapboard.model_comparison.causes import causes
 from fmapboard.model_comparison.functions import Functions, described
 from fmapboard.model_comparison.layer_calls import Call, Key
 from fmapboard.model_comparison.pairs import Pair
-from fmapboard.model_comparison.relative_error import Error
+from fmapboard.model_comparison.relative_error import Error, error_between
 from fmapboard.model_comparison.result import LayerDifference, is_different
 
 K = TypeVar("K")
+
+_OPTION = re.compile(r", (?=\w+=)")
+"""What separates the options in the text of a module, such as "3, 8, kernel_size=(3, 3)"."""
 
 
 @dataclass(slots=True)
@@ -62,14 +65,8 @@ def _worst(first: Mapping[K, Error], second: Mapping[K, Error]) -> dict[K, Error
     return {key: first.get(key, Error()).worst(second.get(key, Error())) for key in keys}
 
 
-def rows(
-    pairs: Sequence[Pair],
-    measured: Measured,
-    tolerance: float,
-    models: tuple[nn.Module, nn.Module],
-    functions: Callable[[int], Functions],
-) -> tuple[LayerDifference, ...]:
-    """One row per layer call, and one per place between layers that adds more than the tolerance.
+class Rows:
+    """Makes one row per layer call, and one per place between layers that adds too much.
 
     If a layer that only one of the models runs changes its input, what arrives behind it is
     attributed to that layer.
@@ -82,10 +79,7 @@ def rows(
         functions: 0 or 1 -> the functions that this model calls between its layers; called if there
             is a difference between two layers.
     """
-    return _Rows(pairs, measured, tolerance, models, functions).all()
 
-
-class _Rows:
     def __init__(
         self,
         pairs: Sequence[Pair],
@@ -102,6 +96,7 @@ class _Rows:
         self._before, self._error_before = "the input", Error(0.0)
 
     def all(self) -> tuple[LayerDifference, ...]:
+        """The rows, in order of execution."""
         for pair in self._pairs:
             first, second = pair.first, pair.second
             if first is not None and second is not None:
@@ -166,13 +161,12 @@ class _Rows:
             return  # passed on from the layer before
         if self._alone:
             alone = self._rows[self._alone[0]]
-            self._rows[self._alone[0]] = LayerDifference(
-                alone.name,
-                self._error_before.relative,
-                arriving.relative,
-                added.relative,
-                alone.type,
-                "; ".join(filter(None, [alone.note, added.reason])),
+            self._rows[self._alone[0]] = replace(
+                alone,
+                error_in=self._error_before.relative,
+                error_out=arriving.relative,
+                added=added.relative,
+                note="; ".join(filter(None, [alone.note, added.reason])),
             )
             return
         self._rows.append(
@@ -188,3 +182,60 @@ class _Rows:
     def _called(self, keys: tuple[Key | None, Key | None]) -> str:
         first, second = (self._functions(side).get(key, ()) for side, key in enumerate(keys))
         return described(first, second)
+
+
+def causes(first: nn.Module, second: nn.Module) -> str:
+    """What differs between two modules, in words; empty if nothing does that can be seen."""
+    return "; ".join(_causes(first, second))
+
+
+def _causes(first: nn.Module, second: nn.Module) -> Iterator[str]:
+    types = [type(module).__name__ for module in (first, second)]
+    has_other_options = types[0] != types[1] or first.extra_repr() != second.extra_repr()
+    if types[0] != types[1]:
+        yield f"{types[0]} in A, {types[1]} in B"
+    elif first.extra_repr() != second.extra_repr():
+        options = [_options(module) for module in (first, second)]
+        own = [option for option in options[0] if option not in options[1]]
+        other = [option for option in options[1] if option not in options[0]]
+        yield f"{', '.join(own) or 'nothing'} in A, {', '.join(other) or 'nothing'} in B"
+    if first.training != second.training:
+        modes = ["train" if module.training else "eval" for module in (first, second)]
+        yield f"{modes[0]} mode in A, {modes[1]} mode in B"
+    yield from _tensors(first, second, with_shapes=not has_other_options)
+
+
+def _options(module: nn.Module) -> list[str]:
+    """The options, such as ``["Conv2d(3, 8)", "kernel_size=(3, 3)"]``."""
+    found = _OPTION.split(module.extra_repr())
+    if "=" not in found[0]:
+        found[0] = f"{type(module).__name__}({found[0]})"
+    return found
+
+
+def _tensors(first: nn.Module, second: nn.Module, *, with_shapes: bool) -> Iterator[str]:
+    """What differs between their tensors; shapes follow from the options if these differ."""
+    mine, other = (_state(module) for module in (first, second))
+    for name in [*mine, *(name for name in other if name not in mine)]:
+        if name not in mine or name not in other:
+            yield f"{name} only in {'A' if name in mine else 'B'}"
+            continue
+        one, two = mine[name], other[name]
+        for what in ("dtype", "device"):
+            if getattr(one, what) != getattr(two, what):
+                values = [str(getattr(t, what)).removeprefix("torch.") for t in (one, two)]
+                yield f"{name} is {values[0]} in A, {values[1]} in B"
+        error = error_between([one], [two])
+        if error.has_other_shapes and not with_shapes:
+            continue
+        if error.reason:
+            yield f"{name}: {error.reason}"
+        elif error.relative:
+            yield f"relative error of {name} {error.relative:.2g}"
+
+
+def _state(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, also those that are not saved."""
+    found = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    # BatchNorm counts its batches for nothing but a momentum of None.
+    return {name: t for name, t in found.items() if not name.endswith("num_batches_tracked")}

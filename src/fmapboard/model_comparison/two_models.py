@@ -12,8 +12,8 @@ from torch import nn
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.given import check_input
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import Comparison, compared
+from fmapboard.model_comparison.layer_calls import Arguments
 from fmapboard.model_comparison.pictures import Drawing, drawn_layers
 from fmapboard.model_comparison.result import ModelDifference
 from fmapboard.records import Normalization
