@@ -21,7 +21,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2
 from fmapboard.cli import main
 from fmapboard.formats import framing
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.writers.event_records import stored_events
+from fmapboard.report.event_records import stored_events
 
 _HUGE = (2**31 - 1, 2**31, 2**40, 2**63, 2**64 - 1)
 _VALUES: tuple[Any, ...] = (

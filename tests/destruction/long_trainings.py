@@ -21,7 +21,7 @@ from typing import Any
 from attempts import Tried, command, in_process, judged
 
 from fmapboard.formats import tags
-from fmapboard.writers.event_records import stored_events
+from fmapboard.report.event_records import stored_events
 
 PROGRAM = Path(__file__).with_name("long_training.py")
 _GROWTH = 40_000_000  # bytes that the memory may grow from the second tenth to the last

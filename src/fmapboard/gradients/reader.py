@@ -15,6 +15,7 @@ from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.module_calls import untraced
+from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.gradients.optimizer_hook import listen, stop_listening
 from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
@@ -24,7 +25,7 @@ from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
-from fmapboard.records import NONE, Nonfinite, Parameter
+from fmapboard.records import NONE, Parameter
 
 Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""

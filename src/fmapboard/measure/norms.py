@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
-from fmapboard.records import Nonfinite
 
 LARGE, SMALL = 1e15, 1e-15
 """Outside this range, squares and sums of squares of float32 values may overflow or underflow."""

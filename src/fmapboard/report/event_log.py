@@ -15,7 +15,7 @@ from tensorboard import data_compat, errors
 from tensorboard.compat.proto import event_pb2
 from tensorboard.data import provider
 
-from fmapboard.writers.event_records import StoredEvent, array_of, stored_events
+from fmapboard.report.event_records import StoredEvent, array_of, stored_events
 
 _CACHE = 192 * 2**20
 """Bytes of parsed events to keep: one logged step is one event."""

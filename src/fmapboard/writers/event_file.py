@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from tensorboard.compat.proto import event_pb2, graph_pb2, node_def_pb2
 
 from fmapboard.errors import WriteError, log
 from fmapboard.formats import framing
 from fmapboard.records import GraphNode, ModelGraph
-from fmapboard.writers.event_records import shown_steps
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile
 from fmapboard.writers.trackers import begun_for_trackers
 
@@ -41,6 +43,10 @@ def _put(message: node_def_pb2.NodeDef, node: GraphNode) -> None:
         message.attr["module"].s = node.module.encode("utf-8", "backslashreplace")
 
 
+_HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
+"""The beginning of a serialized event: wall time, step (a varint; absent if 0), and the tag of the
+field with the contents, which is a summary or a session log."""
+_HEAD_BYTES = 32
 _AT_ONCE = 512
 """Maximum number of parts per write; Linux and macOS accept 1024."""
 
@@ -304,6 +310,31 @@ def _local(directory: Path, suffix: str, head: list[bytes]) -> LocalFile:
 
 def _key(directory: Path | RemoteDirectory) -> Path | str:
     return directory.resolve() if isinstance(directory, Path) else directory.url
+
+
+def shown_steps(files: Iterable[BinaryIO]) -> set[int]:
+    """The steps of a run that its readers show: a resumed run replaces those from its start on.
+
+    Reads a few bytes per record, unverified, up to where a file is cut off or damaged.
+
+    Args:
+        files: the run's event files, in the order in which they were written.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    steps: set[int] = set()
+    for file in files:
+        with file, contextlib.suppress(framing.Damaged):
+            for _, size in framing.records(file):
+                found = _HEAD.match(file.read(min(size, _HEAD_BYTES)))
+                if found is not None:
+                    step = sum((b & 0x7F) << 7 * i for i, b in enumerate(found[1] or b""))
+                    if found[2] == b"\x3a":
+                        steps = {each for each in steps if each < step}
+                    else:
+                        steps.add(step)
+    return steps
 
 
 def has_foreign_events(directory: Path | RemoteDirectory) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fmapboard.formats.training_facts import Findings, Unchanged, unpack_findings
-from fmapboard.records import Nonfinite, Parameter, Sample, StepData, TrainingFacts
+from fmapboard.formats.training_facts import Findings, Nonfinite, Unchanged, unpack_findings
+from fmapboard.records import Parameter, Sample, StepData, TrainingFacts
 from fmapboard.summary.build import SummaryBuilder
 
 WEIGHT = np.linspace(-0.1, 0.1, 50, dtype=np.float32)

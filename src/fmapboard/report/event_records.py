@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,10 +18,6 @@ from fmapboard.formats import framing
 
 _MOST_REPEATED = 2**16
 """Values of a tensor that may be stored as one that is repeated."""
-_HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
-"""The beginning of a serialized event: wall time, step (a varint; absent if 0), and the tag of the
-field with the contents, which is a summary or a session log."""
-_HEAD_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +65,6 @@ def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Pat
             else:
                 waiting.appendleft(entry.path)
     return sorted(found)
-
-
-def shown_steps(files: Iterable[BinaryIO]) -> set[int]:
-    """The steps of a run that its readers show: a resumed run replaces those from its start on.
-
-    Reads a few bytes per record, unverified, up to where a file is cut off or damaged.
-
-    Args:
-        files: the run's event files, in the order in which they were written.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    steps: set[int] = set()
-    for file in files:
-        with file, contextlib.suppress(framing.Damaged):
-            for _, size in framing.records(file):
-                found = _HEAD.match(file.read(min(size, _HEAD_BYTES)))
-                if found is not None:
-                    step = sum((b & 0x7F) << 7 * i for i, b in enumerate(found[1] or b""))
-                    if found[2] == b"\x3a":
-                        steps = {each for each in steps if each < step}
-                    else:
-                        steps.add(step)
-    return steps
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -11,7 +11,7 @@ from event_files import event_files, write
 from tensorboard.compat.proto import tensor_pb2
 from tensorboard.util import tensor_util
 
-from fmapboard.writers.event_records import array_of, run_directories, stored_events
+from fmapboard.report.event_records import array_of, run_directories, stored_events
 
 
 def tensor(*sides: int, values: int = 1) -> tensor_pb2.TensorProto:
