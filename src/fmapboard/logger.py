@@ -7,11 +7,11 @@ import inspect
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import nn
 from torch.optim.optimizer import Optimizer
@@ -36,32 +36,15 @@ from fmapboard.options import (
     with_options,
 )
 from fmapboard.records import KernelShape
-from fmapboard.report.of_logger import ReportsRun
+from fmapboard.report.result import Report
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session.hints import explain_every_minute
-from fmapboard.session.run import OptimizerSteps, Run, StepBlock, UnusedStepBlock
+from fmapboard.session.run import NOT_A_DECORATOR, OptimizerSteps, Run, StepBlock, UnusedStepBlock
 from fmapboard.session.session import StepSession, options_for
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
-
-
-class Closeable(Protocol):
-    """The part of a logger that this module needs.
-
-    Attributes:
-        end: its cleanup.
-    """
-
-    end: End
-
-    @property
-    def is_closed(self) -> bool:
-        """True after ``close``."""
-
-    def close(self) -> None:
-        """End the logger; a second call does nothing."""
 
 
 @dataclass(slots=True)
@@ -107,7 +90,7 @@ class End:
 class _Open:
     """A logger that may be open, and its model, both held by weak references."""
 
-    logger: weakref.ref[Closeable]
+    logger: weakref.ref[FeatureMapLogger]
     model: weakref.ref[nn.Module]
     process: int = field(default_factory=os.getpid)
 
@@ -115,7 +98,7 @@ class _Open:
 _open: dict[tuple[int, str | None], _Open] = {}
 
 
-def remember(logger: Closeable, model: nn.Module, name: str | None) -> None:
+def remember(logger: FeatureMapLogger, model: nn.Module, name: str | None) -> None:
     """Record an open logger for a model and name, until the logger is garbage-collected."""
     # Nothing is called when a logger is deleted: an interrupt there would be lost.
     for key, entry in list(_open.items()):
@@ -142,7 +125,7 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
     )
 
 
-class FeatureMapLogger(ReportsRun):
+class FeatureMapLogger:
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
     Create it with ``watch``, which documents the arguments. ``options`` holds the remaining ones;
@@ -236,9 +219,7 @@ class FeatureMapLogger(ReportsRun):
             ConfigurationError: ``number`` is not a step number, or this is used as a decorator.
         """
         if callable(number):
-            raise ConfigurationError(
-                "board.step is not a decorator; wrap each training step in: with board.step(i):"
-            )
+            raise ConfigurationError(NOT_A_DECORATOR)
         begin = partial(self.begin_step, None if number is None else step_number(number))
         return UnusedStepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
@@ -300,6 +281,54 @@ class FeatureMapLogger(ReportsRun):
         """Remove all hooks and write pending steps; a second call does nothing."""
         self._finalizer()
         self._run.warn.raise_first()
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        steps: int = 8,
+        layers: str | Sequence[str] = (),
+        max_mb: float = 20.0,
+        inputs: bool = True,
+    ) -> Report | None:
+        """Write the run so far into one HTML file, as ``fmapboard report`` does.
+
+        The file opens in a browser without TensorBoard, and contains training images.
+
+        Args:
+            path: the HTML file; replaced if it exists.
+            steps: pictures of at most this many steps, evenly spaced, with the first and the last.
+            layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
+                for all layers.
+            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
+                largest maps are drawn smaller, then steps are left out, then layers.
+            inputs: False to leave out every picture of the network's input.
+
+        Returns:
+            What was written and what was left out; None on ranks other than 0, which write nothing.
+
+        Raises:
+            ConfigurationError: an argument is invalid, nothing was logged yet, or the run is not
+                logged into a local directory.
+            LayerNotFound: a glob matches no layer.
+            WriteError: the file cannot be written.
+        """
+        from fmapboard.report.write import write_report  # reads TensorBoard's modules
+
+        run = self._run
+        if not run.writes:
+            return None
+        folder = run.pipeline.log_dir
+        if not isinstance(folder, (str, Path)) or "://" in str(folder):
+            raise ConfigurationError(
+                "report() needs a run that is logged into a local directory: watch(model, log_dir)"
+            )
+        run.flush()
+        chosen = (layers,) if isinstance(layers, str) else tuple(layers)
+        return write_report(
+            [Path(folder)], Path(path), steps=steps, layers=chosen, max_mb=max_mb, inputs=inputs,
+            below=False,
+        )  # fmt: skip
 
     def __enter__(self) -> FeatureMapLogger:
         return self

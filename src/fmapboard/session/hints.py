@@ -20,7 +20,6 @@ from fmapboard.errors import WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import holding, parameters_of
 from fmapboard.gradients.reader import GradientReader
-from fmapboard.model.tensors import Unread
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session.selection import PassSelection, State
 from fmapboard.session.step import OpenStep
@@ -29,13 +28,59 @@ from fmapboard.writers.own_thread import OwnThread
 _MAX_NAMED = 5
 """How many parameters or layers a message lists."""
 
-_UNREAD: dict[Unread, tuple[str, str]] = {
-    "sparse": ("sparse tensors", "return dense ones (Tensor.to_dense)"),
-    "nested": ("nested tensors", "return padded ones (torch.nested.to_padded_tensor)"),
-}
-"""Kinds of outputs that are not logged, and how to make them such that they are."""
-
 _FROZEN = "all parameters of the model are frozen (requires_grad=False)"
+
+_TEXTS = {
+    "unseen": (
+        "step {step}: no forward pass of the model was seen, as inside code that torch.compile "
+        "made, so no feature maps are logged; pass the compiled model, as in "
+        f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})'
+    ),
+    "compiled gradients": (
+        "the model is compiled, so activation_gradients= and attribution= log nothing; with "
+        f'compiled="eager" they do, but {NOT_NEUTRAL}'
+    ),
+    "eager": (
+        'compiled="eager": logged steps run uncompiled, so training is not bitwise the same as '
+        "without fmapboard; without this option it is"
+    ),
+    "gone": (
+        "step {step}: these layers are no longer part of the model and are not logged any more: "
+        "{names}"
+    ),
+    "unread sparse": (
+        "step {step}: these layers return sparse tensors, which are not logged: {names}; to log "
+        "them, return dense ones (Tensor.to_dense)"
+    ),
+    "unread nested": (
+        "step {step}: these layers return nested tensors, which are not logged: {names}; to log "
+        "them, return padded ones (torch.nested.to_padded_tensor)"
+    ),
+    "empty batch": (
+        "step {step}: the model ran on an empty batch: its layers returned tensors without values, "
+        "so there is nothing to log; leave out batches of 0 samples"
+    ),
+    "in vain": (
+        "step {step}: many forward passes ran without a backward pass, so later ones were not "
+        "recorded; run passes that do not train under torch.no_grad()"
+    ),
+    "frozen": f"step {{step}}: {_FROZEN}, so there are no gradient norms",
+    "input learns": (
+        "step {step}: an optimizer updates what the model receives, as in style transfer, and none "
+        "updates the model; freeze it before fmapboard.watch(), so that no gradients of its "
+        "parameters are computed: model.requires_grad_(False)"
+    ),
+    "steps last": (
+        "step {step}: an optimizer stepped on the model's parameters before the forward pass of "
+        "the step; with optimizer=, pass the one that steps last; with board.step(i), put forward, "
+        "backward and all optimizer steps inside the block, in this order"
+    ),
+    "no contribution": (
+        "step {step}: the recorded forward pass contributed nothing to the gradients that the "
+        "optimizer used; run forward, backward and optimizer.step() in the same step"
+    ),
+}
+"""Subject -> what is said about it."""
 
 
 class Hints:
@@ -59,6 +104,19 @@ class Hints:
         self._loss_scale, self._selection = loss_scale, selection
         self._trains_input = False
 
+    def say(self, about: str, step: int = 0, names: Sequence[str] = ()) -> None:
+        """Log one of `_TEXTS`, once; ``"gone"`` once for the same layers.
+
+        Args:
+            about: the subject.
+            step: the logged step.
+            names: what is listed.
+        """
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        listed = f"{', '.join(names[:_MAX_NAMED])}{more}"
+        key = f"gone {names}" if about == "gone" else about
+        self._warn.warn(key, _TEXTS[about].format(step=step, names=listed))
+
     def explain(
         self,
         opened: OpenStep,
@@ -78,90 +136,34 @@ class Hints:
         if missing is not None:
             self._warn.warn("taps", f"step {opened.step}: {missing}")
         is_named = has_failed or missing is not None
-        for why in _UNREAD:
+        for why in ("sparse", "nested"):
             names = [name for name, reason in opened.live.unread.items() if reason == why]
             if names:
                 is_named = True
-                self.unread(opened.step, names, why)
+                self.say(f"unread {why}", opened.step, names)
         if not opened.live.pending:
             if unseen and self._gradients.stepped:
-                self.ran_compiled(opened.step)
+                self.say("unseen", opened.step)
             elif not is_named:
-                self.nothing_ran(opened.step, is_empty="empty" in opened.live.unread.values())
+                self._nothing_ran(opened)
         elif opened.passes != "evaluation":
             if self._selection.passes.input_learns:
                 return
             if not self._gradients.stepped:
-                self.no_optimizer_step(opened.step, is_counted=opened.passes == "training")
+                self._no_optimizer_step(opened)
                 return
             self._selection.finds_input = False
             chosen = self._selection.chosen
             if chosen is not None and chosen.graph is not None and chosen.state is not State.USED:
-                self.no_contribution(opened.step)
+                self.say("no contribution", opened.step)
 
-    def ran_compiled(self, step: int) -> None:
-        """Warn that the model trains, but that no call of it was seen."""
-        self._warn.warn(
-            "unseen",
-            f"step {step}: no forward pass of the model was seen, as inside code that "
-            "torch.compile made, so no feature maps are logged; pass the compiled model, as in "
-            f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})',
-        )
-
-    def no_gradients_of_maps(self) -> None:
-        """Warn that a compiled model's pass is recorded without gradients."""
-        self._warn.warn(
-            "compiled gradients",
-            "the model is compiled, so activation_gradients= and attribution= log nothing; "
-            f'with compiled="eager" they do, but {NOT_NEUTRAL}',
-        )
-
-    def not_neutral(self) -> None:
-        """Warn about the option ``compiled="eager"``."""
-        self._warn.warn(
-            "eager",
-            'compiled="eager": logged steps run uncompiled, so training is not bitwise the same as '
-            "without fmapboard; without this option it is",
-        )
-
-    def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
-        """Warn about watched layers that are no longer part of the model, if there are any."""
-        if names:
-            self._warn.warn(
-                f"gone {names}",
-                f"step {step}: these layers are no longer part of the model and are not logged "
-                f"any more: {_listed(names)}",
-            )
-
-    def unread(self, step: int, names: Sequence[str], why: Unread) -> None:
-        """Warn that the outputs of layers are of a kind that is not logged."""
-        kind, fix = _UNREAD[why]
-        self._warn.warn(
-            f"unread {why}",
-            f"step {step}: these layers return {kind}, which are not logged: {_listed(names)}; "
-            f"to log them, {fix}",
-        )
-
-    def nothing_ran(self, step: int, *, is_empty: bool = False) -> None:
-        """Warn that no watched layer ran in the step.
-
-        Args:
-            step: its number.
-            is_empty: layers ran, and returned tensors without values.
-        """
-        if is_empty:
-            self._warn.warn(
-                "empty batch",
-                f"step {step}: the model ran on an empty batch: its layers returned tensors "
-                "without values, so there is nothing to log; leave out batches of 0 samples",
-            )
+    def _nothing_ran(self, opened: OpenStep) -> None:
+        """Warn that no watched layer ran in the step."""
+        if "empty" in opened.live.unread.values():  # they did, and returned tensors without values
+            self.say("empty batch", opened.step)
             return
         if self._selection.gave_up:
-            self._warn.warn(
-                "in vain",
-                f"step {step}: many forward passes ran without a backward pass, so later ones "
-                "were not recorded; run passes that do not train under torch.no_grad()",
-            )
+            self.say("in vain", opened.step)
             return
         text = (
             "call the model itself (not a scripted or traced copy), with gradients enabled, in the "
@@ -191,28 +193,19 @@ class Hints:
                 "log such passes, put them into a block: with board.step(i):"
             )
         self._warn.warn(
-            "nothing ran", f"step {step}: no watched layer ran in a training pass; {text}"
+            "nothing ran", f"step {opened.step}: no watched layer ran in a training pass; {text}"
         )
 
-    def no_optimizer_step(self, step: int, *, is_counted: bool) -> None:
-        """Warn that no optimizer stepped, unless the GradScaler skipped the step.
-
-        Args:
-            step: its number.
-            is_counted: an optimizer's step has ended the logged one.
-        """
+    def _no_optimizer_step(self, opened: OpenStep) -> None:
+        """Warn that no optimizer stepped, unless the GradScaler skipped the step."""
+        step = opened.step
         if self._loss_scale.was_skipped() or self._gradients.skipped:
             return
         if not self._selection.passes.has_trainable():
-            self._warn.warn("frozen", f"step {step}: {_FROZEN}, so there are no gradient norms")
+            self.say("frozen", step)
             return
         if self._is_input_trained():
-            self._warn.warn(
-                "input learns",
-                f"step {step}: an optimizer updates what the model receives, as in style transfer, "
-                "and none updates the model; freeze it before fmapboard.watch(), so that no "
-                "gradients of its parameters are computed: model.requires_grad_(False)",
-            )
+            self.say("input learns", step)
             return
         if (by := self._selection.passes.disabled_by) is not None:
             text = f"step {step}: the model ran under {by}, so there are no gradient norms"
@@ -223,7 +216,7 @@ class Hints:
         why = (
             "the one passed as optimizer= holds none of them. Pass the one that trains the model, "
             "created from model.parameters() after the model was copied or its layers replaced"
-            if is_counted
+            if opened.passes == "training"  # an optimizer's step has ended this one
             else "put optimizer.step() inside the board.step() block"
         )
         self._warn.warn(
@@ -244,32 +237,10 @@ class Hints:
             self._trains_input = bool(holding(learned.keys())) and not holding(own)
         return self._trains_input
 
-    def stepped_too_early(self, step: int) -> None:
-        """Warn that an optimizer stepped in the logged step before the forward pass."""
-        self._warn.warn(
-            "steps last",
-            f"step {step}: an optimizer stepped on the model's parameters before the forward pass "
-            "of the step; with optimizer=, pass the one that steps last; with board.step(i), put "
-            "forward, backward and all optimizer steps inside the block, in this order",
-        )
-
-    def no_contribution(self, step: int) -> None:
-        """Warn that the recorded pass did not contribute to the gradients of the step."""
-        self._warn.warn(
-            "no contribution",
-            f"step {step}: the recorded forward pass contributed nothing to the gradients that "
-            "the optimizer used; run forward, backward and optimizer.step() in the same step",
-        )
-
 
 def _is_on_meta_device(model: nn.Module) -> bool:
     devices = {parameter.device.type for parameter in model.parameters()}
     return devices == {"meta"}
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"{', '.join(names[:_MAX_NAMED])}{more}"
 
 
 _MAX_PARAMETERS = 16
@@ -348,7 +319,7 @@ class Usage:
         self._steps, self._warn, self.versions = steps, warn, versions
         self._start = steps.next
         self._first = self._latest = self._start, versions.read()
-        self._optimizer: Callable[[], Optimizer | None] = _no_optimizer
+        self._optimizer: Callable[[], Optimizer | None] = type(None)
         self.counts = self.marked = False
         self.ended = self.due = self.logged = 0
         self.explains = True
@@ -470,29 +441,26 @@ class Usage:
         return " or ".join(sorted({type(one).__name__ for one in found}))
 
 
-def explain_every_minute(
-    usage: Usage, wait: Callable[[float], bool] | None = None
-) -> Callable[[], object]:
+def explain_every_minute(usage: Usage) -> Callable[[], object]:
     """Call ``usage.explain`` once a minute on a thread, as long as ``usage`` exists.
 
     The thread holds ``usage`` by a weak reference. A forked child does not have it.
 
     Args:
         usage: of a logger.
-        wait: waits for that many seconds; returns False if the thread is to end.
 
     Returns:
         A function that ends the thread; it does not wait for it.
     """
     end = queue.SimpleQueue[None]()  # garbage collection may call `put` at any time
-    body = partial(_loop, weakref.ref(usage), wait or partial(_wait, end))
+    body = partial(_loop, weakref.ref(usage), end)
     with contextlib.suppress(RuntimeError):  # without a thread, all is explained at the end
         OwnThread(body, "fmapboard-usage").start()
     return partial(end.put, None)
 
 
-def _loop(reference: weakref.ref[Usage], wait: Callable[[float], bool]) -> None:
-    while wait(_SECONDS):
+def _loop(reference: weakref.ref[Usage], end: queue.SimpleQueue[None]) -> None:
+    while _wait(end, _SECONDS):
         usage = reference()
         if usage is None or not usage.explain(is_over=False):
             return
@@ -500,12 +468,9 @@ def _loop(reference: weakref.ref[Usage], wait: Callable[[float], bool]) -> None:
 
 
 def _wait(end: queue.SimpleQueue[None], seconds: float) -> bool:
+    """False if the thread is to end."""
     try:
         end.get(timeout=seconds)
     except queue.Empty:
         return True
     return False
-
-
-def _no_optimizer() -> None:
-    return None

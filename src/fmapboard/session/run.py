@@ -148,6 +148,9 @@ def _only_share(exchange: RankExchange, number: int, pending: PendingStep | None
         pending.to_host()
 
 
+NOT_A_DECORATOR = "board.step is not a decorator; wrap each training step in: with board.step(i):"
+
+
 class StepBlock:
     """The ``with`` block of one training step, as returned by ``board.step(i)``.
 
@@ -175,9 +178,7 @@ class StepBlock:
 
     def __call__(self, function: object) -> Any:
         """Refuse to be used as a decorator."""
-        raise ConfigurationError(
-            "board.step is not a decorator; wrap each training step in: with board.step(i):"
-        )
+        raise ConfigurationError(NOT_A_DECORATOR)
 
 
 class UnusedStepBlock(StepBlock):

@@ -158,7 +158,9 @@ class StepSession(CaptureListener):
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
         with self._guard("replaced layers"):
-            self._hints.layers_gone(step, self._watched.follow_replacements(self._attribution.also))
+            gone = self._watched.follow_replacements(self._attribution.also)
+            if gone:
+                self._hints.say("gone", step, gone)
         if probe_now:
             self._draw_probe(opened)
         if self._open is None:  # out of memory
@@ -166,7 +168,7 @@ class StepSession(CaptureListener):
         follows, runs_eager = passes != "evaluation", self._options.compiled == "eager"
         self._eager_pass.was_left_out = False
         if runs_eager and is_compile_used():
-            self._hints.not_neutral()
+            self._hints.say("eager")
         with self._guard("arming"):
             if follows:
                 self._gradients.arm(
@@ -320,7 +322,7 @@ class StepSession(CaptureListener):
         if opened is None or self._guard.is_disabled("compiled model"):
             return
         if opened.live.gradients or opened.live.attribution is not None:
-            self._hints.no_gradients_of_maps()
+            self._hints.say("compiled gradients")
             opened.live.gradients, opened.live.attribution = False, None
         with self._guard("compiled model"):
             if self._eager_pass.can_run():
@@ -338,7 +340,7 @@ class StepSession(CaptureListener):
         if not self._gradients.pass_begins():
             return
         opened.probed, opened.kernels = None, None
-        self._hints.stepped_too_early(opened.step)
+        self._hints.say("steps last", opened.step)
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""

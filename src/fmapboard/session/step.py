@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
@@ -19,6 +18,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 from fmapboard.gradients.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.gradients.reader import NO_PARAMETERS, PendingParameters
+from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.statistics import PendingGaps
@@ -158,17 +158,8 @@ class PendingStep:
     to_host: Callable[[], StepData]
 
 
-class Exchange(Protocol):
-    """Merges the statistics of one step over the ranks (see ``merge_ranks.RankExchange``)."""
-
-    def merged(
-        self, step: int, measured: tuple[LayerMeasurement, ...]
-    ) -> tuple[LayerMeasurement, ...]:
-        """The measurements with the statistics of the whole batch."""
-
-
 def sent(
-    collected: Collected, transfer: Transfer, warn: WarnOnce, exchange: Exchange | None
+    collected: Collected, transfer: Transfer, warn: WarnOnce, exchange: RankExchange | None
 ) -> PendingStep:
     """Start copying a step to the host.
 
@@ -185,7 +176,7 @@ def sent(
 
 
 def finished(
-    step: int, receive: Callable[[], Collected], failed: Failed, exchange: Exchange | None
+    step: int, receive: Callable[[], Collected], failed: Failed, exchange: RankExchange | None
 ) -> StepData:
     """Wait for the devices, finalize a step, and merge its statistics over the ranks.
 
