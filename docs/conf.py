@@ -68,7 +68,7 @@ nitpick_ignore_regex = [
     ),
     (
         "py:.*",
-        r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
+        r"(TrainingFacts|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
     ),
     ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
     ("py:.*", r"fmapboard\.(logger|session|options|schedule|model|writers\.remote)\..*"),

@@ -166,7 +166,7 @@ class Options:
         return self.attribution if self.attribution_loss is None else False
 
     @property
-    def records_findings(self) -> bool:
+    def records_facts(self) -> bool:
         """Record what only the training process knows (``formats.training_facts``)."""
         return self.checks is not False
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats.overview import StepSource
-from fmapboard.formats.training_facts import Findings, Nonfinite
+from fmapboard.formats.training_facts import Nonfinite, TrainingFacts
 
 COLOURS = 3  # red, green and blue
 Bytes8 = npt.NDArray[np.uint8]
@@ -185,16 +185,16 @@ class InputImage:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingFacts:
-    """The findings of one step, and what is needed to compare it with others.
+class RecordedFacts:
+    """What training recorded of one step, and what is needed to compare it with others.
 
     Attributes:
-        findings: what the step alone shows; ``unchanged`` is empty.
+        of_step: what the step alone shows; ``unchanged`` is empty.
         rates: parameter -> learning rate at which an optimizer updated it in this step.
         weights: digest of some weights in a step without an optimizer step; None of other steps.
     """
 
-    findings: Findings
+    of_step: TrainingFacts
     rates: Mapping[str, float] = field(default_factory=dict)
     weights: bytes | None = None
 
@@ -441,7 +441,7 @@ class StepData:
     scalars: Mapping[str, float] = field(default_factory=dict)
     norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
-    facts: TrainingFacts | None = None
+    facts: RecordedFacts | None = None
     attributions: tuple[Attribution, ...] = ()
     graph: ModelGraph | None = None
     source: StepSource | None = None

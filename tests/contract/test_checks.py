@@ -13,7 +13,7 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import BUILT_IN, Check, Finding, RunRecord, Series, run_checks
-from fmapboard.formats.training_facts import Findings, Unchanged
+from fmapboard.formats.training_facts import TrainingFacts, Unchanged
 
 LAST = len(STEPS)
 ALL = tuple(range(4))
@@ -35,7 +35,7 @@ class OwnCheck:
 
 def faulty() -> RunRecord:
     """A record with everything wrong that a check can see."""
-    facts = Findings(
+    facts = TrainingFacts(
         not_in_optimizer=("a",), not_cleared=("b",), eval_mode=True, batch=4,
         constant_images=(), identical_images=((0, 1), (0, 2), (0, 3)), rates=(0.1, 0.1),
         unchanged={"c.weight": Unchanged(5, 0)},
@@ -123,7 +123,7 @@ def test_it_keeps_no_state_and_changes_no_record(check: Check) -> None:
 
 
 def test_it_is_silent_on_a_healthy_record(check: Check) -> None:
-    fine = Findings(
+    fine = TrainingFacts(
         not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),
         identical_images=(),
     )  # fmt: skip

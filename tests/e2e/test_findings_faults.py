@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from recorded_findings import (
+from recorded_facts import (
     WAYS,
     Around,
     Net,
     Way,
     batch,
     faults,
-    findings,
     loss_of,
     trained,
+    training_facts,
 )
 from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 10
@@ -67,7 +67,7 @@ def never_cleared_with_micro_batches(
             optimizer.step()
 
 
-def all_of(found: dict[int, Findings], name: str) -> bool:
+def all_of(found: dict[int, TrainingFacts], name: str) -> bool:
     """True if a fault, and no other one, is in each record but the first."""
     first, *later = found.values()
     return faults(first) <= {name} and all(faults(one) == {name} for one in later) and bool(later)
@@ -241,7 +241,7 @@ def test_nothing_is_recorded_if_it_is_switched_off() -> None:
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, checks=False):
         plain(model, optimizer, lambda step: nullcontext())
     assert len(kept.steps) == STEPS
-    assert findings(kept.steps) == {}
+    assert training_facts(kept.steps) == {}
 
 
 def test_the_series_has_the_prefix_of_the_model() -> None:
@@ -250,14 +250,14 @@ def test_the_series_has_the_prefix_of_the_model() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, name="net"):
         plain(model, optimizer, lambda step: nullcontext())
-    assert list(findings(kept.steps, "net")) == list(range(STEPS))
+    assert list(training_facts(kept.steps, "net")) == list(range(STEPS))
 
 
 def test_a_step_without_an_optimizer_step_says_nothing_about_it() -> None:
     kept, model = MemoryWriter(), Net()
     with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
         loss_of(model).backward()
-    found = findings(kept.steps)[0]
+    found = training_facts(kept.steps)[0]
     assert (found.not_in_optimizer, found.not_cleared, found.eval_mode) == (None, None, None)
     assert found.rates is None
     assert found.batch == 4
@@ -270,4 +270,4 @@ def test_a_validation_step_has_no_record() -> None:
         loss_of(model)
         board.end_step()
     assert len(kept.steps) == 1
-    assert findings(kept.steps) == {}
+    assert training_facts(kept.steps) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from recorded_findings import (
+from recorded_facts import (
     WAYS,
     Around,
     Loop,

@@ -7,16 +7,16 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from recorded_findings import (
+from recorded_facts import (
     WAYS,
     Around,
     Net,
     Way,
     batch,
     faults,
-    findings,
     loss_of,
     trained,
+    training_facts,
 )
 from torch import nn
 from torch.nn import functional
@@ -67,7 +67,7 @@ def test_layers_frozen_after_watching_began_are_not_missing_in_the_optimizer() -
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=STEPS):
         model.stem.requires_grad_(requires_grad=False)
         plain(model, optimizer, lambda step: nullcontext())
-    (found,) = findings(kept.steps).values()
+    (found,) = training_facts(kept.steps).values()
     assert (found.not_in_optimizer, found.frozen) == ((), ("stem.weight", "stem.bias"))
 
 
@@ -122,7 +122,7 @@ def test_an_optimizer_that_is_created_later_holds_its_parameters_from_then_on() 
         second.zero_grad()
         second.step()
         plain(model, first, lambda step: nullcontext())
-    found = findings(kept.steps)
+    found = training_facts(kept.steps)
     assert "stem.weight" in (found[STEPS - 1].not_in_optimizer or ())
     assert found[STEPS + 1].not_in_optimizer == ()
 
@@ -193,7 +193,7 @@ def test_both_halves_of_a_gan_are_healthy(half: str, way: Way, set_to_none: bool
         for step in range(STEPS):
             with board.step(step) if way.is_marked else nullcontext():
                 gan.step(set_to_none=set_to_none)
-    found = findings(kept.steps)
+    found = training_facts(kept.steps)
     assert len(found) >= STEPS // way.every
     assert {step: faults(one) for step, one in found.items() if faults(one)} == {}
 
@@ -214,7 +214,7 @@ def test_steps_that_a_grad_scaler_skips_are_healthy(fused: bool) -> None:
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
-    found = findings(kept.steps)
+    found = training_facts(kept.steps)
     assert scaler.get_scale() < 2.0**119
     assert found
     assert {step: faults(one) for step, one in found.items() if faults(one)} == {}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from recorded_findings import WAYS, Around, Net, Way, findings, loss_of, trained
+from recorded_facts import WAYS, Around, Net, Way, loss_of, trained, training_facts
 from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.checks import run_checks
 from fmapboard.cli.run_files import read_run
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 6
@@ -35,7 +35,7 @@ def without_step(model: nn.Module, optimizer: torch.optim.Optimizer, around: Aro
             loss_of(model).backward()
 
 
-def counts(found: dict[int, Findings]) -> list[int | None]:
+def counts(found: dict[int, TrainingFacts]) -> list[int | None]:
     return [None if one.idle is None else one.idle.steps for one in found.values()]
 
 
@@ -141,7 +141,7 @@ def test_running_statistics_that_are_still_the_initial_ones(
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         run(model, optimizer, lambda step: nullcontext())
-    named = [one.initial_norms for one in findings(kept.steps).values()]
+    named = [one.initial_norms for one in training_facts(kept.steps).values()]
     assert named[0] == ()
     assert named[1:] == [("norm",) if expected else ()] * (STEPS - 1)
 

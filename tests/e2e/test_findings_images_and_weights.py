@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from recorded_findings import (
+from recorded_facts import (
     WAYS,
     Around,
     Net,

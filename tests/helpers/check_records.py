@@ -11,7 +11,7 @@ import numpy as np
 from fmapboard.checks import RunRecord, Series
 from fmapboard.checks.health_table import COLUMNS, health_of
 from fmapboard.formats.overview import LayerFacts, OverviewStep
-from fmapboard.formats.training_facts import Findings, FirstNonfinite
+from fmapboard.formats.training_facts import FirstNonfinite, TrainingFacts
 
 STEPS = tuple(range(0, 80, 10))
 HEALTHY = {
@@ -35,7 +35,7 @@ def record(
     steps: Sequence[int] = STEPS,
     columns: Mapping[str, Mapping[int, Sequence[float]]] | None = None,
     scalars: Mapping[str, Sequence[float]] | None = None,
-    facts: Sequence[Findings] = (),
+    facts: Sequence[TrainingFacts] = (),
     first: Mapping[str, Mapping[str, Any]] | None = None,
     inputs: Mapping[str, float] | None = None,
     told: FirstNonfinite | None = None,

@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import fmapboard
 from fmapboard.formats.tab_records import unpack
-from fmapboard.formats.tags import CHECKS, FINDINGS
-from fmapboard.formats.training_facts import unpack_findings
+from fmapboard.formats.tags import CHECKS, TRAINING_FACTS
+from fmapboard.formats.training_facts import unpack_training_facts
 
 STEPS = 10
 BATCH = 4
@@ -269,8 +269,8 @@ def series(run: Path) -> dict[str, list[tuple[int, Any]]]:
 
 def _value(tag: str, plugin: str, proto: Any) -> Any:
     values = make_ndarray(proto)
-    if tag.endswith(FINDINGS):
-        return unpack_findings(values.tolist())
+    if tag.endswith(TRAINING_FACTS):
+        return unpack_training_facts(values.tolist())
     if tag.endswith(CHECKS):
         return values.tolist()
     if plugin == "scalars":

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from recorded_findings import Net, faults
+from recorded_facts import Net, faults
 from same_training import FRAMEWORKS, lightning_trainer, loader, series
 from torch import Tensor
 from torch.nn import functional
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.integrations.lightning import FeatureMapCallback
 
 # Hints of Lightning about few workers, no validation data, a reused directory and no seed.
@@ -24,8 +24,8 @@ pytestmark = [
 ]
 
 
-def recorded(run: Path) -> dict[int, Findings]:
-    return dict(series(run)[tags.FINDINGS])
+def recorded(run: Path) -> dict[int, TrainingFacts]:
+    return dict(series(run)[tags.TRAINING_FACTS])
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -39,7 +39,7 @@ def test_a_healthy_training_has_no_fault(framework: str, accumulate: int, tmp_pa
     assert {one.eval_mode for one in found.values()} == {False}
 
 
-def lightning_run(directory: Path, **faulty: Any) -> dict[int, Findings]:
+def lightning_run(directory: Path, **faulty: Any) -> dict[int, TrainingFacts]:
     import lightning.pytorch as pl
 
     class Module(pl.LightningModule):

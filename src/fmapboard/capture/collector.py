@@ -164,8 +164,8 @@ class ActivationCollector(CaptureListener):
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
             if self.attribution is not None:
                 self.attribution.begin(self.inputs)
-        if self.compares_images and not self.guard.is_disabled("findings"):
-            with self.guard("findings"):
+        if self.compares_images and not self.guard.is_disabled("training facts"):
+            with self.guard("training facts"):
                 images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
                 self.batch = None if images is None else compared(images)
                 self.input_trains = any(one.requires_grad for one in tensors((args, kwargs)))

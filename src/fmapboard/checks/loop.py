@@ -12,7 +12,7 @@ import numpy as np
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import TrainingFacts
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""
@@ -120,7 +120,7 @@ class ConstantImagesCheck:
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
 
-        def all_constant(facts: Findings) -> bool:
+        def all_constant(facts: TrainingFacts) -> bool:
             return _count(facts, "constant_images") == facts.batch
 
         found = _batches(record, all_constant)
@@ -159,7 +159,7 @@ class IdenticalImagesCheck:
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
 
-        def all_identical(facts: Findings) -> bool:
+        def all_identical(facts: TrainingFacts) -> bool:
             is_constant = _count(facts, "constant_images") == facts.batch
             of_first = {first for first, _ in facts.identical_images or ()} == {0}
             pairs = _count(facts, "identical_images")
@@ -271,12 +271,12 @@ class InputScaleCheck:
         )
 
 
-def newest(record: RunRecord) -> Findings:
+def newest(record: RunRecord) -> TrainingFacts:
     """What was recorded at the last logged step."""
     return list(record.training_facts().values())[-1]
 
 
-def _since(record: RunRecord, is_faulty: Callable[[Findings], bool]) -> int | None:
+def _since(record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]) -> int | None:
     """First of the steps at the end of the run that all have a fault; None if too few have."""
     every = list(record.training_facts().items())
     count = 0
@@ -288,7 +288,7 @@ def _since(record: RunRecord, is_faulty: Callable[[Findings], bool]) -> int | No
 
 
 def _batches(
-    record: RunRecord, is_faulty: Callable[[Findings], bool]
+    record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]
 ) -> tuple[int, int, str] | None:
     """Since when most batches have a fault, the newest one's size, and how many, in words.
 
@@ -308,7 +308,7 @@ def _batches(
     return faulty[0][0], faulty[-1][1].batch or 0, text
 
 
-def _count(facts: Findings, name: str) -> int:
+def _count(facts: TrainingFacts, name: str) -> int:
     """Number of entries of a list of images, with those that were not stored."""
     return len(getattr(facts, name) or ()) + facts.left_out.get(name, 0)
 

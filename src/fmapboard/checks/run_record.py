@@ -15,10 +15,10 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.formats.training_facts import (
-    Findings,
     FirstNonfinite,
-    unpack_findings,
+    TrainingFacts,
     unpack_nonfinite,
+    unpack_training_facts,
 )
 
 Steps = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class RunRecord:
     name: str = ""
     health: HealthTable | None = None
     scalars: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
-    facts: Mapping[int, Findings] = field(default_factory=dict)
+    facts: Mapping[int, TrainingFacts] = field(default_factory=dict)
     first: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict)
     network_input: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
@@ -76,14 +76,14 @@ class RunRecord:
             raise NotRecorded(f"the series {tags.OVERVIEW}")
         return self.health
 
-    def training_facts(self) -> Mapping[int, Findings]:
+    def training_facts(self) -> Mapping[int, TrainingFacts]:
         """``facts``.
 
         Raises:
             NotRecorded: the run has no series of findings.
         """
         if not self.facts:
-            raise NotRecorded(f"the series {tags.FINDINGS}")
+            raise NotRecorded(f"the series {tags.TRAINING_FACTS}")
         return self.facts
 
     def group(self, group: str) -> Mapping[str, Series]:
@@ -155,7 +155,7 @@ UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
 GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})
 """Groups of scalars that are collected."""
 _SERIES = frozenset(
-    {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FINDINGS, tags.FIRST_NONFINITE_RECORD}
+    {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.TRAINING_FACTS, tags.FIRST_NONFINITE_RECORD}
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
@@ -191,7 +191,7 @@ class _Step:
     """What was collected of one step."""
 
     overview: OverviewStep | None = None
-    facts: Findings | None = None
+    facts: TrainingFacts | None = None
     scalars: dict[str, float] = field(default_factory=dict)
 
 
@@ -235,8 +235,8 @@ class RecordBuilder:
             blobs: the blobs of the record.
         """
         try:
-            if tag == tags.FINDINGS:
-                self._at(step).facts = unpack_findings(blobs)
+            if tag == tags.TRAINING_FACTS:
+                self._at(step).facts = unpack_training_facts(blobs)
             elif tag == tags.FIRST_NONFINITE_RECORD:
                 self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
             elif tag in _SERIES:

@@ -37,7 +37,7 @@ FIRST_ATTRIBUTION = "fmapboard_first_attribution/"
 """Feature maps tab: the first picture of an attribution series again."""
 PATCHES = "fmapboard_patches/"
 """Feature maps tab: the crops that excite the channels most, ``fmapboard_patches/<label>``."""
-FINDINGS = "fmapboard_findings"
+TRAINING_FACTS = "fmapboard_findings"
 """Feature maps tab: what only the training process knows, per step (``formats.training_facts``)."""
 
 CHECKS = "fmapboard_checks"

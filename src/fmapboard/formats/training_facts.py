@@ -1,9 +1,9 @@
-"""Stored format of the findings series, shared by writer, plugin and ``fmapboard check``.
+"""Stored format of the training facts, shared by writer, plugin and ``fmapboard check``.
 
-One record per logged step of a training in the series ``tags.FINDINGS``: what only the training
-process can know. A record is one JSON blob with the keys of `Findings` and ``format``. Lists of
-names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each had. Readers ignore
-keys that they do not know; a missing key has the default of `Findings`.
+One record per logged step of a training in the series ``tags.TRAINING_FACTS``: what only the
+training process can know. A record is one JSON blob with the keys of `TrainingFacts` and
+``format``. Lists of names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each
+had. Readers ignore keys that they do not know; a missing key has the default of `TrainingFacts`.
 
 The series ``tags.FIRST_NONFINITE_RECORD`` has one record, of the first step with a non-finite
 value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
@@ -143,7 +143,7 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class TrainingFacts:
     """What only the training process knows about a logged step.
 
     Attributes:
@@ -194,7 +194,7 @@ class Findings:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def pack_findings(found: Findings) -> tuple[bytes, ...]:
+def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """The blob of a record, cut to the maximum number of entries per list.
 
     Raises:
@@ -222,17 +222,17 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
     return (write_json(raw),)
 
 
-def unpack_findings(blobs: Sequence[bytes | None]) -> Findings:
+def unpack_training_facts(blobs: Sequence[bytes | None]) -> TrainingFacts:
     """Parse and validate the blobs of a record.
 
     Raises:
         FormatError: the blob is missing, too large or damaged, or of a newer format.
     """
-    with reading("the findings are"):
+    with reading("the training facts are"):
         raw = read_json(blobs[0] if blobs else None)
         if raw.get("rates") is not None:
             raw["rates"] = [raw["rates"]["lo"], raw["rates"]["hi"]]
-        found: Findings = typed(Findings, raw)
+        found: TrainingFacts = typed(TrainingFacts, raw)
         return found
 
 

@@ -17,13 +17,13 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
-from fmapboard.formats.training_facts import Findings, Idle
+from fmapboard.formats.training_facts import Idle, TrainingFacts
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import Packed, packed
-from fmapboard.records import TrainingFacts
+from fmapboard.records import RecordedFacts
 from fmapboard.session.selection import (
     Candidate,
     Mark,
@@ -330,35 +330,35 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingFacts:
-    """``records.TrainingFacts`` in part still on the device.
+    """``records.RecordedFacts`` in part still on the device.
 
     Attributes:
-        findings: without what depends on the rest.
+        of_step: without what depends on the rest.
         groups: the parameter groups that were updated.
         batch: the batch of images; None if the input is none.
         idle: what a step without an optimizer step tells; None of other steps.
         uncleared: values of the gradients that seem not to be cleared.
     """
 
-    findings: Findings
+    of_step: TrainingFacts
     groups: tuple[_Group, ...] = ()
     batch: PendingBatch | None = None
     idle: PendingIdle | None = None
     uncleared: tuple[GradientSamples, ...] = ()
 
-    def to_host(self) -> TrainingFacts:
+    def to_host(self) -> RecordedFacts:
         """Wait for the device and copy to the host."""
         rates = [(float(group.rate), group.names) for group in self.groups]
         known = [rate for rate, _ in rates if math.isfinite(rate)]
-        findings = replace(self.findings, rates=(min(known), max(known)) if known else None)
-        if findings.not_cleared:
+        facts = replace(self.of_step, rates=(min(known), max(known)) if known else None)
+        if facts.not_cleared:
             nonzero = [sampled.nonzero() for sampled in self.uncleared]
-            found = tuple(n for n in findings.not_cleared if all(n in names for names in nonzero))
-            findings = replace(findings, not_cleared=found)
+            found = tuple(n for n in facts.not_cleared if all(n in names for names in nonzero))
+            facts = replace(facts, not_cleared=found)
         if self.batch is not None:
             constant, identical = self.batch.to_host()
-            findings = replace(
-                findings,
+            facts = replace(
+                facts,
                 batch=self.batch.size,
                 constant_images=constant,
                 identical_images=identical,
@@ -367,8 +367,8 @@ class PendingFacts:
         digest = None
         if self.idle is not None:
             digest = self.idle.digest()
-            findings = replace(findings, idle=Idle(0, 0, self.idle.is_held, self.idle.is_cleared))
-        return TrainingFacts(findings, by_name, digest)
+            facts = replace(facts, idle=Idle(0, 0, self.idle.is_held, self.idle.is_cleared))
+        return RecordedFacts(facts, by_name, digest)
 
 
 class FactRecorder:
@@ -427,7 +427,7 @@ class FactRecorder:
             step: its number.
             live: what was collected in its pass.
         """
-        with self._selection.guard("findings"):
+        with self._selection.guard("training facts"):
             return self._pending(step, live)
         return None  # after an error, which the guard has reported
 
@@ -441,7 +441,7 @@ class FactRecorder:
             modules = self._modules
         elif has_stepped and chosen is not None and chosen.state is State.USED:
             modules = chosen.eval_modules
-        found = Findings(
+        found = TrainingFacts(
             not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,
             not_cleared=uncleared,
             eval_mode=None if modules is None else bool(modules),

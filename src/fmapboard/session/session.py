@@ -127,7 +127,7 @@ class StepSession(CaptureListener):
         )
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = None
-        if options.records_findings:
+        if options.records_facts:
             self.facts = FactRecorder(self._gradients, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._eager_pass = EagerPass(watched, warn)

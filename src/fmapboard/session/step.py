@@ -24,7 +24,7 @@ from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
+from fmapboard.records import LayerMeasurement, ModelGraph, RecordedFacts, StepData
 from fmapboard.session.facts import PendingFacts
 from fmapboard.session.selection import Passes
 
@@ -128,11 +128,11 @@ class Collected:
             graph=self.graph,
         )
 
-    def _facts(self, initial_norms: tuple[str, ...]) -> TrainingFacts | None:
+    def _facts(self, initial_norms: tuple[str, ...]) -> RecordedFacts | None:
         if self.facts is None:
             return None
         found = self.facts.to_host()
-        return replace(found, findings=replace(found.findings, initial_norms=initial_norms))
+        return replace(found, of_step=replace(found.of_step, initial_norms=initial_norms))
 
     def _scalars(self, skipped: frozenset[str], gaps: dict[str, float]) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""

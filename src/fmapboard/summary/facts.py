@@ -14,9 +14,9 @@ from fmapboard.formats.training_facts import (
     Nonfinite,
     Place,
     Unchanged,
-    pack_findings,
+    pack_training_facts,
 )
-from fmapboard.records import LayerMeasurement, Parameter, StepData, TabRecord, TrainingFacts
+from fmapboard.records import LayerMeasurement, Parameter, RecordedFacts, StepData, TabRecord
 from fmapboard.render.quantize import finite_extremes
 from fmapboard.summary.change import Weights
 
@@ -75,11 +75,11 @@ def training_facts(
         return idle, []
     idle = _still(idle, data.facts, data.step)
     names = [one.name for one in data.parameters if one.weight is not None]
-    alone = data.facts.findings.no_gradient
+    alone = data.facts.of_step.no_gradient
     if alone is not None:  # without those that something else changes, such as an average
         alone = tuple(n for n in alone if n not in before or weights[n].since < data.step)
-    findings = replace(
-        data.facts.findings,
+    facts = replace(
+        data.facts.of_step,
         no_gradient=alone,
         idle=None if idle is None else idle[1],
         unchanged={
@@ -89,12 +89,12 @@ def training_facts(
         },
         nonfinite_weights=_nonfinite(data.parameters),
     )
-    return idle, [TabRecord(prefix + tags.FINDINGS, pack_findings(findings))]
+    return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
 
 
-def _still(before: IdleStep | None, facts: TrainingFacts, step: int) -> IdleStep | None:
+def _still(before: IdleStep | None, facts: RecordedFacts, step: int) -> IdleStep | None:
     """Digest of the weights at a step without an optimizer step, and since when they are equal."""
-    idle = facts.findings.idle
+    idle = facts.of_step.idle
     if facts.weights is None or idle is None:
         return None
     if before is None or before[0] != facts.weights:

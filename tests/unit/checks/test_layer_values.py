@@ -13,7 +13,7 @@ from fmapboard.checks.layer_values import (
     DeadCheck,
     UnevenUpsamplingCheck,
 )
-from fmapboard.formats.training_facts import Findings
+from fmapboard.formats.training_facts import TrainingFacts
 
 
 def test_dead_channels_from_half_of_a_layer_on() -> None:
@@ -48,9 +48,9 @@ def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_ra
 
 def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
-    black = Findings(batch=2, constant_images=(0, 1))
+    black = TrainingFacts(batch=2, constant_images=(0, 1))
     assert DeadCheck()(record(columns=dead, facts=[black] * len(STEPS))) == []
-    one = Findings(batch=2, constant_images=(0,))
+    one = TrainingFacts(batch=2, constant_images=(0,))
     assert len(DeadCheck()(record(columns=dead, facts=[one] * len(STEPS)))) == 1
 
 

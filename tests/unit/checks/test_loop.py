@@ -17,9 +17,9 @@ from fmapboard.checks.loop import (
     NotInOptimizerCheck,
 )
 from fmapboard.checks.weights import UnchangedWeightsCheck
-from fmapboard.formats.training_facts import Findings, Unchanged
+from fmapboard.formats.training_facts import TrainingFacts, Unchanged
 
-FINE = Findings(
+FINE = TrainingFacts(
     not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),
     identical_images=(), rates=(0.1, 0.1),
 )  # fmt: skip
@@ -29,11 +29,11 @@ CHECKS: list[Check] = [
 ]  # fmt: skip
 
 
-def said(check: Check, *facts: Findings, **more: list[float]) -> list[Finding]:
+def said(check: Check, *facts: TrainingFacts, **more: list[float]) -> list[Finding]:
     return list(check(record(facts=facts, scalars=more)))
 
 
-def only(check: Check, *facts: Findings) -> Finding:
+def only(check: Check, *facts: TrainingFacts) -> Finding:
     (found,) = said(check, *facts)
     assert found.class_ == "warning"
     assert found.kind == check.kind
@@ -47,7 +47,7 @@ def test_a_healthy_loop_has_no_finding(check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
 def test_what_is_not_known_is_no_finding(check: Check) -> None:
-    assert said(check, *[Findings(batch=1)] * 8) == []
+    assert said(check, *[TrainingFacts(batch=1)] * 8) == []
 
 
 @pytest.mark.parametrize("check", [ConstantImagesCheck(), IdenticalImagesCheck()])
@@ -167,7 +167,7 @@ def test_intended_cases_are_silent() -> None:
     frozen = replace(FINE, frozen=("backbone.weight",))
     accumulated = replace(FINE, accumulated=True)
     warm_up = replace(FINE, rates=(0.0, 0.0))
-    no_training = Findings(batch=4, constant_images=(), identical_images=())
+    no_training = TrainingFacts(batch=4, constant_images=(), identical_images=())
     for facts in (frozen, accumulated, no_training):
         assert [said(check, *[facts] * 8) for check in CHECKS] == [[]] * len(CHECKS)
     for steps in ([warm_up] * 7, [warm_up] * 7 + [FINE]):

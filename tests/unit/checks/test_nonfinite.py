@@ -10,7 +10,7 @@ from check_records import STEPS, from_step, record
 
 from fmapboard.checks import Finding, NotRecorded, RunRecord
 from fmapboard.checks.nonfinite import NonfiniteCheck
-from fmapboard.formats.training_facts import Findings, FirstNonfinite, Nonfinite, Place
+from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite, Place, TrainingFacts
 
 AT = 3  # index of the step with the first non-finite value: step 30
 
@@ -35,9 +35,9 @@ def told(found: Nonfinite, owner: str, place: Place = "feature_maps") -> FirstNo
     return FirstNonfinite(STEPS[AT], place, owner, "Conv2d", 1, found, 1000)
 
 
-def weights(names: Sequence[str] | None, before: Sequence[str] | None = ()) -> list[Findings]:
+def weights(names: Sequence[str] | None, before: Sequence[str] | None = ()) -> list[TrainingFacts]:
     """Facts in which these weights are not finite from step 30 on."""
-    first, later = (Findings(nonfinite_weights=n and tuple(n)) for n in (before, names))
+    first, later = (TrainingFacts(nonfinite_weights=n and tuple(n)) for n in (before, names))
     return [first] * AT + [later] * (len(STEPS) - AT)
 
 

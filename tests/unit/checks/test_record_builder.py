@@ -11,11 +11,11 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.formats.tab_records import pack
 from fmapboard.formats.training_facts import (
-    Findings,
     FirstNonfinite,
     Nonfinite,
-    pack_findings,
+    TrainingFacts,
     pack_nonfinite,
+    pack_training_facts,
 )
 
 
@@ -30,7 +30,7 @@ def builder(*steps: int) -> RecordBuilder:
     made = RecordBuilder("run", "gen")
     for written, step in enumerate(steps, start=1):
         made.add_blobs(step, tags.OVERVIEW, overview(step, written, 0.5))
-        made.add_blobs(step, tags.FINDINGS, pack_findings(Findings(batch=step)))
+        made.add_blobs(step, tags.TRAINING_FACTS, pack_training_facts(TrainingFacts(batch=step)))
         made.add_scalar(step, "gradient_norm/total", float(step))
     return made
 
@@ -111,7 +111,7 @@ def test_statistics_of_different_lengths_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     "tag",
-    [tags.OVERVIEW, tags.FINDINGS, tags.FIRST_NONFINITE_RECORD, "fmapboard_first/conv"],
+    [tags.OVERVIEW, tags.TRAINING_FACTS, tags.FIRST_NONFINITE_RECORD, "fmapboard_first/conv"],
 )
 @pytest.mark.parametrize(
     "blobs", [[], [b""], [b"{}", b""], [b"\xff", b"", b""], [None, None, None], [b"[]", b"", b"x"]]

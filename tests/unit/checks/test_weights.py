@@ -9,23 +9,23 @@ from check_records import STEPS, layer, record
 
 from fmapboard.checks import Finding, NotRecorded
 from fmapboard.checks.weights import BatchnormGapCheck, UnchangedWeightsCheck, UpdateRatioCheck
-from fmapboard.formats.training_facts import Findings, Idle, Unchanged
+from fmapboard.formats.training_facts import Idle, TrainingFacts, Unchanged
 
 LAST = len(STEPS)
-STEPPED = Findings(batch=4, rates=(0.1, 0.1), no_gradient=())
+STEPPED = TrainingFacts(batch=4, rates=(0.1, 0.1), no_gradient=())
 ALONE = replace(STEPPED, no_gradient=("conv1.weight",))
 LATER = {f"gradient_norm/conv{i}.weight": [1.0] * LAST for i in range(2, 6)}
 
 
-def said(*facts: Findings, **more: list[float]) -> list[Finding]:
+def said(*facts: TrainingFacts, **more: list[float]) -> list[Finding]:
     return list(UnchangedWeightsCheck()(record(facts=facts, scalars=more)))
 
 
-def idle(count: int, **changes: bool | None) -> list[Findings]:
+def idle(count: int, **changes: bool | None) -> list[TrainingFacts]:
     """Logged steps in a row without an optimizer step, over which the weights are the same."""
     first = Idle(0, 0, is_held=True, is_cleared=True)
     return [
-        Findings(batch=4, idle=replace(first, steps=n, **changes))  # type: ignore[arg-type]  # flags
+        TrainingFacts(batch=4, idle=replace(first, steps=n, **changes))  # type: ignore[arg-type]  # flags
         for n in range(count)
     ]
 
@@ -125,14 +125,14 @@ def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
 def test_no_update_at_all_counts_if_the_rate_is_above_zero() -> None:
     none = updates([0.0] * LAST)
     for rates, count in (((1e-12, 1e-12), 1), ((0.0, 0.0), 0), (None, 0)):
-        facts = [Findings(rates=rates)] * LAST
+        facts = [TrainingFacts(rates=rates)] * LAST
         assert len(UpdateRatioCheck()(record(scalars=none, facts=facts))) == count
-    warm_up = [Findings(rates=(0.0, 0.0))] * 6 + [Findings(rates=(0.1, 0.1))] * 2
+    warm_up = [TrainingFacts(rates=(0.0, 0.0))] * 6 + [TrainingFacts(rates=(0.1, 0.1))] * 2
     assert UpdateRatioCheck()(record(scalars=none, facts=warm_up)) == []
 
 
 def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None:
-    facts = [Findings(rates=(0.1, 0.1))] * LAST
+    facts = [TrainingFacts(rates=(0.1, 0.1))] * LAST
     none = updates([0.0] * LAST)
     zero = {f"gradient_norm/conv{i}.weight": [0.0] * LAST for i in range(6)}
     assert UpdateRatioCheck()(record(scalars={**none, **zero}, facts=facts)) == []
@@ -153,9 +153,9 @@ def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_a
 
 def test_large_updates_along_a_line_search_are_silent() -> None:
     large = updates([0.7] * LAST)
-    searched = [Findings(batch=4, rates=None)] * LAST
+    searched = [TrainingFacts(batch=4, rates=None)] * LAST
     assert UpdateRatioCheck()(record(scalars=large, facts=searched)) == []
-    some = [*searched[:1], *[Findings(batch=4, rates=(0.1, 0.1))] * (LAST - 1)]
+    some = [*searched[:1], *[TrainingFacts(batch=4, rates=(0.1, 0.1))] * (LAST - 1)]
     assert len(UpdateRatioCheck()(record(scalars=large, facts=some))) == 1
 
 
@@ -214,11 +214,11 @@ def test_hostile_gaps_give_no_error() -> None:
 
 
 def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None:
-    facts = [Findings()] * 6 + [Findings(initial_norms=("bn0", "bn1"))] * 2
+    facts = [TrainingFacts()] * 6 + [TrainingFacts(initial_norms=("bn0", "bn1"))] * 2
     (found,) = BatchnormGapCheck()(record(facts=facts))
     assert (found.class_, found.layer, found.value, found.since_step) == ("note", "bn0", 2, 60)
     fits = {"batchnorm_gap/bn0": [0.1] * LAST}
     (found,) = BatchnormGapCheck()(record(facts=facts, scalars=fits))
     assert (found.layer, found.value) == ("bn1", 1)
-    for one_only in ([*facts[:-1], Findings()], [*facts[:5], *facts[:2], facts[-1]]):
+    for one_only in ([*facts[:-1], TrainingFacts()], [*facts[:5], *facts[:2], facts[-1]]):
         assert BatchnormGapCheck()(record(facts=one_only, scalars=fits)) == []

@@ -1,4 +1,4 @@
-"""The stored findings: what is written is read back, and damaged records are refused in words."""
+"""Stored training facts: what is written is read back; damaged records are refused in words."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fmapboard.formats.tab_records import FormatError
 from fmapboard.formats.training_facts import (
     MAX_EVAL_MODULES,
     MAX_NAMES,
-    Findings,
     FirstNonfinite,
     Idle,
     Nonfinite,
+    TrainingFacts,
     Unchanged,
-    pack_findings,
     pack_nonfinite,
-    unpack_findings,
+    pack_training_facts,
     unpack_nonfinite,
+    unpack_training_facts,
 )
 
-FULL = Findings(
+FULL = TrainingFacts(
     not_in_optimizer=("head.weight",),
     not_cleared=("conv1.weight", "conv1.bias"),
     eval_mode=True,
@@ -49,12 +49,12 @@ def record(**changes: Any) -> list[bytes]:
 
 
 def test_findings_are_read_back_unchanged() -> None:
-    assert unpack_findings(pack_findings(FULL)) == FULL
-    assert unpack_findings(pack_findings(Findings())) == Findings()
+    assert unpack_training_facts(pack_training_facts(FULL)) == FULL
+    assert unpack_training_facts(pack_training_facts(TrainingFacts())) == TrainingFacts()
 
 
 def test_the_record_is_the_documented_json() -> None:
-    (blob,) = pack_findings(FULL)
+    (blob,) = pack_training_facts(FULL)
     assert json.loads(blob) == {
         "format": 1,
         "not_in_optimizer": ["head.weight"],
@@ -77,24 +77,24 @@ def test_the_record_is_the_documented_json() -> None:
 
 
 def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None:
-    raw = json.loads(pack_findings(Findings())[0])
+    raw = json.loads(pack_training_facts(TrainingFacts())[0])
     unknown = {name for name, value in raw.items() if value is None}
     assert unknown == {
         *("not_in_optimizer", "not_cleared", "eval_mode", "batch"),
         *("constant_images", "identical_images", "rates", "nonfinite_weights", "no_gradient"),
     }
-    assert unpack_findings(record()) == Findings()
-    assert unpack_findings(record(of_a_later_version=[{}])) == Findings()
+    assert unpack_training_facts(record()) == TrainingFacts()
+    assert unpack_training_facts(record(of_a_later_version=[{}])) == TrainingFacts()
 
 
 def test_long_lists_are_cut_and_counted() -> None:
     names = tuple(f"layer{n}.weight" for n in range(MAX_NAMES + 5))
-    long = Findings(
+    long = TrainingFacts(
         frozen=names,
         eval_modules=names[: MAX_EVAL_MODULES + 2],
         unchanged={name: Unchanged(1, 0) for name in names[: MAX_NAMES + 1]},
     )
-    back = unpack_findings(pack_findings(long))
+    back = unpack_training_facts(pack_training_facts(long))
     assert back.frozen == names[:MAX_NAMES]
     assert len(back.eval_modules) == MAX_EVAL_MODULES
     assert len(back.unchanged) == MAX_NAMES
@@ -102,29 +102,29 @@ def test_long_lists_are_cut_and_counted() -> None:
 
 
 def test_a_name_that_cannot_be_sent_is_replaced() -> None:
-    back = unpack_findings(pack_findings(Findings(frozen=("a\ud800b",))))
+    back = unpack_training_facts(pack_training_facts(TrainingFacts(frozen=("a\ud800b",))))
     assert back.frozen == ("a?b",)
 
 
 def test_a_rate_that_is_not_finite_is_refused_by_the_writer() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        pack_findings(Findings(rates=(0.1, float("inf"))))
+        pack_training_facts(TrainingFacts(rates=(0.1, float("inf"))))
 
 
 def test_a_newer_format_says_what_to_do() -> None:
     with pytest.raises(FormatError, match="written by a newer fmapboard, in format 2"):
-        unpack_findings([b'{"format": 2}'])
+        unpack_training_facts([b'{"format": 2}'])
 
 
 @pytest.mark.parametrize("blobs", [[], [None]])
 def test_a_dropped_record_is_refused(blobs: list[None]) -> None:
     with pytest.raises(FormatError, match="can no longer be read"):
-        unpack_findings(blobs)
+        unpack_training_facts(blobs)
 
 
 def test_a_huge_record_is_refused_without_being_parsed() -> None:
     with pytest.raises(FormatError, match="bytes; expected 1048576 at most"):
-        unpack_findings([b" " * (2**20 + 1)])
+        unpack_training_facts([b" " * (2**20 + 1)])
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_huge_record_is_refused_without_being_parsed() -> None:
 )  # fmt: skip
 def test_what_is_no_record_is_refused(blob: bytes) -> None:
     with pytest.raises(FormatError, match="not in fmapboard's format"):
-        unpack_findings([blob])
+        unpack_training_facts([blob])
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_what_is_no_record_is_refused(blob: bytes) -> None:
 )
 def test_a_hostile_value_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match="not in fmapboard's format"):
-        unpack_findings(record(**changes))
+        unpack_training_facts(record(**changes))
 
 
 FIRST = FirstNonfinite(7, "inputs", "a`b", "Conv2d", 2, Nonfinite(3, 0, 1), 1200, counted=False)

@@ -7,8 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fmapboard.formats.training_facts import Findings, Nonfinite, Unchanged, unpack_findings
-from fmapboard.records import Parameter, Sample, StepData, TrainingFacts
+from fmapboard.formats.training_facts import (
+    Nonfinite,
+    TrainingFacts,
+    Unchanged,
+    unpack_training_facts,
+)
+from fmapboard.records import Parameter, RecordedFacts, Sample, StepData
 from fmapboard.summary.build import SummaryBuilder
 
 WEIGHT = np.linspace(-0.1, 0.1, 50, dtype=np.float32)
@@ -24,13 +29,15 @@ def parameter(
 
 def step(number: int, of: Parameter, rate: float | None = 0.1) -> StepData:
     rates = {} if rate is None else {"w": rate}
-    return StepData(number, 0.0, parameters=(of,), facts=TrainingFacts(Findings(batch=2), rates))
+    return StepData(
+        number, 0.0, parameters=(of,), facts=RecordedFacts(TrainingFacts(batch=2), rates)
+    )
 
 
-def recorded(data: StepData, build: SummaryBuilder | None = None) -> Findings:
+def recorded(data: StepData, build: SummaryBuilder | None = None) -> TrainingFacts:
     records = (build or SummaryBuilder(name="net"))(data).records
     (record,) = [each for each in records if each.tag == "net.fmapboard_findings"]
-    return unpack_findings(record.blobs)
+    return unpack_training_facts(record.blobs)
 
 
 def unchanged(build: SummaryBuilder, data: StepData) -> dict[str, Unchanged]:

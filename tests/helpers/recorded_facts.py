@@ -1,4 +1,4 @@
-"""Small trainings whose findings are recorded, and what was recorded."""
+"""Small trainings whose facts are recorded, and what was recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import Findings, unpack_findings
+from fmapboard.formats.training_facts import TrainingFacts, unpack_training_facts
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
@@ -52,11 +52,11 @@ def loss_of(model: nn.Module) -> Tensor:
     return functional.cross_entropy(model(x), y)
 
 
-def findings(steps: Iterable[LoggedStep], name: str = "") -> dict[int, Findings]:
+def training_facts(steps: Iterable[LoggedStep], name: str = "") -> dict[int, TrainingFacts]:
     """Step -> what was recorded."""
-    tag = tags.prefix(name) + tags.FINDINGS
+    tag = tags.prefix(name) + tags.TRAINING_FACTS
     records = [(step.step, r) for step in steps for r in step.records if r.tag == tag]
-    return {number: unpack_findings(record.blobs) for number, record in records}
+    return {number: unpack_training_facts(record.blobs) for number, record in records}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def trained(
     model: nn.Module | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     **options: Any,
-) -> dict[int, Findings]:
+) -> dict[int, TrainingFacts]:
     """Run a training loop; step -> what was recorded."""
     torch.manual_seed(0)
     network, kept = model or Net(), MemoryWriter()
@@ -89,12 +89,12 @@ def trained(
         network, writer=kept, optimizer=counted, every=way.every, **options
     ) as board:
         loop(network, used, board.step if way.is_marked else lambda step: nullcontext())
-    found = findings(kept.steps)
+    found = training_facts(kept.steps)
     assert len(found) == len(kept.steps) > 0
     return found
 
 
-def faults(found: Findings) -> set[str]:
+def faults(found: TrainingFacts) -> set[str]:
     """Which of the facts in a record are faults."""
     named = {
         "not_in_optimizer": found.not_in_optimizer,
