@@ -135,19 +135,11 @@ def _random_states(model: nn.Module) -> Iterator[Callable[[], object]]:
     yield partial(random.setstate, random.getstate())
     yield partial(np.random.set_state, np.random.get_state())
     yield partial(torch.set_rng_state, torch.get_rng_state())
-    for kind, indices in _devices(model).items():
-        module = torch.get_device_module(kind)
-        for index in indices:
+    places = {(p.device.type, p.device.index or 0) for p in model.parameters()}
+    for kind, index in sorted(places):
+        if hasattr(getattr(torch, kind, None), "get_rng_state"):  # not the CPU
+            module = torch.get_device_module(kind)
             yield partial(module.set_rng_state, module.get_rng_state(index), index)
-
-
-def _devices(model: nn.Module) -> dict[str, list[int]]:
-    """Indices of the accelerators that hold the model's parameters, by type of device."""
-    found: dict[str, set[int]] = {}
-    for device in {parameter.device for parameter in model.parameters()}:
-        if hasattr(getattr(torch, device.type, None), "get_rng_state"):  # not the CPU
-            found.setdefault(device.type, set()).add(device.index or 0)
-    return {kind: sorted(indices) for kind, indices in found.items()}
 
 
 class Probe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -55,7 +56,8 @@ def is_settled() -> bool:
         counts = [runtime.get_num_threads() for runtime in openmp_runtimes()]
         if counts == this_thread.counts:
             return False  # as when they were looked at last
-        if counts and _count_in_a_new_thread() not in counts:
+        # What torch uses in a thread, from its first parallel operation on:
+        if counts and _in_another_thread(torch.get_num_threads) not in counts:
             this_thread.counts = counts
             return False
     settle()
@@ -66,11 +68,6 @@ def settle() -> None:
     """Make torch set the count in this thread, which is one of fmapboard's or of no consequence."""
     torch.get_num_threads()
     this_thread.is_settled = True
-
-
-def _count_in_a_new_thread() -> int:
-    """How many threads torch uses in a thread, from its first parallel operation on."""
-    return _in_another_thread(torch.get_num_threads)
 
 
 def without_settling(act: Callable[[], T]) -> T:
@@ -90,18 +87,5 @@ def without_settling(act: Callable[[], T]) -> T:
 
 def _in_another_thread(act: Callable[[], T]) -> T:
     """Call a function in a new thread, and return or raise what it does."""
-    found: list[T] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(act())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(act).result()
