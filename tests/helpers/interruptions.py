@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import signal
 import sys
@@ -44,6 +45,9 @@ def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
 class Interruption:
     """Calls a signal handler at the n-th line, call or return of fmapboard's code in this thread.
 
+    Garbage is not collected meanwhile: an earlier training's finalizer would be entered too, and
+    Python discards what is raised in one.
+
     Attributes:
         at: where the handler was called: file, line and event; empty if the code ended before.
     """
@@ -54,11 +58,13 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         self._before = sys.gettrace()
+        gc.disable()
         sys.settrace(self._trace)
         return self
 
     def __exit__(self, *error: object) -> None:
         sys.settrace(self._before)
+        gc.enable()
 
     def _trace(self, frame: FrameType, event: str, value: Any) -> Any:
         path = frame.f_code.co_filename
