@@ -25,7 +25,6 @@ HERE = Path(__file__).parent
 NORMS = {"gradient_norm", "gradient_norm_before_clipping"}
 MISSING = {
     **dict.fromkeys(("norms", "one gradient", "sent norms"), NORMS),
-    "parameters": {"gradient_norm_before_clipping"},
     "chosen pass": {"gradient_norm"},
 }
 """What rank 0 cannot write when something fails on rank 1; of everything else it has all tags."""
