@@ -25,7 +25,7 @@ from fmapboard import (
     extract_batches,
     extract_to_folder,
 )
-from fmapboard.extraction.array_file import ArrayFile
+from fmapboard.extraction.of_batches import ArrayFile
 
 
 def _net() -> nn.Sequential:

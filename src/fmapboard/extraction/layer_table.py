@@ -17,7 +17,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.extraction.forward_pass import positional
+from fmapboard.extraction.of_outputs import positional
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select, unwrap

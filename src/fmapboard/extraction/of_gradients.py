@@ -18,7 +18,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.extraction.forward_pass import hooked_layers, positional
+from fmapboard.extraction.of_outputs import hooked_layers, positional
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.records import LayerCall

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, log
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.extraction.forward_pass import hooked_layers, positional
 from fmapboard.measure.layout import axes_of
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.layers import Layers
+from fmapboard.model.given import check_input, check_model
+from fmapboard.model.layers import Layers, scripted_warning
 from fmapboard.model.tensors import first_tensor, map_tensors
 from fmapboard.notebook import LayerMaps
 from fmapboard.records import LayerCall
@@ -163,3 +163,34 @@ def _argument(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
     args, kwargs = value
     arguments = (*args, *kwargs.values())
     return arguments[0] if len(arguments) == 1 else arguments
+
+
+def hooked_layers(model: nn.Module, layers: Layers, *, effective: bool = False) -> HookRegistry:
+    """The layers to extract; logs a warning if parts of the model are scripted.
+
+    Args:
+        model: Any module.
+        layers: As in ``extract``.
+        effective: As in ``extract``.
+
+    Raises:
+        ConfigurationError: As ``layers.select`` does.
+    """
+    check_model(model)
+    registry = HookRegistry(model, layers, effective=effective)
+    scripted = scripted_warning(registry.model)
+    if scripted is not None:
+        log.warning("%s", scripted)
+    return registry
+
+
+def positional(x: Any) -> tuple[Any, ...]:
+    """The positional arguments of ``forward``: a tuple as it is, anything else as the only one.
+
+    Raises:
+        ConfigurationError: One of them is not what a model takes, such as a path or an array.
+    """
+    arguments = x if isinstance(x, tuple) else (x,)
+    for argument in arguments:
+        check_input(argument, what="x")
+    return arguments
