@@ -61,7 +61,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     torch.manual_seed(0)
     model, kept, images = Rows(), MemoryWriter(), []
     model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
-    monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.cli.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     request = Request(logdir=tmp_path / "run", drawing=Drawing(layers=["norm"]))
     draw_images(
@@ -98,7 +98,7 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int | None, said: str
 ) -> None:
     kept = MemoryWriter()
-    monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.cli.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     request = Request(logdir=tmp_path / "run", drawing=Drawing(depth=depth))
     draw_images(

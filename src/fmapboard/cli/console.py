@@ -13,6 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -72,6 +80,12 @@ def console(*, stderr: bool = False) -> PlainConsole:
         stream.reconfigure(errors="backslashreplace")  # the C locale cannot encode an é
     width = None if stream.isatty() else _WIDTH
     return PlainConsole(stderr=stderr, width=width)
+
+
+def progress_bar(doing: str, *more: ProgressColumn, disable: bool = False) -> Progress:
+    """A progress bar on stderr; ``more`` columns come before the time that remains."""
+    columns = TextColumn(doing), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn()
+    return Progress(*columns, console=console(stderr=True), disable=disable)
 
 
 def layer_table(

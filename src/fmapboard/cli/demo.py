@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TextColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fmapboard.cli.console import console, layer_table
+from fmapboard.cli.console import console, layer_table, progress_bar
 from fmapboard.cli.images import read_image
 from fmapboard.cli.models.load import demo_preprocessing
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -87,8 +87,9 @@ def _train(
             normalization=(MEAN, STD),
         )
 
-    with _progress() as progress:
-        task = progress.add_task("training", total=steps, loss="")
+    loss_column = TextColumn("{task.fields[loss]}")
+    with progress_bar("training", loss_column) as progress:
+        task = progress.add_task("", total=steps, loss="")
 
         def advance(step: int, loss: float) -> None:
             progress.update(task, completed=step + 1, loss=f"loss {loss:.2f}")
@@ -99,17 +100,6 @@ def _train(
             )
         finally:
             curves.close()
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-    )
 
 
 def _photograph() -> Tensor:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.probe import class_attributions
+from fmapboard.cli.all_images import AllImages
+from fmapboard.cli.embedding import Around, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.write_images import ImageWriter, WrittenImage
@@ -25,6 +27,8 @@ from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import free_name
+from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.tensorboard import TensorBoardWriter
 
 SIDE = 256
 """Length in px of the longer side of a picture; smaller inputs are not enlarged."""
@@ -130,7 +134,7 @@ class Drawing:
     effective: bool = False
     inputs: ForwardInputs | None = None
     labels: bool = False
-    around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
+    around: Around = _alone
 
     def written(
         self,
@@ -183,6 +187,45 @@ class Drawing:
         recorded = self._recorded(passes, inputs, images)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
+
+    def drawn(
+        self,
+        model: nn.Module,
+        images: ReadImages,
+        *,
+        logdir: Path | RemoteDirectory | None,
+        out: Path | None,
+        embedding: str | None,
+        say: Callable[[str], object],
+        tell: Callable[[str], object],
+        each: Callable[[str, WrittenImage], object],
+    ) -> AllImages:
+        """Draw every image as a step of its own, and return what was found in all of them.
+
+        Args:
+            model: As for `written`, as are all errors.
+            images: As for `written`.
+            logdir: The run directory for TensorBoard, or None.
+            out: The folder of PNG files, or None.
+            embedding: The layer whose outputs are written for the Projector, or None.
+            say: Called with a message if the model runs on one image at a time.
+            tell: Called with one line when the Projector's files are written.
+            each: Called with the name of each image and what was written of it.
+        """
+        board = None if logdir is None else TensorBoardWriter(logdir, start_step=self.step)
+        around, collected = with_embedding(embedding, self.around, model, images, board, tell)
+        folders = images.of_read(folders_of(out, images.names))
+        written = replace(self, around=around).written(model, images, board, folders, say=say)
+        found, names = AllImages(), images.of_read(images.names)
+        try:
+            with closing(collected(written)) as done:
+                for number, one in enumerate(done):
+                    found.add(names[number], one.step, one.replaced)
+                    each(names[number], one)
+        finally:
+            if board is not None:
+                board.close()
+        return found
 
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""

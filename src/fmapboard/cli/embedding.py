@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,56 +14,53 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import CaptureListener
-from fmapboard.capture.side_pass import run_side_pass
-from fmapboard.cli.drawing import Drawing
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, LayerNotFound, closest
-from fmapboard.measure.layout import as_maps, axes_of
-from fmapboard.measure.reducer import Reducer
+from fmapboard.extraction.of_outputs import extracted
+from fmapboard.measure.layout import as_maps
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import first_tensor
-from fmapboard.records import Bytes8, LayerCall, Picture
+from fmapboard.records import Bytes8, Picture
 from fmapboard.writers.projector import ProjectorData, thumbnail_side, write_projector
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 Collected = Callable[[Generator[WrittenImage, None, None]], Generator[WrittenImage, None, None]]
+Around = Callable[[Tensor, int], AbstractContextManager[object]]
+"""Called with prepared images and the number of the first one, from 0, which run inside of it."""
 
 
 def with_embedding(
     layer: str | None,
-    drawing: Drawing,
+    around: Around,
     model: nn.Module,
     images: ReadImages,
     board: TensorBoardWriter | None,
     say: Callable[[str], object],
-) -> tuple[Drawing, Collected]:
+) -> tuple[Around, Collected]:
     """Make a drawing also write a layer's outputs as vectors for the Projector.
 
     Args:
         layer: Name of the layer, or None: nothing is added.
-        drawing: What is drawn.
+        around: The context in which the images run.
         model: The model that runs.
         images: The images, whose names label them.
         board: Its directory gets the files.
         say: Called with one line when they are written.
 
     Returns:
-        The drawing to use, and a function that is to be applied to what it yields; the files are
-        written after the last image.
+        The context to use, and a function that is to be applied to the written images; the files
+        are written after the last one.
 
     Raises:
         ConfigurationError: As ``check_embedding``.
     """
     if layer is None:
-        return drawing, lambda written: written
-    place = None if board is None else board.log_dir
+        return around, lambda written: written
+    folder = check_embedding(layer, model, None if board is None else board.log_dir)
     names = images.of_read(images.names)
-    count, folder = len(images.sources), check_embedding(layer, model, place)
-    embedding = Embedding(model, layer, names, count, folder)
-    around = drawing.around
+    embedding = Embedding(model, layer, names, len(images.sources), folder)
 
     @contextlib.contextmanager
     def reading(images: Tensor, first: int) -> Iterator[None]:
@@ -81,7 +77,7 @@ def with_embedding(
                 yield one
         say(embedding.write())
 
-    return replace(drawing, around=reading), collected
+    return reading, collected
 
 
 def check_embedding(
@@ -115,7 +111,7 @@ def _module_of(layer: str, known: Mapping[str, nn.Module]) -> str:
     return layer if layer in known else re.sub(r"\.call\d+$", "", layer)
 
 
-class Embedding(CaptureListener):
+class Embedding:
     """Collects a vector and a thumbnail per image.
 
     Args:
@@ -135,11 +131,9 @@ class Embedding(CaptureListener):
         directory: Path,
     ) -> None:
         name = _module_of(layer, named_layers(model))
-        self._model, self._layer, self._labels = model, layer, labels
+        self._layer, self._labels = layer, labels
         self._directory, self._side = directory, thumbnail_side(images)
         self._registry = HookRegistry(model, lambda other, _: other == name)
-        self._last_is_channels = Reducer.for_model(model).channels_last_sequences
-        self._found: tuple[Any, nn.Module] | None = None
         self._vectors: list[Any] = []
         self._thumbnails: list[Bytes8] = []
         self._note = ""
@@ -150,14 +144,11 @@ class Embedding(CaptureListener):
         Raises:
             ConfigurationError: The layer did not run, or does not return one row per image.
         """
-        self._found = None
-        with self._registry.listening(self):
-            run_side_pass(self._model, images)
-        if self._found is None:
+        found = extracted(self._registry, images, "output", {})
+        output = first_tensor(found.get(self._layer))
+        if output is None:
             raise ConfigurationError(f"layer {self._layer!r} did not run, or returned no tensor")
-        output, module = self._found
-        axes = axes_of(module, output.shape, channels_last_sequences=self._last_is_channels)
-        maps = as_maps(output, axes).maps  # [B, C, *spatial]
+        maps = as_maps(output, found.axes[self._layer]).maps  # [B, C, *spatial]
         if len(maps) != len(images):
             raise ConfigurationError(
                 f"layer {self._layer!r} returned {list(output.shape)} for {len(images)} images: "
@@ -189,14 +180,6 @@ class Embedding(CaptureListener):
         count, values = vectors.shape
         text = f"Projector: {count} vectors of {values} values from {self._layer}"
         return ", ".join([text, *filter(None, notes)])
-
-    # Called by the registry.
-
-    def captured(self, layer_call: LayerCall, side: str, value: Any, module: nn.Module) -> None:
-        """Keep a copy of the layer's output."""
-        tensor = first_tensor(value)
-        if layer_call.label == self._layer and tensor is not None:
-            self._found = tensor.detach().clone(), module
 
 
 def _thumbnail(picture: Picture, side: int) -> Bytes8:

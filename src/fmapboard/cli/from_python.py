@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from typing import Any
 from PIL import Image
 from torch import Tensor, nn
 
-from fmapboard.cli.all_images import AllImages, overwritten, selected_layers
+from fmapboard.cli.all_images import overwritten, selected_layers
 from fmapboard.cli.console import as_text, layer_table
-from fmapboard.cli.drawing import Drawing, folders_of
-from fmapboard.cli.embedding import check_embedding, with_embedding
+from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.embedding import check_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.read_images import ReadImages, given_images
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
+from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
@@ -27,7 +27,6 @@ from fmapboard.records import Normalization, Scale
 from fmapboard.render.palettes import checked_colormap
 from fmapboard.report.result import Report
 from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
-from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -186,36 +185,25 @@ def _drawn(
     embedding: str | None,
 ) -> Visualized:
     """Draw all images; returns what was written where."""
-    first = drawing.step
-    board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
-    projector: list[str] = []
-    drawing, collected = with_embedding(embedding, drawing, model, given, board, projector.append)
-    written = drawing.written(
-        model,
-        given,
-        board,
-        given.of_read(folders_of(folder, given.names)),
-        say=lambda text: log.info("%s", text),
-    )
-    table, steps, files, found = "", list[int](), list[dict[str, list[Path]]](), AllImages()
-    names, scores = given.of_read(given.names), list[tuple[str, float]]()
-    try:
-        with closing(collected(written)) as done:
-            for one in done:
-                table = table or as_text(layer_table(one.step, one.files))
-                found.add(names[len(steps)], one.step, one.replaced)
-                scores += [] if one.score is None else [one.score]
-                steps.append(one.step.step)
-                files.append(one.files)
-    finally:
-        if board is not None:
-            board.close()
+    table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()
+    projector, scores = list[str](), list[tuple[str, float]]()
+
+    def each(name: str, one: WrittenImage) -> None:
+        table.extend([] if table else [as_text(layer_table(one.step, one.files))])
+        scores.extend([] if one.score is None else [one.score])
+        steps.append(one.step.step)
+        files.append(one.files)
+
+    found = drawing.drawn(
+        model, given, logdir=logdir, out=folder, embedding=embedding,
+        say=lambda text: log.info("%s", text), tell=projector.append, each=each,
+    )  # fmt: skip
     line = found.line(len(given.sources), chosen=selected_layers(model, drawing.layers))
     if found.replaced:
         log.warning("%s", overwritten(found.replaced, folder))
     return Visualized(
-        None, folder, tuple(steps), tuple(files), table, line, tuple(scores), tuple(given.left_out),
-        "".join(projector),
+        None, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),
+        tuple(given.left_out), "".join(projector),
     )  # fmt: skip
 
 

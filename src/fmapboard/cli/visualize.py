@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
@@ -19,13 +17,14 @@ from fmapboard.cli.checkpoint_series import Checkpoint, draw_series, series_of
 from fmapboard.cli.console import (
     console,
     layer_table,
+    progress_bar,
     say_model,
     say_overwritten,
     say_where,
     what_ran,
 )
-from fmapboard.cli.drawing import Drawing, class_names, folders_of, scored
-from fmapboard.cli.embedding import check_embedding, with_embedding
+from fmapboard.cli.drawing import Drawing, class_names, scored
+from fmapboard.cli.embedding import check_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.cli.images import ImageFile, find_images, read_fitted
 from fmapboard.cli.model_request import ModelRequest
@@ -33,6 +32,7 @@ from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory
+from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
@@ -40,7 +40,6 @@ from fmapboard.interventions.channels import ChannelChange, silence
 from fmapboard.interventions.context import Intervention, intervene
 from fmapboard.model.layers import Layers
 from fmapboard.writers.remote import RemoteDirectory
-from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
 """With more images than this, only the first one's table is printed."""
@@ -163,45 +162,33 @@ def _draw_each(request: Request, loaded: LoadedModel, images: ReadImages) -> All
     out, logdir = console(), request.logdir
     stays = logdir is not None and not is_temporary(logdir)
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
-    board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.drawing.step)
-    count, names = len(images.sources), images.of_read(images.names)
-    progress = _progress(count)
-    drawing, collected = with_embedding(
-        request.embedding,
-        request.drawing,
-        loaded.model,
-        images,
-        board,
-        partial(out.print, soft_wrap=True),
-    )
-    written_images = drawing.written(
-        loaded.model,
-        images,
-        board,
-        images.of_read(folders_of(request.out, images.names)),
-        say=partial(progress.console.print, soft_wrap=True),
-    )
-    found, unloaded = AllImages(), loaded.not_loaded()
-    classes = request.class_names(loaded.model) if drawing.attribution else ()
+    count, unloaded = len(images.sources), loaded.not_loaded()
+    errors = console(stderr=True)
+    progress = progress_bar("visualizing", disable=count <= TABLES or not errors.is_terminal)
+    task = progress.add_task("", total=count)
+    classes = request.class_names(loaded.model) if request.drawing.attribution else ()
+
+    def each(name: str, written: WrittenImage) -> None:
+        number = images.numbers[written.step.step - request.drawing.step]
+        progress.update(task, completed=number + 1)
+        if written.step.step == request.drawing.step or count <= TABLES:
+            source = images.sources[number]
+            path = source.path if isinstance(source, ImageFile) else name
+            out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
+            out.print(layer_table(written.step, written.files, unloaded))
+            progress.start()  # not earlier: the bar would interrupt the first table
+        if written.score is not None:
+            out.print(scored(name, written.score, classes), soft_wrap=True)
+
     try:
-        with closing(collected(written_images)) as done:
-            for number, written in enumerate(done):
-                found.add(names[number], written.step, written.replaced)
-                progress.update(progress.task_ids[0], completed=images.numbers[number] + 1)
-                if number == 0 or count <= TABLES:
-                    source = images.sources[images.numbers[number]]
-                    path = source.path if isinstance(source, ImageFile) else names[number]
-                    out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
-                    out.print(layer_table(written.step, written.files, unloaded))
-                    progress.start()  # not earlier: the bar would interrupt the first table
-                if written.score is not None:
-                    out.print(scored(names[number], written.score, classes), soft_wrap=True)
+        return request.drawing.drawn(
+            loaded.model, images, logdir=logdir, out=request.out, embedding=request.embedding,
+            say=partial(progress.console.print, soft_wrap=True),
+            tell=partial(out.print, soft_wrap=True), each=each,
+        )  # fmt: skip
     finally:
         if progress.live.is_started:
             progress.stop()
-        if board is not None:
-            board.close()
-    return found
 
 
 def _print_layers(
@@ -252,21 +239,6 @@ def parsed(value: str) -> tuple[str, ChannelChange]:
             f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
         )
     return layer, silence(channels)
-
-
-def _progress(images: int) -> Progress:
-    """A progress bar on stderr; disabled for few images or if stderr is not a terminal."""
-    where = console(stderr=True)
-    progress = Progress(
-        TextColumn("visualizing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=where,
-        disable=images <= TABLES or not where.is_terminal,
-    )
-    progress.add_task("", total=images)
-    return progress
 
 
 def device_named(name: str) -> torch.device:
