@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from fmapboard.errors import escaped
-
 SECONDS = 60.0
 """Time after which a file that is still loading is named."""
 
@@ -38,7 +36,7 @@ def loading(path: Path) -> Iterator[None]:
             been flushed.
     """
     text = f"still loading {str(path)!r} after {SECONDS:.0f} s; Ctrl-C stops it"
-    command = [sys.executable, "-I", "-S", "-c", _WAIT, str(SECONDS), escaped(text)]
+    command = [sys.executable, "-I", "-S", "-c", _WAIT, str(SECONDS), text]
     watch = None
     with contextlib.suppress(OSError):  # without another process, the file is not named
         watch = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

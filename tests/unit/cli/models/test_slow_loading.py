@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,6 +60,40 @@ def test_a_checkpoint_that_never_ends_is_named_once_and_stopped_by_an_interrupt(
         rest = job.stderr.read()
     assert (job.returncode, rest) == (-signal.SIGINT, "")
     assert named == f"still loading {str(endless)!r} after 0 s; Ctrl-C stops it\n"
+
+
+def test_a_file_that_is_still_loading_is_named_with_its_control_characters_escaped(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def noted(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*command, **options))
+        return started[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(slow_loading, "SECONDS", 0.0)
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    with loading(Path("red\x1b[31m.pt")):
+        started[0].wait()
+    said = r"still loading 'red\x1b[31m.pt' after 0 s; Ctrl-C stops it"
+    assert capfd.readouterr().err == f"{said}\n"
+
+
+def test_the_other_process_waits_for_a_minute_and_then_names_the_file_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slept: list[float] = []
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
+    with loading(Path("a.pt")):
+        pass
+    (command,) = started
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(sys, "argv", command[command.index("-c") :][:1] + command[-2:])
+    exec(command[command.index("-c") + 1], {})
+    assert slept == [60.0]
+    assert capsys.readouterr().err == "still loading 'a.pt' after 60 s; Ctrl-C stops it\n"
 
 
 def test_a_file_that_loads_in_time_is_not_named(
