@@ -63,8 +63,8 @@ HISTOGRAM_OF: Mapping[str, str] = {
 }
 """Kind of a layer's tensor -> group of its histogram."""
 
-GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": rf".*{GRADIENT_NORM}/.*"}}
-"""Custom Scalars: category -> chart -> pattern of the chart's tags."""
+GRADIENT_NORM_CHART = rf".*{GRADIENT_NORM}/.*"
+"""Custom Scalars: pattern of the tags in the chart of all gradient norms."""
 
 
 def prefix(name: str | None) -> str:

@@ -38,7 +38,7 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.formats import tags
 from fmapboard.formats.framing import field
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.records import Floats, Histogram, LoggedStep, TabRecord, TaggedPictures
+from fmapboard.records import Histogram, LoggedStep, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.writers import Writer
 from fmapboard.writers.event_file import EventFile, graph_def, has_foreign_events
@@ -247,13 +247,10 @@ class Encoder:
         return field(_VALUE, value.SerializeToString(), *tensors)
 
     def _histogram(self, summary: summary_pb2.Summary, histogram: Histogram) -> bytes:
-        edges, counts = histogram.edges, histogram.counts
+        """A histogram as a Summary field; empty if it was added to ``summary`` instead."""
+        tag, edges, counts = histogram.tag, histogram.edges, histogram.counts
         # Without finite values: one empty bucket, so that the step is not missing from the series.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
-        return self._numbers(summary, histogram.tag, rows)
-
-    def _numbers(self, summary: summary_pb2.Summary, tag: str, rows: Floats) -> bytes:
-        """A table of numbers as a Summary field; empty if it was added to ``summary`` instead."""
         content = rows.astype("<f8", order="C").tobytes()
         frame = self._frames.get((tag, len(content)))
         if frame is not None:
@@ -319,20 +316,10 @@ def _put_shape(tensor: tensor_pb2.TensorProto, *sides: int) -> None:
 
 def _layout() -> summary_pb2.Summary.Value:
     """The layout of the Custom Scalars dashboard: all gradient norms in one chart."""
-    layout = layout_pb2.Layout(
-        category=[
-            layout_pb2.Category(
-                title=title,
-                chart=[
-                    layout_pb2.Chart(
-                        title=chart, multiline=layout_pb2.MultilineChartContent(tag=[pattern])
-                    )
-                    for chart, pattern in charts.items()
-                ],
-            )
-            for title, charts in tags.GRADIENT_NORM_CHART.items()
-        ]
-    )
+    lines = layout_pb2.MultilineChartContent(tag=[tags.GRADIENT_NORM_CHART])
+    chart = layout_pb2.Chart(title="all layers", multiline=lines)
+    category = layout_pb2.Category(title="Gradient norms", chart=[chart])
+    layout = layout_pb2.Layout(category=[category])
     return summary_pb2.Summary.Value(
         tag=custom_scalar_metadata.CONFIG_SUMMARY_TAG,
         metadata=custom_scalar_metadata.create_summary_metadata(),
