@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,13 +94,13 @@ def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
 
 def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None:
     layer_call = LayerCall("conv", "Conv2d")
-    whole = planes(64, 2)
+    whole = replace(planes(64, 2), block=3)
     data = StepData(0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", whole),))
     budget = Budget()
     budget.tighten()
     shown = budget.applied(data).measured[0].planes
     assert shown is not None
-    assert shown.block == 2
+    assert shown.block == 6
     assert shown.pixels[0, 1, 5, 7] == int(whole.pixels[0, 1, 10:12, 14:16].mean())
     assert shown.marks is not None
     assert np.argwhere(shown.marks).tolist() == [[0, 0, 0, 0]]

@@ -65,14 +65,20 @@ def test_small_tiles_are_enlarged_and_far_enough_apart_for_their_numbers() -> No
     ]  # fmt: skip
     narrow = only(labelled(step(np.arange(160, dtype=np.uint8).reshape(4, 40, 1))))
     assert len(places(narrow, np.arange(160, dtype=np.uint8).reshape(4, 40, 1)[3])) == 1
+    ten_per_row = only(labelled(step(np.zeros((120, 40, 1), np.uint8))))
+    assert ten_per_row.shape[1] >= 10 * (labels.text_width("119") + 4)
 
 
 def test_the_name_is_above_and_names_that_the_font_lacks_are_escaped() -> None:
     page = only(labelled(step(np.zeros((1, 40, 200), np.uint8))))
     assert (page[:12] < 255).any()
-    call = LayerCall("猫", "Conv2d", (1, 1, 1, 1), 0)
-    picture = TaggedPictures("gradients_1x1x1x1/x", "gradients", (Picture(page),), call)
-    assert only(labelled(LoggedStep(0, 0.0, (picture,)))).shape[0] > page.shape[0]
+    found = []
+    for name in ("猫", "\\u732b"):
+        call = LayerCall(name, "Conv2d", (1, 1, 1, 1), 0)
+        picture = TaggedPictures("gradients_1x1x1x1/x", "gradients", (Picture(page),), call)
+        found.append(only(labelled(LoggedStep(0, 0.0, (picture,)))))
+    assert found[0].shape[0] > page.shape[0]
+    assert np.array_equal(*found)
 
 
 def test_rows_of_a_sequence_have_numbers_to_their_left() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fmapboard.formats.training_facts import (
+    Idle,
     Nonfinite,
     TrainingFacts,
     Unchanged,
@@ -102,6 +103,17 @@ def test_only_steps_that_had_to_change_the_weight_count() -> None:
 def test_a_parameter_without_a_sample_and_a_step_without_facts_are_left_out() -> None:
     assert last_of([step(n, replace(parameter(), weight=None)) for n in range(3)]) == {}
     assert SummaryBuilder()(StepData(0, 0.0, parameters=(parameter(),))).records == ()
+
+
+def test_steps_without_an_optimizer_step_are_counted_while_the_weights_are_the_same() -> None:
+    build, found = SummaryBuilder(name="net"), []
+    for number, weights in ((0, b"a"), (10, b"a"), (20, b"a"), (30, b"b"), (40, None), (50, b"b")):
+        idle = None if weights is None else Idle(0, number, is_held=True, is_cleared=True)
+        facts = RecordedFacts(TrainingFacts(batch=2, idle=idle), weights=weights)
+        found.append(recorded(StepData(number, 0.0, facts=facts), build).idle)
+    assert [None if idle is None else (idle.steps, idle.since) for idle in found] == [
+        (0, 0), (1, 0), (2, 0), (0, 30), None, (0, 50),
+    ]  # fmt: skip
 
 
 def test_weights_that_are_not_finite_are_listed() -> None:

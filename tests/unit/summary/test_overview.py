@@ -109,6 +109,12 @@ def test_the_numbers_of_a_layer_are_those_of_all_its_channels() -> None:
     assert math.isnan(found["dead"])
 
 
+def test_the_mean_and_std_of_a_layer_that_is_not_drawn_are_not_known() -> None:
+    found = numbers(Run()(layer(RELU, mean=np.zeros(4), std=np.ones(4))))
+    assert math.isnan(found["mean"])
+    assert math.isnan(found["std"])
+
+
 def test_the_share_of_dead_channels_is_that_of_the_activation_that_follows() -> None:
     last = LayerCall("last", "Conv2d", position=2)
     of = Run()(layer(), layer(RELU, dead=flags(1, 0, 0, 0)), layer(last))
