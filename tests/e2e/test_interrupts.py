@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import random
 import signal
@@ -67,6 +68,12 @@ def train(
                 optimizer.zero_grad()
                 model(PROBE).float().square().mean().backward()
                 optimizer.step()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_earlier_tests_is_collected_here() -> None:
+    """An interrupt in a finalizer is lost, so what earlier tests have left is deleted first."""
+    gc.collect()
 
 
 def check(number: int, handler: Callable[[int, FrameType | None], None], **options: Any) -> str:
