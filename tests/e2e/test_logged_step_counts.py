@@ -19,6 +19,7 @@ import torchvision
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.capture import passes
 
 PACKAGE = str(Path(fmapboard.__file__).parent)
 
@@ -76,7 +77,9 @@ def small() -> nn.Module:
 
 
 @pytest.fixture
-def _one_thread() -> Iterator[None]:
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One thread, in a process in which no other test has compiled anything."""
+    monkeypatch.setattr(passes, "is_compile_used", bool)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -84,13 +87,13 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_one_thread")
-def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_50_files(
+def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_45_files(
     tmp_path: Path,
 ) -> None:
     found = counted(small(), torch.rand(4, 3, 24, 24), tmp_path)
     assert 100 < found.calls.total() <= 1000, found.calls
-    assert len(found.calls) <= 50, sorted(found.calls)
-    assert len(found.files) <= 79, sorted(found.files)
+    assert len(found.calls) <= 45, sorted(found.calls)
+    assert len(found.files) <= 70, sorted(found.files)
 
 
 @pytest.mark.usefixtures("_one_thread")
