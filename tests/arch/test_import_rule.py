@@ -19,7 +19,7 @@ ORDER = [
     *("logger", "report", "model_comparison", "top_patches"),
     *("image_passes", "interventions", "extraction", "notebook"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
-    *("model", "render", "checks", "records", "formats", "schedule", "errors"),
+    *("model", "render", "checks", "records", "formats", "schedule", "errors", "own_thread"),
 ]
 """Each may import the ones to its right."""
 

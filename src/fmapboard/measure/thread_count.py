@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
+
+from fmapboard.own_thread import OwnThread
 
 T = TypeVar("T")
 
@@ -87,5 +88,18 @@ def without_settling(act: Callable[[], T]) -> T:
 
 def _in_another_thread(act: Callable[[], T]) -> T:
     """Call a function in a new thread, and return or raise what it does."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(act).result()
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            found.append(act())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = OwnThread(body, "fmapboard-apart")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]

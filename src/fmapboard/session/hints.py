@@ -20,10 +20,10 @@ from fmapboard.errors import WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import holding, parameters_of
 from fmapboard.gradients.reader import GradientReader
+from fmapboard.own_thread import OwnThread
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session.selection import PassSelection, State
 from fmapboard.session.step import OpenStep
-from fmapboard.writers.own_thread import OwnThread
 
 _MAX_NAMED = 5
 """How many parameters or layers a message lists."""

@@ -30,7 +30,7 @@ from typing import Generic, TypeVar
 
 from fmapboard.errors import WorkerEnded, raise_interrupt
 from fmapboard.options import WhenFull
-from fmapboard.writers.own_thread import OwnThread
+from fmapboard.own_thread import OwnThread
 
 T = TypeVar("T")
 

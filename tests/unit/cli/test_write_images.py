@@ -16,11 +16,11 @@ from own_threads import own_priority, own_threads
 
 from fmapboard.cli.write_images import ImageWriter
 from fmapboard.errors import ImageError, WriteError
+from fmapboard.own_thread import OwnThread
 from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import MemoryWriter
-from fmapboard.writers.own_thread import OwnThread
 
 
 def data(step: int) -> StepData:

@@ -15,9 +15,9 @@ from own_threads import own_priority
 
 from fmapboard.errors import WarnOnce
 from fmapboard.options import Options
+from fmapboard.own_thread import OwnThread
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.writers.folder import MemoryWriter
-from fmapboard.writers.own_thread import OwnThread
 from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.worker import Worker
 

@@ -18,9 +18,9 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import WorkerEnded
+from fmapboard.own_thread import OwnThread
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
-from fmapboard.writers.own_thread import OwnThread
 from fmapboard.writers.worker import Worker
 
 
