@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Sides?|Scale|Layout|TensorKind|Normalization|WhenFull|Fused|Checks|Changes|Arguments)",
+        r"(Layers|Schedule|Predicate|Sides?|Aside|Scale|Layout|TensorKind|Normalization|WhenFull|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",

@@ -82,30 +82,32 @@ class Patches(dict[str, LayerPatches]):
         """
         return Image.fromarray(draw_patches(self[label])[page].pixels)
 
-    def table(self, unloaded: Mapping[str, str] = MappingProxyType({})) -> Table:
-        """One row per layer: kernel shape or type, channels, largest field in px, file.
-
-        Args:
-            unloaded: as for `layer_table`.
-        """
-        table = new_table()
-        weights = ["weights"] * bool(unloaded)
-        for heading in ("layer", "kernel shape", *weights, "channels", "field, px", "file"):
-            table.add_column(heading, no_wrap=heading != "file", overflow="fold")
-        for label, one in self.items():
-            add_row(
-                table,
-                label,
-                one.layer_call.group,
-                *([unloaded.get(one.layer_call.layer, "")] if unloaded else []),
-                f"{len(one.crops)} of {one.channels}",
-                "×".join(map(str, one.cell)) + (f" ({one.lost_at})" if one.lost_at else ""),
-                self.files[label][0] if self.files.get(label) else "–",
-            )
-        return table
-
     def __repr__(self) -> str:
-        return as_text(self.table())
+        return as_text(_table(self))
+
+
+def _table(found: Patches, unloaded: Mapping[str, str] = MappingProxyType({})) -> Table:
+    """One row per layer: kernel shape or type, channels, largest field in px, file.
+
+    Args:
+        found: the crops.
+        unloaded: as for `layer_table`.
+    """
+    table = new_table()
+    weights = ["weights"] * bool(unloaded)
+    for heading in ("layer", "kernel shape", *weights, "channels", "field, px", "file"):
+        table.add_column(heading, no_wrap=heading != "file", overflow="fold")
+    for label, one in found.items():
+        add_row(
+            table,
+            label,
+            one.layer_call.group,
+            *([unloaded.get(one.layer_call.layer, "")] if unloaded else []),
+            f"{len(one.crops)} of {one.channels}",
+            "×".join(map(str, one.cell)) + (f" ({one.lost_at})" if one.lost_at else ""),
+            found.files[label][0] if found.files.get(label) else "–",
+        )
+    return table
 
 
 def make_directories(*places: Path | RemoteDirectory | None) -> None:
@@ -377,7 +379,7 @@ def search_images(request: Request) -> None:
     with what_ran():
         found = finder.find(partial(_followed, len(files)))
     finder.write(found, log_dir, out)
-    output.print(found.table(loaded.not_loaded()))
+    output.print(_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
     say_overwritten(found.images.replaced, out)
     output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
