@@ -38,6 +38,7 @@ from fmapboard.measure.statistics import (
 )
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.kernel_shapes import has_axes
+from fmapboard.model.roles import CLAMPING
 from fmapboard.records import (
     ONE_PASS,
     Floats,
@@ -247,7 +248,7 @@ class Reducer:
         extremes: Extremes | None = None
         draws = pictures and layer_call.pictures and view.drawable
         if numbers:
-            counted, extremes = self._statistics(view.maps, layer_call, kind, tensor.dtype)
+            counted, extremes = self._statistics(view.maps, layer_call, kind, tensor, module)
             if layer_call.pictures:
                 sampled = sample(view.maps)
         if draws:
@@ -258,12 +259,18 @@ class Reducer:
         )
 
     def _statistics(
-        self, maps: Tensor, layer_call: LayerCall, kind: TensorKind, dtype: torch.dtype
+        self,
+        maps: Tensor,
+        layer_call: LayerCall,
+        kind: TensorKind,
+        tensor: Tensor,
+        module: nn.Module,
     ) -> tuple[PendingStatistics, Extremes | None]:
         """Statistics, and min and max of each plane if an accelerator computed them on the way."""
-        floor, moments = rounded(layer_call.floor, dtype), layer_call.pictures
+        floor, moments = rounded(layer_call.floor, tensor.dtype), layer_call.pictures
         if maps.is_cpu:
-            return statistics(maps, floor, moments=moments), None
+            bounded = type(module) in CLAMPING and not layer_call.received
+            return statistics(maps, floor, moments=moments, bounded=bounded), None
         key, unsettled = (layer_call.label, kind), self.unsettled
         if unsettled is None:
             return statistics_on_device(maps, floor, moments=moments)

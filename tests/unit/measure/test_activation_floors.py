@@ -5,11 +5,32 @@ from __future__ import annotations
 import pytest
 import torch
 from numpy_statistics import measure
-from torch import nn
+from torch import Tensor, nn
 
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.roles import activations, floor_of
+from fmapboard.model.roles import CLAMPING, activations, floor_of
 from fmapboard.records import LayerCall
+
+# --- activations that clamp are read less often
+
+
+def test_only_modules_that_clamp_are_trusted_to_stay_above_their_floor() -> None:
+    class Below(nn.ReLU6):
+        def forward(self, x: Tensor) -> Tensor:
+            return x
+
+    clamping = [m for m, _ in _ACTIVATIONS if type(m) in CLAMPING]
+    assert [type(m) for m in clamping] == [nn.ReLU, nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Hardsigmoid]
+    maps = torch.zeros(2, 1, 3, 3)
+    maps[1] = -4.0
+    layer_call = LayerCall("act", "Below", floor=0.0, pictures=False)
+    pending = Reducer()(layer_call, "feature_maps", maps, Below())
+    assert pending.statistics is not None
+    assert pending.statistics.to_host().minimum.tolist() == [-4.0]
+
+
+# --- constant and dead, per activation
+
 
 _ACTIVATIONS: list[tuple[nn.Module, float]] = [
     (nn.ReLU(), 0.0),
