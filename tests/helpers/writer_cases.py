@@ -139,6 +139,10 @@ class Wandb(Case):
         self.disabled, self.define_metric = False, self._run.define_metric
         self.writer = WandbWriter(self, commit=True)
 
+    @property
+    def step(self) -> int:
+        return int(self._run.step)
+
     def log(self, row: dict[str, Any], commit: bool) -> None:
         self._run.log(row, commit=commit)
         self._rows.append(row)
