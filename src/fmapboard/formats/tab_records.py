@@ -62,10 +62,10 @@ import contextlib
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from functools import lru_cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -194,34 +194,70 @@ def typed(kind: Any, raw: Any) -> Any:
     Raises:
         TypeError, ValueError, ArithmeticError, AttributeError: it is of another type.
     """
-    is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
-    if kind is str and isinstance(raw, str):
-        raw.encode()  # raises for a lone surrogate, which cannot be sent
-        return raw
-    if kind is int and type(raw) is int and 0 <= raw < 2**53:
-        return raw
-    if kind is float and is_number and math.isfinite(raw):
-        return float(raw)
-    if kind is bool and isinstance(raw, bool):
-        return raw
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        known = {name: typed(hints[name], value) for name, value in raw.items() if name in hints}
-        return kind(**known)
-    if hasattr(kind, "_fields"):  # a named tuple
-        pairs = zip(_hints(kind).values(), raw, strict=True)
-        return kind(*[typed(each, value) for each, value in pairs])
+    return _reader(kind)(raw)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """The function that reads values of a type, made once: looking at annotations is slow."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields")):
+        readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+        if not is_dataclass(kind):  # a named tuple
+            return lambda raw: kind(*_each(tuple(readers.values()), raw))
+        return lambda raw: kind(
+            **{name: readers[name](value) for name, value in raw.items() if name in readers}
+        )
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return lambda raw: raw if raw in arguments else _refuse(raw, kind)
+    readers_of = tuple(_reader(one) for one in arguments if one not in (type(None), ...))
     if type(None) in arguments:
-        return None if raw is None else typed(arguments[0], raw)
-    if origin is tuple and isinstance(raw, list) and len(raw) <= _MAX_READ:
-        kinds = arguments[:1] * len(raw) if arguments[-1] is ... else arguments
-        return tuple(typed(each, value) for each, value in zip(kinds, raw, strict=True))
-    if origin is Mapping and len(raw) <= _MAX_READ:
-        return {typed(str, name): typed(arguments[1], value) for name, value in raw.items()}
-    if origin is Literal and raw in arguments:
-        return raw
+        return lambda raw: None if raw is None else readers_of[0](raw)
+    if origin is Mapping:
+        return lambda raw: {_text(name): readers_of[1](value) for name, value in _few(raw).items()}
+    if origin is tuple and arguments[-1] is ...:
+        return lambda raw: tuple(map(readers_of[0], _listed(raw)))
+    if origin is tuple:
+        return lambda raw: tuple(_each(readers_of, _listed(raw)))
+    return lambda raw: _refuse(raw, kind)
+
+
+def _text(raw: Any) -> str:
+    if not isinstance(raw, str):
+        _refuse(raw, str)
+    raw.encode()  # raises for a lone surrogate, which cannot be sent
+    return raw
+
+
+def _whole(raw: Any) -> int:
+    return raw if type(raw) is int and 0 <= raw < 2**53 else _refuse(raw, int)
+
+
+def _number(raw: Any) -> float:
+    is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
+    return float(raw) if is_number and math.isfinite(raw) else _refuse(raw, float)
+
+
+def _truth(raw: Any) -> bool:
+    return raw if isinstance(raw, bool) else _refuse(raw, bool)
+
+
+_PLAIN: Mapping[Any, Callable[[Any], Any]] = {str: _text, int: _whole, float: _number, bool: _truth}
+
+
+def _each(readers: tuple[Callable[[Any], Any], ...], raw: Any) -> Iterator[Any]:
+    return (read(value) for read, value in zip(readers, raw, strict=True))
+
+
+def _listed(raw: Any) -> Any:
+    return _few(raw) if isinstance(raw, list) else _refuse(raw, list)
+
+
+def _few(raw: Any) -> Any:
+    return raw if len(raw) <= _MAX_READ else _refuse(raw, type(raw))
+
+
+def _refuse(raw: Any, kind: Any) -> NoReturn:
     raise TypeError(f"{raw!r:.80} does not fit {getattr(kind, '__name__', kind)}")
-
-
-_hints = lru_cache(get_type_hints)
