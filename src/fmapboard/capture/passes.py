@@ -450,7 +450,7 @@ class PassRecorder:
         return not self._is_foreign_thread(call.of_replica) or self._takes_over(call, received)
 
     def _takes_over(self, call: Call, received: Any) -> bool:
-        """Record this thread's passes instead of another's, if the thread counts more."""
+        """In the thread that armed the registry: record its passes instead of another thread's."""
         if self._home != threading.get_ident() or not self._is_root(call.module):
             return False
         if not self._listener.counts(received) or not self._listener.takes_over():

@@ -221,14 +221,12 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return lambda raw: tuple(map(readers_of[0], _listed(raw)))
     if origin is tuple:
         return lambda raw: tuple(_each(readers_of, _listed(raw)))
-    return lambda raw: _refuse(raw, kind)
+    raise TypeError(f"{kind}: no JSON value is read as this type")
 
 
 def _text(raw: Any) -> str:
-    if not isinstance(raw, str):
-        _refuse(raw, str)
-    raw.encode()  # raises for a lone surrogate, which cannot be sent
-    return raw
+    raw.encode()  # raises for what is no text, and for a lone surrogate, which cannot be sent
+    return raw  # type: ignore[no-any-return]
 
 
 def _whole(raw: Any) -> int:

@@ -68,7 +68,7 @@ def _register() -> None:
 
 
 def _call_each(ours: _Hooks, optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Call the hooks in turn; one before a step may return other arguments."""
+    """Call our hooks in turn. A hook before the step may replace the optimizer's arguments."""
     for hook in ours.ours:
         args, kwargs = hook(optimizer, args, kwargs) or (args, kwargs)
     return args, kwargs
@@ -117,5 +117,5 @@ def after_each_step(
         The hook's handle.
     """
     # Inside a compiled step function, torch.compile must call this on every step, not trace it.
-    untraced = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
-    return optimizer.register_step_post_hook(untraced)
+    hook = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
+    return optimizer.register_step_post_hook(hook)

@@ -1,4 +1,4 @@
-"""Operations that leave it to the user's own when torch sets the number of threads in a thread."""
+"""Run operations without making torch set its number of threads in the user's thread."""
 
 from __future__ import annotations
 

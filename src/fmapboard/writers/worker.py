@@ -63,6 +63,9 @@ class Worker(Generic[T]):
         low_priority: Run at the lowest priority unless the work is urgent, and also bound the
             backlog in steps.
         clock: Monotonic clock in seconds.
+
+    Attributes:
+        dropped: Number of items that were dropped because the queue was full.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import FmapboardError
-from fmapboard.formats.tab_records import FormatError, pack, unpack
+from fmapboard.formats.tab_records import FormatError, pack, typed, unpack
 from fmapboard.plugin.stored_record import read_header
 from fmapboard.writers.folder import MemoryWriter
 
@@ -153,3 +154,21 @@ def test_a_header_that_would_fill_the_memory_is_refused() -> None:
     unpack([header + b" " * 2**23, arrays])
     with pytest.raises(FormatError, match=r"has \d+ bytes; expected 16777216 at most"):
         unpack([header + b" " * 2**24, arrays])
+
+
+def test_an_object_with_more_names_than_are_stored_is_refused() -> None:
+    kind = Mapping[str, int]
+    stored = {str(number): number for number in range(4096)}
+    assert typed(kind, stored) == stored
+    with pytest.raises(TypeError, match="does not fit"):
+        typed(kind, {**stored, "one more": 0})
+
+
+def test_a_number_is_no_text() -> None:
+    with pytest.raises(AttributeError):
+        typed(str, 3)
+
+
+def test_a_type_that_no_json_value_has_is_an_error() -> None:
+    with pytest.raises(TypeError, match="no JSON value"):
+        typed(bytes, "x")
