@@ -50,7 +50,12 @@ class _Stance:
 
 
 def hold_eager(holder: object) -> None:
-    """Run compiled models eagerly, so that their hooks are called, until ``release_eager``."""
+    """Run compiled models eagerly, so that their hooks are called, until ``release_eager``.
+
+    That holds for the whole process. Does nothing as long as nothing can be compiled.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return
     with _Stance.lock:
         _Stance.holders.add(id(holder))
         if _Stance.set is None:
@@ -67,27 +72,6 @@ def release_eager(holder: object) -> None:
         if not _Stance.holders and _Stance.set is not None:
             _Stance.set.__exit__(None, None, None)
             _Stance.set = None
-
-
-@contextlib.contextmanager
-def force_eager() -> Iterator[None]:
-    """Run compiled models eagerly inside the block, so that their hooks are called.
-
-    That holds for the whole process. Does nothing as long as nothing can be compiled.
-    """
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    holder = object()
-    try:
-        try:
-            hold_eager(holder)
-            yield
-        finally:
-            release_eager(holder)
-    except BaseException:  # an interrupt may have come right before that call
-        release_eager(holder)
-        raise
 
 
 # Keeps the worker thread from waiting for a device while a CUDA graph is being captured.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import CaptureError
 from fmapboard.model.distributed import is_dtensor, whole
 from fmapboard.model.kernel_shapes import groups_of, kernel_shape
+from fmapboard.model.tensors import packed
 from fmapboard.records import COLOURS, Kernels, LayerCall, Layout, TransposedShape
 
 ROW = 2048
@@ -73,7 +73,7 @@ def read_kernels(
             if kernels is not None:
                 found.append(kernels)
     with guarded("kernels"):
-        return tuple(_copied(found))
+        return _copied(found)
     return ()
 
 
@@ -115,22 +115,16 @@ def _kernels(
     return PendingKernels(layer_call, kept, inputs, groups_of(module))
 
 
-def _copied(found: list[PendingKernels]) -> list[PendingKernels]:
+def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
     """Copies in f32; of kernels whose shapes differ in axis 0 only, all in few operations."""
-    groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for number, kernels in enumerate(found):
-        weight = kernels.weight
-        groups[weight.device, weight.dtype, weight.shape[1:]].append(number)
-    for (*_, shape), members in groups.items():
-        with torch.no_grad():
-            # CUDA concatenates tensors of up to four axes in one launch.
-            is_volume = len(shape) == 4
-            parts = [found[n].weight.flatten(2) if is_volume else found[n].weight for n in members]
-            copied = torch.cat(parts).view(-1, *shape).float().contiguous()
-        sizes = [len(part) for part in parts]
-        for number, own in zip(members, copied.split_with_sizes(sizes), strict=True):
-            found[number] = replace(found[number], weight=own)
-    return found
+    with torch.no_grad():
+        # CUDA concatenates tensors of up to four axes in one launch.
+        flat = [one.weight.flatten(2) if one.weight.dim() == 5 else one.weight for one in found]
+        copies = packed(flat, lambda piece: piece.float().contiguous()).split()
+    return tuple(
+        replace(one, weight=copy.view(one.weight.shape))
+        for one, copy in zip(found, copies, strict=True)
+    )
 
 
 def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:

@@ -340,7 +340,7 @@ class PassRecorder:
     def begin(self, *, with_parts: bool) -> None:
         """Begin to follow calls of the model and, with ``with_parts``, of its parts as well."""
         self.is_open, placed = True, self._placed
-        if self._aside is None and "torch._dynamo" in sys.modules:  # else nothing is compiled
+        if self._aside is None:
             hold_eager(placed)
         if "output" in self._sides:
             placed.receiver = weakref.ref(self)

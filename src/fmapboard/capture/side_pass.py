@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import copy
 import random
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -72,8 +71,7 @@ class untouched:  # lower case: a context manager that is used like a function
             partial(release_eager, self),
         ]
         block_begins(self)
-        if "torch._dynamo" in sys.modules:  # else nothing is compiled
-            hold_eager(self)
+        hold_eager(self)
         torch.set_autocast_cache_enabled(False)
         copies: dict[int, Tensor] = {}
         with torch.inference_mode(False):  # copies that may be part of a graph

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
-from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.compiled import hold_eager, release_eager
 from fmapboard.capture.layer_hook import InertInCopies, recorded_last
 from fmapboard.capture.taps import Tap, TapChange, changing_taps, has_taps, tap_label, tap_module
 from fmapboard.errors import ConfigurationError, log
@@ -155,8 +154,8 @@ class Intervention:
         if self._open is not None:
             raise ConfigurationError("this intervention is active already; call intervene() again")
         with contextlib.ExitStack() as stack:
-            if "torch._dynamo" in sys.modules:  # otherwise no code is compiled that ignores hooks
-                stack.enter_context(force_eager())
+            stack.callback(release_eager, self)
+            hold_eager(self)  # compiled code would ignore the hooks
             is_last = not has_axes(self._root.modules(), 1)
             hooks: list[tuple[str, ChangeHook]] = []
             # Of several hooks on a layer's output, the last one changes the gradient first.

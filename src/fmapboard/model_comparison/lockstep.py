@@ -13,7 +13,6 @@ tensor that it was called with, which the code after it may still use.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.compiled import force_eager
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.model_comparison.layer_calls import Arguments, Key, run_restored
 from fmapboard.model_comparison.recording import Recorded, set_random_states
@@ -70,8 +68,6 @@ class Lockstep:
             ConfigurationError: The model cannot run in lockstep.
         """
         with contextlib.ExitStack() as stack:
-            if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
-                stack.enter_context(force_eager())
             for name, module in self._modules.items():
                 self._hook(stack, name, module)
             return run_restored(model, arguments, what)
