@@ -30,8 +30,8 @@ from line_chart import Axis, Curve, beside, draw
 from PIL import Image, ImageDraw, ImageFont
 
 from fmapboard.checks import run_checks
-from fmapboard.checks.growth import gradient_ratios
 from fmapboard.demo.network import MEAN, STD
+from fmapboard.health.checks.growth import gradient_ratios
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 

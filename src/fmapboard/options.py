@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from typing_extensions import Unpack
 
-from fmapboard.checks import Checks, chosen
 from fmapboard.errors import ConfigurationError, closest
+from fmapboard.health.run import Checks, chosen
 from fmapboard.records import Normalization, Scale
 from fmapboard.render.palettes import checked_colormap
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number

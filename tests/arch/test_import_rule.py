@@ -16,10 +16,10 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "report", "model_comparison", "top_patches"),
+    *("logger", "report", "model_comparison", "top_patches", "checks"),
     *("image_passes", "interventions", "extraction", "notebook"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
-    *("model", "render", "checks", "records", "formats", "schedule", "errors", "own_thread"),
+    *("model", "render", "health", "records", "formats", "schedule", "errors", "own_thread"),
 ]
 """Each may import the ones to its right."""
 
@@ -31,13 +31,14 @@ LONGEST_CHAIN, LONGEST_CHAIN_FROM_LOGGER = 13, 9
 """Entries of ``src/fmapboard`` of which each imports the next; a package is one entry."""
 
 PLUGIN_MAY_IMPORT = {
-    *("plugin", "checks", "records", "formats", "errors"),
+    *("plugin", "health", "records", "formats", "errors"),
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
     *("cli.options", "cli.model_commands", "cli.report", "cli.missing_files"),
     *("cli.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
-    *("options", "checks", "schedule", "records", "formats", "errors", "plugin", "report"),
+    *("options", "checks", "health", "schedule", "records", "formats", "errors"),
+    *("plugin", "report"),
 }
 """Packages and modules that import neither torch nor torchvision."""
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fmapboard.checks import RunRecord, Series
-from fmapboard.checks.health_table import COLUMNS, health_of
 from fmapboard.formats.overview import LayerFacts, OverviewStep
 from fmapboard.formats.training_facts import FirstNonfinite, TrainingFacts
+from fmapboard.health.table import COLUMNS, health_of
 
 STEPS = tuple(range(0, 80, 10))
 HEALTHY = {

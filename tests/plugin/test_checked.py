@@ -14,9 +14,9 @@ from two_layer_runs import store_blobs
 
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
-from fmapboard.checks.health_table import HealthTable, rows_of
-from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.formats.overview import LayerFacts
+from fmapboard.health.layer_findings import LayerFinding
+from fmapboard.health.table import HealthTable, rows_of
 from fmapboard.plugin.routes.findings import in_one_line, without_repeats
 
 TAG = "fmapboard_checks"

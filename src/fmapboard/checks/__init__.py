@@ -1,4 +1,4 @@
-"""Say in words what is wrong in a logged run: one small object per check, without torch.
+"""Say in words what is wrong in a logged run: the public names of `fmapboard.health`.
 
 A check is called with the record of a run and returns what it found (see `Check`). Pass your own
 to ``watch``, which runs them in its worker thread, besides the built-in ones::
@@ -26,22 +26,53 @@ On the command line, ``fmapboard check RUN --check package.module:LargeStepCheck
 
 from __future__ import annotations
 
-from fmapboard.checks.built_in import BUILT_IN, Checks, Report, chosen, run_checks
-from fmapboard.checks.finding import Finding
-from fmapboard.checks.health_table import HealthRow, HealthTable
-from fmapboard.checks.run_record import Check, NotRecorded, RunRecord, Series
+from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
+from fmapboard.health.checks.layers import CopiedChannelsCheck, DeadCheck, UnevenUpsamplingCheck
+from fmapboard.health.checks.loop import (
+    ConstantImagesCheck,
+    EvalModeCheck,
+    GradientsNotClearedCheck,
+    IdenticalImagesCheck,
+    InputScaleCheck,
+    NotInOptimizerCheck,
+)
+from fmapboard.health.checks.nonfinite import NonfiniteCheck
+from fmapboard.health.checks.weights import (
+    BatchnormGapCheck,
+    UnchangedWeightsCheck,
+    UpdateRatioCheck,
+)
+from fmapboard.health.finding import Finding
+from fmapboard.health.record import Check, NotRecorded, RunRecord, Series
+from fmapboard.health.run import BUILT_IN, Checks, Report, chosen, run_checks
+from fmapboard.health.table import HealthRow, HealthTable
 
 __all__ = [
     "BUILT_IN",
+    "BatchnormGapCheck",
     "Check",
     "Checks",
+    "ConstantImagesCheck",
+    "CopiedChannelsCheck",
+    "DeadCheck",
+    "EvalModeCheck",
+    "ExplodingCheck",
     "Finding",
+    "GradientsNotClearedCheck",
     "HealthRow",
     "HealthTable",
+    "IdenticalImagesCheck",
+    "InputScaleCheck",
+    "NonfiniteCheck",
+    "NotInOptimizerCheck",
     "NotRecorded",
     "Report",
     "RunRecord",
     "Series",
+    "UnchangedWeightsCheck",
+    "UnevenUpsamplingCheck",
+    "UpdateRatioCheck",
+    "VanishingCheck",
     "chosen",
     "run_checks",
 ]

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
 from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError, escaped
+from fmapboard.health.finding import Finding
+from fmapboard.health.record import Check
+from fmapboard.health.run import BUILT_IN, Report, chosen, run_checks
 
 
 def check_runs(

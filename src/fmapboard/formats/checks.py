@@ -18,7 +18,7 @@ _MAX_FINDINGS = 256
 
 
 class StoredFinding(TypedDict):
-    """What is stored of a `checks.finding.Finding`, which describes its fields."""
+    """What is stored of a `health.finding.Finding`, which describes its fields."""
 
     kind: str
     class_: Class

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, KINDS, is_of_images
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
+from fmapboard.health.table import HealthTable, rows_of
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import missing
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.health_table import MAX_LAYERS, merged, with_values
 from fmapboard.formats import tags
 from fmapboard.formats.overview import (
     COLUMNS,
@@ -22,6 +21,7 @@ from fmapboard.formats.overview import (
     unpack_layers,
 )
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
+from fmapboard.health.table import MAX_LAYERS, merged, with_values
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.stored_record import attempted

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.checks import chosen
-from fmapboard.checks.built_in import LiveChecks, LiveState
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
+from fmapboard.health.run import LiveChecks, LiveState, chosen
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget

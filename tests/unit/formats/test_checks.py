@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from fmapboard.checks.finding import Finding
 from fmapboard.formats.checks import pack_checks, unpack_checks
 from fmapboard.formats.tab_records import FormatError
+from fmapboard.health.finding import Finding
 
 WARNING = Finding(
     kind="mine",

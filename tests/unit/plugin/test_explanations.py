@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fmapboard.checks.finding import Finding
-from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.formats.overview import KINDS
+from fmapboard.health.finding import Finding
+from fmapboard.health.layer_findings import LayerFinding
 from fmapboard.plugin.routes.findings import explanation
 
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fmapboard.checks.finding import Finding
-from fmapboard.checks.growth import MAGNITUDES
-from fmapboard.checks.health_table import HealthRow, HealthTable
-from fmapboard.checks.layer_findings import LayerFinding
-from fmapboard.checks.layer_findings import findings as find
-from fmapboard.checks.layer_values import DEAD_ADVICE, DEAD_MEANING
-from fmapboard.checks.weights import UnchangedWeightsCheck
 from fmapboard.formats import tags
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
+from fmapboard.health.checks.growth import MAGNITUDES
+from fmapboard.health.checks.layers import DEAD_ADVICE, DEAD_MEANING
+from fmapboard.health.checks.weights import UnchangedWeightsCheck
+from fmapboard.health.finding import Finding
+from fmapboard.health.layer_findings import LayerFinding
+from fmapboard.health.layer_findings import findings as find
+from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.formats.overview import is_activation
 from fmapboard.formats.tab_records import Floats
+from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table, sent, table_with_step

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmapboard.checks.health_table import rows_of
 from fmapboard.formats.overview import LayerFacts, source_text
 from fmapboard.formats.tab_records import FormatError
+from fmapboard.health.table import rows_of
 from fmapboard.plugin.data_source import IMAGES, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Kept, Series, series_of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.health_table import rows_of
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import FormatError
+from fmapboard.health.table import rows_of
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing, spelled
 from fmapboard.plugin.layer_series import nearest, series_of

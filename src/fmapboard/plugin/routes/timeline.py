@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.checks.health_table import HealthTable
 from fmapboard.formats import tags
 from fmapboard.formats.overview import KINDS, MAJOR, MINOR, constant_alone, is_activation, states
+from fmapboard.health.table import HealthTable
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table, sent
 from fmapboard.plugin.http import Answer, Query

@@ -12,11 +12,11 @@ import pytest
 from check_records import layer, record
 
 from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
-from fmapboard.checks.built_in import LiveChecks, LiveState
-from fmapboard.checks.finding import named
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.checks import pack_checks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
+from fmapboard.health.finding import named
+from fmapboard.health.run import LiveChecks, LiveState
 from fmapboard.records import LoggedStep, TabRecord
 
 KINDS = [

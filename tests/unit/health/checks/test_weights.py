@@ -8,8 +8,12 @@ import pytest
 from check_records import STEPS, layer, record
 
 from fmapboard.checks import Finding, NotRecorded
-from fmapboard.checks.weights import BatchnormGapCheck, UnchangedWeightsCheck, UpdateRatioCheck
 from fmapboard.formats.training_facts import Idle, TrainingFacts, Unchanged
+from fmapboard.health.checks.weights import (
+    BatchnormGapCheck,
+    UnchangedWeightsCheck,
+    UpdateRatioCheck,
+)
 
 LAST = len(STEPS)
 STEPPED = TrainingFacts(batch=4, rates=(0.1, 0.1), no_gradient=())

@@ -8,7 +8,8 @@ import pytest
 from check_records import STEPS, layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded
-from fmapboard.checks.loop import (
+from fmapboard.formats.training_facts import TrainingFacts, Unchanged
+from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
     EvalModeCheck,
     GradientsNotClearedCheck,
@@ -16,8 +17,7 @@ from fmapboard.checks.loop import (
     InputScaleCheck,
     NotInOptimizerCheck,
 )
-from fmapboard.checks.weights import UnchangedWeightsCheck
-from fmapboard.formats.training_facts import TrainingFacts, Unchanged
+from fmapboard.health.checks.weights import UnchangedWeightsCheck
 
 FINE = TrainingFacts(
     not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),

@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.health_table import HealthTable, call_text
-from fmapboard.checks.layer_findings import LayerFinding, findings
-from fmapboard.checks.run_record import RunRecord
 from fmapboard.formats import tags
 from fmapboard.formats.overview import LARGE
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
+from fmapboard.health.finding import Finding, named
+from fmapboard.health.layer_findings import LayerFinding, findings
+from fmapboard.health.record import RunRecord
+from fmapboard.health.table import HealthTable, call_text
 
 Cause = tuple[str, str]
 """What it may mean, and what to do."""

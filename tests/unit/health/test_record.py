@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from check_records import layer
 
-from fmapboard.checks.run_record import RecordBuilder, is_read, split_tag
 from fmapboard.formats import tags
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.formats.tab_records import pack
@@ -17,6 +16,7 @@ from fmapboard.formats.training_facts import (
     pack_nonfinite,
     pack_training_facts,
 )
+from fmapboard.health.record import RecordBuilder, is_read, split_tag
 
 
 def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:

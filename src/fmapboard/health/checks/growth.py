@@ -9,11 +9,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from fmapboard.checks.finding import Finding
-from fmapboard.checks.health_table import call_text
-from fmapboard.checks.run_record import NotRecorded, RunRecord, Steps
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
+from fmapboard.health.finding import Finding
+from fmapboard.health.record import NotRecorded, RunRecord, Steps
+from fmapboard.health.table import call_text
 
 MAGNITUDES = "magnitudes in"
 """Start of the message about a layer whose magnitudes grow over the steps."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmapboard.checks.health_table import HealthRow, HealthTable
-from fmapboard.checks.layer_findings import LINES, LayerFinding, findings
 from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite
+from fmapboard.health.layer_findings import LINES, LayerFinding, findings
+from fmapboard.health.table import HealthRow, HealthTable
 
 STEPS = tuple(range(0, 100, 10))
 

@@ -48,7 +48,7 @@ class Finding:
     @property
     def link(self) -> str:
         """The command that prints what the docs say of the check; "" if it is not built in."""
-        from fmapboard.checks.built_in import BUILT_IN  # here: it imports this module
+        from fmapboard.health.run import BUILT_IN  # here: it imports this module
 
         documented = any(check.kind == self.kind for check in BUILT_IN)
         return f"`fmapboard docs checks#{self.kind}`" if documented else ""

@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 # DataLoader's worker, would inherit the lock of the import, and hang where it imports it itself.
 import numpy.ma  # noqa: F401
 
-from fmapboard.checks.finding import Finding, order
-from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
-from fmapboard.checks.layer_values import CopiedChannelsCheck, DeadCheck, UnevenUpsamplingCheck
-from fmapboard.checks.loop import (
+from fmapboard.errors import ConfigurationError, closest, first_line, log
+from fmapboard.formats import tags
+from fmapboard.formats.checks import pack_checks
+from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
+from fmapboard.health.checks.layers import CopiedChannelsCheck, DeadCheck, UnevenUpsamplingCheck
+from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
     EvalModeCheck,
     GradientsNotClearedCheck,
@@ -21,8 +23,14 @@ from fmapboard.checks.loop import (
     InputScaleCheck,
     NotInOptimizerCheck,
 )
-from fmapboard.checks.nonfinite import NonfiniteCheck
-from fmapboard.checks.run_record import (
+from fmapboard.health.checks.nonfinite import NonfiniteCheck
+from fmapboard.health.checks.weights import (
+    BatchnormGapCheck,
+    UnchangedWeightsCheck,
+    UpdateRatioCheck,
+)
+from fmapboard.health.finding import Finding, order
+from fmapboard.health.record import (
     GROUPS,
     Check,
     NotRecorded,
@@ -30,10 +38,6 @@ from fmapboard.checks.run_record import (
     RunRecord,
     is_read,
 )
-from fmapboard.checks.weights import BatchnormGapCheck, UnchangedWeightsCheck, UpdateRatioCheck
-from fmapboard.errors import ConfigurationError, closest, first_line, log
-from fmapboard.formats import tags
-from fmapboard.formats.checks import pack_checks
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health.finding import Finding, named
+from fmapboard.health.record import NotRecorded, RunRecord
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""

@@ -10,16 +10,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.loop import newest
-from fmapboard.checks.run_record import (
+from fmapboard.formats import tags
+from fmapboard.health.checks.loop import newest
+from fmapboard.health.finding import Finding, named
+from fmapboard.health.record import (
     BATCHNORM_GAP,
     UPDATE_RATIO,
     NotRecorded,
     RunRecord,
     has_zero_gradient,
 )
-from fmapboard.formats import tags
 
 
 @dataclass(frozen=True, slots=True)

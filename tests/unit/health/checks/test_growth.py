@@ -6,7 +6,7 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import NotRecorded, RunRecord
-from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
+from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
 
 LAST = len(STEPS)
 

@@ -9,8 +9,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.finding import Finding
-from fmapboard.checks.health_table import HealthRow, HealthTable, health_of
 from fmapboard.formats import tags
 from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
@@ -20,6 +18,8 @@ from fmapboard.formats.training_facts import (
     unpack_nonfinite,
     unpack_training_facts,
 )
+from fmapboard.health.finding import Finding
+from fmapboard.health.table import HealthRow, HealthTable, health_of
 
 Steps = npt.NDArray[np.int64]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.checks.health_table import HealthTable, after_activation, call_text
 from fmapboard.formats.overview import LASTING, MAJOR, MINOR, is_activation, states
 from fmapboard.formats.training_facts import FirstNonfinite
+from fmapboard.health.table import HealthTable, after_activation, call_text
 
 Flags = npt.NDArray[np.bool_]
 

@@ -8,12 +8,12 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import NotRecorded, RunRecord
-from fmapboard.checks.layer_values import (
+from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
     DeadCheck,
     UnevenUpsamplingCheck,
 )
-from fmapboard.formats.training_facts import TrainingFacts
 
 
 def test_dead_channels_from_half_of_a_layer_on() -> None:

@@ -9,8 +9,8 @@ import pytest
 from check_records import STEPS, from_step, record
 
 from fmapboard.checks import Finding, NotRecorded, RunRecord
-from fmapboard.checks.nonfinite import NonfiniteCheck
 from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite, Place, TrainingFacts
+from fmapboard.health.checks.nonfinite import NonfiniteCheck
 
 AT = 3  # index of the step with the first non-finite value: step 30
 

@@ -1,0 +1,221 @@
+"""Faults that the numbers of the layers tell: dead or copied channels, uneven kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.formats.tab_records import Floats
+from fmapboard.health.checks.loop import ConstantImagesCheck
+from fmapboard.health.finding import Finding
+from fmapboard.health.layer_findings import LayerFinding, findings
+from fmapboard.health.record import NotRecorded, RunRecord
+from fmapboard.health.table import HealthRow, HealthTable, after_activation, call_text
+
+DEAD_MEANING = (
+    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
+    "far below zero"
+)
+DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
+_FROM_START = (
+    "These channels pass no gradient, since the first logged step, before this run can have done "
+    "it: its biases start far below zero, or the input has hardly any content",
+    "Check the initial or loaded biases and weights, and look at the network's input",
+)
+_ROUNDING = 1e-6
+"""Shares are stored as float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadCheck:
+    """The same channels of an activation off for all inputs at four logged steps in a row.
+
+    Only maps of at least 500 values per channel count.
+
+    Attributes:
+        share: share of a layer's channels, 0 to 1, from which it is reported.
+        share_at_start: the same, for channels that are dead since the first logged step: in narrow
+            layers with random weights many are.
+    """
+
+    share: float = 0.5
+    share_at_start: float = 0.9
+    kind: ClassVar[str] = "dead"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        table = record.layers()
+        if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
+            return []
+        if _has_constant_images(record):
+            return []  # that is the cause
+        return [
+            self._finding(record, table, found)
+            for found in findings(table)
+            if found.kind == self.kind and found.until is None and self._is_reported(table, found)
+        ]
+
+    def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
+        is_from_start = self._since(table, found) <= table.steps[0]
+        least = self.share_at_start if is_from_start else self.share
+        return found.value >= least - _ROUNDING
+
+    def _since(self, table: HealthTable, found: LayerFinding) -> int:
+        """First of the consecutive last steps at which this many channels are dead."""
+        row = next(i for i, row in enumerate(table.rows) if row.facts.label == found.label)
+        dead = table.columns["dead"][:, row]
+        since = found.since
+        for step, share in zip(reversed(table.steps), dead[::-1].tolist(), strict=True):
+            if share < self.share - _ROUNDING:
+                break
+            since = step if math.isfinite(share) else since
+        return since
+
+    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
+        row = next(row for row in table.rows if row.facts.label == found.label)
+        count = f"{row.facts.channels} " if row.facts.channels else ""
+        where = call_text(table, row) + after_activation(table, row)
+        more = f"; the same in {found.more} further layers" if found.more else ""
+        since = self._since(table, found)
+        meaning, advice = DEAD_MEANING, DEAD_ADVICE
+        if since <= table.steps[0] and not table.is_of_images:
+            meaning, advice = _FROM_START
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
+            f"{table.since_text(since)}{more}",
+            since_step=since,
+            layer=found.label,
+            value=found.value,
+            healthy=f"below {100 * self.share:.0f} %",
+            meaning=meaning,
+            advice=advice,
+            picture=record.picture(row),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChannelsCheck:
+    """Channels of a layer that are copies of each other at the first logged step.
+
+    Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
+    and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
+    not count, nor layers whose channels start in equal groups of 4, 9 or 16 neighbours: the usual
+    initialization in front of a PixelShuffle.
+
+    Attributes:
+        share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
+            reported.
+        least: number of channels that a layer must have.
+    """
+
+    share: float = 0.25
+    least: int = 4
+    kind: ClassVar[str] = "copied_channels"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        if not record.first:
+            raise NotRecorded("records of the first logged step (fmapboard_first/…)")
+        table = record.layers()
+        shares = [
+            (row, _copied(record.first[row.facts.label], self.least))
+            for row in table.rows
+            if row.facts.label in record.first
+        ]
+        copied = [(row, share) for row, share in shares if share >= self.share]
+        if not copied:
+            return []
+        row, share = copied[0]
+        where = call_text(table, row)
+        others = len(copied) - 1
+        more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
+        return [
+            Finding(
+                kind=self.kind,
+                class_="note",
+                message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
+                f"copy in the layer at {table.step_text(table.steps[0])}{more}",
+                since_step=table.steps[0],
+                layer=row.facts.label,
+                value=share,
+                healthy=f"below {100 * self.share:.0f} %",
+                meaning="Equal kernels compute the same feature. They get equal gradients and stay "
+                "equal as long as the weights behind them are equal too",
+                advice="Initialize the weights at random, not with a constant",
+                picture=record.picture(row),
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenUpsamplingCheck:
+    """A transposed convolution whose kernel's size is no multiple of its stride."""
+
+    kind: ClassVar[str] = "uneven_upsampling"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        rows = [row for row in record.weighted_layers() if row.facts.transposed_stride]
+        return [found for row in rows for found in self._found(record, row)]
+
+    def _found(self, record: RunRecord, row: HealthRow) -> list[Finding]:
+        kernel = (row.facts.kernel_shape or ())[2:]
+        stride = row.facts.transposed_stride or ()
+        if len(kernel) != len(stride) or 0 in stride:
+            return []
+        pairs = list(zip(kernel, stride, strict=True))
+        if not any(size % step for size, step in pairs):
+            return []
+        sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
+        return [
+            Finding(
+                kind=self.kind,
+                class_="note",
+                message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
+                f"multiple of its stride, {steps}",
+                layer=row.facts.layer,
+                value=next(size / step for size, step in pairs if size % step),
+                healthy="a multiple of the stride, such as 4 with stride 2",
+                meaning="Neighbouring outputs add up different numbers of inputs, which shows as a "
+                "checkerboard in the output",
+                advice="Use a kernel that is a multiple of the stride, or upsample and convolve",
+                picture=record.picture(row),
+            )
+        ]
+
+
+def _has_constant_images(record: RunRecord) -> bool:
+    try:
+        return bool(ConstantImagesCheck()(record))
+    except NotRecorded:
+        return False
+
+
+def _copied(statistics: Mapping[str, Floats], least: int) -> float:
+    """Share of channels with the same statistics as another one, 0 to 1."""
+    names = ("minimum", "maximum", "mean", "std")
+    low, high, mean, std = (statistics[name].astype(np.float64) for name in names)
+    if len(low) < least or not np.isfinite([low, high, mean, std]).all():
+        return 0.0
+    size = high - low
+    varies = size > 1e-5 * (high.max() - low.min())
+    shape = np.stack([size, mean - low, std], axis=1)  # [C, 3]
+    gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [C, C]
+    same = (gaps <= 1e-4 * size[:, None]) & varies[:, None] & varies
+    np.fill_diagonal(same, val=False)
+    return 0.0 if _is_for_pixel_shuffle(same) else float(same.any(1).mean())
+
+
+def _is_for_pixel_shuffle(same: npt.NDArray[np.bool_]) -> bool:
+    """True if the pairs [C, C] of equal channels are those of groups of 4, 9 or 16 neighbours."""
+    groups = [np.arange(len(same)) // (side * side) for side in (2, 3, 4)]
+    pairs = [of[:, None] == of for of in groups if of.any()]  # any: more than one group
+    others = ~np.eye(len(same), dtype=bool)
+    return any(np.array_equal(same, each & others) for each in pairs)
