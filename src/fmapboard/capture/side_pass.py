@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,10 +63,13 @@ class untouched:  # lower case: a context manager that is used like a function
 
     def __enter__(self) -> None:
         states = [_State(module, self._attributes) for module in self._model.modules()]
+        generators = generators_of(self._model)
         self._restore = [
             *(state.restore for state in states),
             *(partial(p.data.copy_, before) for p, before in self._parameters),
-            *_random_states(self._model),
+            partial(random.setstate, random.getstate()),
+            partial(np.random.set_state, np.random.get_state()),
+            partial(set_random_states, random_states(generators), generators),
             partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
             partial(release_eager, self),
         ]
@@ -128,16 +131,37 @@ def _values(slot: Any) -> dict[str, Any]:
     return {name: value for name, value in dict(slot).items() if name not in _NOT_RESTORED}
 
 
-def _random_states(model: nn.Module) -> Iterator[Callable[[], object]]:
-    """Functions that restore the random states of this moment, also of the model's devices."""
-    yield partial(random.setstate, random.getstate())
-    yield partial(np.random.set_state, np.random.get_state())
-    yield partial(torch.set_rng_state, torch.get_rng_state())
+Generator = tuple[str, int]
+"""A generator of random numbers of torch: type and index of its device."""
+
+RandomStates = Mapping[Generator, Tensor]
+
+
+def generators_of(model: nn.Module) -> list[Generator]:
+    """The generators that a model may draw from: the CPU's, and those of its devices."""
     places = {(p.device.type, p.device.index or 0) for p in model.parameters()}
-    for kind, index in sorted(places):
-        if hasattr(getattr(torch, kind, None), "get_rng_state"):  # not the CPU
-            module = torch.get_device_module(kind)
-            yield partial(module.set_rng_state, module.get_rng_state(index), index)
+    others = [place for place in places if hasattr(getattr(torch, place[0]), "get_rng_state")]
+    return [("cpu", 0), *others]
+
+
+def random_states(generators: Iterable[Generator]) -> RandomStates:
+    """The states of generators at this moment."""
+    return {
+        (kind, index): torch.get_rng_state()
+        if kind == "cpu"
+        else torch.get_device_module(kind).get_rng_state(index)
+        for kind, index in generators
+    }
+
+
+def set_random_states(states: RandomStates, generators: Iterable[Generator]) -> None:
+    """Set the states of those of the generators whose states are given."""
+    for kind, index in states.keys() & set(generators):
+        state = states[kind, index]
+        if kind == "cpu":
+            torch.set_rng_state(state)
+        else:
+            torch.get_device_module(kind).set_rng_state(state, index)
 
 
 class Probe:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
-from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
+from fmapboard.extraction.call_trace import CallTrace, TracedCall, in_words, tensor_types
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import named_layers
-from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerCall
 
 _SHOWN = 60
 """Layers that ran right before the error and are listed in its message."""
@@ -58,17 +55,17 @@ def explained(
 def _explanation(
     model: nn.Module, run: Callable[[], object], error: Exception, fix: str
 ) -> ForwardError:
-    trail = _Trail()
+    trace = CallTrace()
     try:
         registry = HookRegistry(model, lambda name, module: True)
-        with registry.listening(trail, sides=("output", "input")):
+        with registry.listening(trace, sides=("output", "input")):
             run()
     except Exception as again:
         raise_interrupt(again, error)
     where = _line_of(error)
     at = f" at {where}" if where else ""
     what = f"{type(error).__name__}: {first_line(error)}"
-    ran = _table(trail.ran) if trail.running else ()  # otherwise the second pass did not raise
+    ran = _ran(trace.calls) if trace.running else ()  # otherwise the second pass did not raise
     name, kind, received = _raising(model, error)
     if name is None:
         return ForwardError(f"the forward pass raised {what}{at}{fix}", None, ran, shown=_SHOWN)
@@ -83,85 +80,35 @@ def _raising(model: nn.Module, error: Exception) -> tuple[str | None, str, str]:
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code is MODULE_CALL and id(module := frame.f_locals["self"]) in names:
             arguments = frame.f_locals["args"], frame.f_locals["kwargs"]
-            found = names[id(module)], type(module).__name__, shapes(arguments)
+            found = names[id(module)], type(module).__name__, in_words(tensor_types(arguments))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A layer call that has begun.
-
-    Attributes:
-        layer_call: The layer call.
-        received: The shapes of its arguments, as text.
-        ran_before: How many calls had returned when it began.
-    """
-
-    layer_call: LayerCall
-    received: str
-    ran_before: int
+def _ran(calls: Iterable[TracedCall]) -> tuple[str, ...]:
+    """One line per call that returned, and in which no other one did."""
+    return aligned(
+        (call.layer_call.label, call.layer_call.group, *_shapes(call))
+        for call in calls
+        if call.returned is not None and all(inner.returned is None for inner in call.inner)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    """A layer call without inner calls that has returned."""
-
-    layer_call: LayerCall
-    received: str
-    returned: str
+def _shapes(call: TracedCall) -> tuple[str, str, str]:
+    returned = in_words(call.returned or ())
+    if call.received is None:  # a tensor that is no module's output
+        return "", "", returned
+    return in_words(call.received), "→", returned
 
 
-@dataclass(slots=True)
-class _Trail(CaptureListener):
-    """A ``CaptureListener`` that notes shapes, in order of execution.
-
-    Attributes:
-        ran: The innermost layer calls that returned.
-        running: The layer calls that began and did not return, from the outermost on.
-    """
-
-    ran: list[_Ran] = field(default_factory=list)
-    running: list[_Running] = field(default_factory=list)
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.ran.clear()
-        self.running.clear()
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        if side == "input":
-            self.running.append(_Running(layer_call, shapes(value), len(self.ran)))
-            return
-        labels = [begun.layer_call.label for begun in self.running]
-        if layer_call.label not in labels:  # a tensor that is no module's output
-            self.ran.append(_Ran(layer_call, "", shapes(value)))
-            return
-        index = labels.index(layer_call.label)
-        begun = self.running[index]
-        del self.running[index:]  # also calls that raised, if the model caught the exception
-        if begun.ran_before == len(self.ran):
-            self.ran.append(_Ran(layer_call, begun.received, shapes(value)))
-
-
-def shapes(value: Any) -> str:
-    """The dtypes and shapes of the tensors in a value, such as ``float32 [1, 3, 8, 8]``."""
-    return ", ".join(map(_shape, tensors(value))) or "no tensor"
-
-
-def _shape(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
-
-
-def _table(ran: list[_Ran]) -> tuple[str, ...]:
-    """One line per call, with aligned columns."""
-    if not ran:
-        return ()
-    rows = [
-        (r.layer_call.label, r.layer_call.group, r.received, "→" if r.received else "", r.returned)
-        for r in ran
-    ]
+def aligned(rows: Iterable[Sequence[str]], right: int | None = None) -> tuple[str, ...]:
+    """One line per row of cells, with aligned columns; ``right`` is one that ends at the right."""
+    rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return tuple(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell.rjust(width) if number == right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, overload
 
@@ -13,16 +13,16 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.taps import tap_module
 from fmapboard.errors import LayerNotFound, closest, escaped
-from fmapboard.extraction.failed_pass import explained
+from fmapboard.extraction.call_trace import CallTrace, TracedCall
+from fmapboard.extraction.failed_pass import aligned, explained
 from fmapboard.extraction.of_outputs import positional
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select, unwrap
-from fmapboard.model.tensors import tensors
-from fmapboard.records import KernelShape, LayerCall
+from fmapboard.records import KernelShape
 
 _NO_PASS: Any = object()
 _HEADINGS = ("layer", "type", "kernel shape", "parameters", "output shape")
@@ -97,16 +97,7 @@ class LayerTable(Sequence[LayerRow]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        lines = self._cells()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        right = _HEADINGS.index("parameters")
-        return "\n".join(
-            "  ".join(
-                cell.rjust(width) if number == right else cell.ljust(width)
-                for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+        return "\n".join(aligned(self._cells(), right=_HEADINGS.index("parameters")))
 
     def _repr_html_(self) -> str:
         head, *rows = (
@@ -168,56 +159,37 @@ def layers(
     root = unwrap(model)
     chosen = named_layers(root) if only is None else select(root, only)
     runs = x is not _NO_PASS or forward_kwargs is not None
-    shapes = _Shapes()
+    trace = CallTrace()
     if runs:
         args = positional(() if x is _NO_PASS else x)
-        _run(root, shapes, partial(root, *args, **(forward_kwargs or {})))
-    rows = [shapes.described(_row(name, module)) for name, module in chosen.items()]
-    taps = [] if only is not None else shapes.taps()
-    return LayerTable([*rows, *taps], has_run=runs)
+        _run(root, trace, partial(root, *args, **(forward_kwargs or {})))
+    calls: dict[str, list[TracedCall]] = {}
+    for call in trace.calls:
+        if call.returned is not None:
+            calls.setdefault(call.layer_call.layer, []).append(call)
+    rows = [_row(name, module, calls.pop(name, [])) for name, module in chosen.items()]
+    if only is None:  # what is left are tensors named by tap
+        rows += [_row(name, tap_module(), own) for name, own in calls.items()]
+    return LayerTable(rows, has_run=runs)
 
 
-def _row(name: str, module: nn.Module) -> LayerRow:
-    parameters = sum(p.numel() for p in module.parameters() if not is_lazy(p))
-    kind = type(module).__name__
-    return LayerRow(name, kind, kernel_shape(module), parameters)
+def _row(name: str, module: nn.Module, calls: Sequence[TracedCall]) -> LayerRow:
+    returned = calls[0].returned or () if calls else ()
+    return LayerRow(
+        name,
+        type(module).__name__,
+        kernel_shape(module),
+        sum(p.numel() for p in module.parameters() if not is_lazy(p)),
+        tuple(shape for _, shape in returned),
+        len(calls),
+    )
 
 
-@dataclass(slots=True)
-class _Shapes(CaptureListener):
-    """A ``CaptureListener`` that notes the shapes of outputs, by layer."""
-
-    first: dict[str, tuple[LayerCall, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
-    of_modules: set[str] = field(default_factory=set)
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.first.clear()
-        self.calls.clear()
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        found = tuple(tuple(tensor.shape) for tensor in tensors(value))
-        self.first.setdefault(layer_call.layer, (layer_call, found))
-        self.calls[layer_call.layer] = layer_call.call
-
-    def described(self, row: LayerRow) -> LayerRow:
-        """The row with the shapes of its layer."""
-        self.of_modules.add(row.name)
-        if row.name not in self.first:
-            return row
-        return replace(row, output_shapes=self.first[row.name][1], calls=self.calls[row.name])
-
-    def taps(self) -> list[LayerRow]:
-        """Rows of the tensors that are no module's output."""
-        others = [call for call, _ in self.first.values() if call.layer not in self.of_modules]
-        return [self.described(LayerRow(call.layer, call.type)) for call in others]
-
-
-def _run(model: nn.Module, shapes: _Shapes, run: partial[Any]) -> None:
+def _run(model: nn.Module, trace: CallTrace, run: partial[Any]) -> None:
     def once() -> None:
         with untouched(model, training=False), torch.no_grad():
             run()
 
     registry = HookRegistry(model, lambda name, module: True)
-    with explained(model, once, run.args), registry.listening(shapes):
+    with explained(model, once, run.args), registry.listening(trace, sides=("output", "input")):
         once()

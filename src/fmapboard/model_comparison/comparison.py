@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from fmapboard.capture.side_pass import generators_of
 from fmapboard.errors import ConfigurationError
+from fmapboard.extraction.call_trace import TracedCall
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import named_layers, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
@@ -17,8 +19,7 @@ from fmapboard.model_comparison.dtypes import converted, most_common, tolerance_
 from fmapboard.model_comparison.functions import Functions, functions_between
 from fmapboard.model_comparison.layer_calls import (
     Arguments,
-    Call,
-    Key,
+    Layers,
     layers_in_common,
     on_device_of,
     registry_of,
@@ -26,8 +27,8 @@ from fmapboard.model_comparison.layer_calls import (
     trace,
 )
 from fmapboard.model_comparison.lockstep import Lockstep
-from fmapboard.model_comparison.pairs import Pair, paired
-from fmapboard.model_comparison.recording import Comparer, Recorded, Recorder, generators_of
+from fmapboard.model_comparison.pairs import Pair, in_both, paired
+from fmapboard.model_comparison.recording import Comparer, Recorded, Recorder
 from fmapboard.model_comparison.relative_error import error_between
 from fmapboard.model_comparison.result import ModelDifference
 from fmapboard.model_comparison.rows import Measured, Rows
@@ -77,7 +78,7 @@ class Comparison:
         ]
         first, second = layers_in_common(*traces)
         pairs = paired(first, second)
-        if not any(pair.first is not None and pair.second is not None for pair in pairs):
+        if not in_both(pairs):
             raise ConfigurationError(
                 f"no layer of model_a ({len(first)} run) can be paired with one of model_b "
                 f"({len(second)} run): neither names nor types and shapes agree"
@@ -92,36 +93,33 @@ class Comparison:
     def _natural(self, arguments: Arguments) -> Measured:
         """Errors of both models on their own, then those of the lockstep pass."""
         first, second = self.models
-        recorder, output = _record(first, self._keys(0), arguments)
+        recorder, output = _record(first, self._layers(0), arguments)
         comparer = Comparer(self._expected(recorder.calls))
-        names = {key.name for key in self._keys(1)}
-        other = run(
-            registry_of(second, names), comparer, on_device_of(second, arguments), "model_b"
-        )
+        registry = registry_of(second, self._layers(1).values())
+        other = run(registry, comparer, on_device_of(second, arguments), "model_b")
         errors = error_between(tensors(output), tensors(other))
         own = Measured(inputs=comparer.inputs, outputs=comparer.outputs, output=errors)
         if self.dtypes[0] != self.dtypes[1]:
             first, second = self._in_coarser_dtype()
-            recorder, output = _record(first, self._keys(0), arguments)
+            recorder, output = _record(first, self._layers(0), arguments)
         return own.worst(self._lockstep(second, recorder, output, arguments))
 
     def _lockstep(
         self, model: nn.Module, recorder: Recorder, output: Any, arguments: Arguments
     ) -> Measured:
-        names = {key.name for key in self._keys(1)}
+        names = self._layers(1).values()
         modules = {name: m for name, m in named_layers(model).items() if name in names}
-        kinds = [kind for kind in generators_of(model) if kind in recorder.kinds]
-        lockstep = Lockstep(modules, self._expected(recorder.calls), self._alone(1), kinds)
+        lockstep = Lockstep(modules, self._expected(recorder.calls), self._alone(1))
         other = lockstep(model, on_device_of(model, arguments), "model_b")
         return Measured(
             received=lockstep.received,
             added=lockstep.returned,
             end=error_between(tensors(output), tensors(other)),
-            identities={(1, key) for key in lockstep.identities}
+            identities={(1, label) for label in lockstep.identities}
             | {
-                (0, key)
-                for key in self._alone(0)
-                if key in recorder.calls and recorder.calls[key].is_identity
+                (0, label)
+                for label in self._alone(0)
+                if label in recorder.calls and recorder.calls[label].is_identity
             },
         )
 
@@ -131,28 +129,28 @@ class Comparison:
             return converted(first, second, self.dtypes[1]), second
         return first, converted(second, first, self.dtypes[0])
 
-    def _keys(self, side: int) -> list[Key]:
-        calls = [(pair.first, pair.second)[side] for pair in self.pairs]
-        return [call.key for call in calls if call is not None]
+    def _layers(self, side: int) -> Layers:
+        return {call.label: call.layer for pair in self.pairs if (call := pair[side]) is not None}
 
-    def _alone(self, side: int) -> frozenset[Key]:
+    def _alone(self, side: int) -> frozenset[str]:
         """Calls of one of the models without a partner."""
-        calls = [(p.first, p.second)[side] for p in self.pairs if None in (p.first, p.second)]
-        return frozenset(call.key for call in calls if call is not None)
+        return frozenset(
+            call.label for pair in self.pairs if None in pair and (call := pair[side]) is not None
+        )
 
-    def _expected(self, recorded: Mapping[Key, Recorded]) -> dict[Key, Recorded]:
+    def _expected(self, recorded: Mapping[str, Recorded]) -> dict[str, Recorded]:
         """Call of the second model -> what its partner received and returned."""
         return {
-            pair.second.key: recorded[pair.first.key]
-            for pair in self.pairs
-            if pair.first is not None and pair.second is not None and pair.first.key in recorded
+            second.label: recorded[first.label]
+            for first, second in in_both(self.pairs)
+            if first.label in recorded
         }
 
     def _functions(self, side: int) -> Functions:
         model, what = self.models[side], ("model_a", "model_b")[side]
         arguments = on_device_of(model, self.arguments)
         try:
-            return functions_between(model, self._keys(side), arguments, what)
+            return functions_between(model, self._layers(side), arguments, what)
         except ConfigurationError:  # it does not run while torch's functions are watched
             return {}
 
@@ -165,12 +163,12 @@ class Comparison:
         return ModelDifference(first, found, limit, (names[0], names[1]))
 
 
-def _record(model: nn.Module, keys: Sequence[Key], arguments: Arguments) -> tuple[Recorder, Any]:
-    recorder = Recorder(keys, generators_of(model))
-    names = {key.name for key in keys}
-    output = run(registry_of(model, names), recorder, on_device_of(model, arguments), "model_a")
+def _record(model: nn.Module, layers: Layers, arguments: Arguments) -> tuple[Recorder, Any]:
+    recorder = Recorder(layers, generators_of(model))
+    registry = registry_of(model, layers.values())
+    output = run(registry, recorder, on_device_of(model, arguments), "model_a")
     return recorder, map_tensors(output, lambda tensor: tensor.detach().clone())
 
 
-def _dtype(calls: Sequence[Call]) -> torch.dtype:
-    return most_common(dtype for call in calls for dtype in call.dtypes)
+def _dtype(calls: Sequence[TracedCall]) -> torch.dtype:
+    return most_common(dtype for call in calls for dtype, _ in call.returned or ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -10,19 +10,19 @@ from torch.overrides import TorchFunctionMode
 
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.model.tensors import tensors
-from fmapboard.model_comparison.layer_calls import Key, registry_of, run
+from fmapboard.model_comparison.layer_calls import Layers, registry_of, run
 from fmapboard.records import LayerCall
 
-Functions = Mapping[Key | None, Sequence[str]]
-"""Layer call -> names of the functions that are called before it, since the layer before; None ->
-those after the last layer."""
+Functions = Mapping[str | None, Sequence[str]]
+"""Label of a layer call -> names of the functions that are called before it, since the layer
+before; None -> those after the last layer."""
 
 _MOST = 6
 """Maximum number of names in a note."""
 
 
 def functions_between(
-    model: nn.Module, layers: Collection[Key], arguments: tuple[Any, ...], what: str
+    model: nn.Module, layers: Layers, arguments: tuple[Any, ...], what: str
 ) -> Functions:
     """Run a model once and keep the names of the functions outside of its layers.
 
@@ -36,7 +36,7 @@ def functions_between(
     """
     listener = _Listener(layers)
     with _Watch(listener):
-        run(registry_of(model, {key.name for key in layers}), listener, arguments, what)
+        run(registry_of(model, layers.values()), listener, arguments, what)
     return {**listener.before, None: listener.since}
 
 
@@ -64,10 +64,10 @@ def _listed(names: Sequence[str]) -> str:
 class _Listener(CaptureListener):
     """A ``CaptureListener`` that knows whether a layer is running."""
 
-    def __init__(self, layers: Collection[Key]) -> None:
-        self._layers = frozenset(layers)
-        self._running: Key | None = None
-        self.before: dict[Key | None, list[str]] = {}
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self._running: str | None = None
+        self.before: dict[str | None, list[str]] = {}
         self.since: list[str] = []
 
     def called(self, name: str) -> None:
@@ -77,12 +77,12 @@ class _Listener(CaptureListener):
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Called when a layer begins or has returned."""
-        key = Key(layer_call.layer, layer_call.call)
-        if key not in self._layers:
+        label = layer_call.label
+        if label not in self._layers:
             return
         if side == "input":
-            self.before[key], self.since, self._running = self.since, [], key
-        elif key == self._running:
+            self.before[label], self.since, self._running = self.since, [], label
+        elif label == self._running:
             self._running = None
 
 
@@ -96,6 +96,6 @@ class _Watch(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = str(getattr(func, "__name__", ""))
-        if name and name != "__get__" and any(True for _ in tensors(result)):
+        if name and name != "__get__" and tensors(result):
             self._listener.called(name.strip("_"))
         return result

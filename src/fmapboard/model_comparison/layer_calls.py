@@ -2,64 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, untouched
 from fmapboard.errors import ConfigurationError, first_line
-from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerCall
+from fmapboard.extraction.call_trace import CallTrace, TracedCall
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments of a model."""
 
 
-class Key(NamedTuple):
-    """A call of a module in a pass.
-
-    Attributes:
-        name: Name of the module.
-        number: Which call of the module it is, from 1.
-    """
-
-    name: str
-    number: int
-
-    def __str__(self) -> str:
-        return self.name if self.number == 1 else f"{self.name}.call{self.number}"
-
-
-@dataclass(slots=True)
-class Call:
-    """One call of a module, with the calls that happened inside it.
-
-    Attributes:
-        key: Which call of which module.
-        type: Name of the module's class.
-        outer: The call that it happened in; None for the outermost.
-        inner: The calls that happened in it.
-        shapes: Shapes of the tensors that it returned.
-        dtypes: Their dtypes.
-    """
-
-    key: Key
-    type: str
-    outer: Call | None = None
-    inner: list[Call] | None = None
-    shapes: tuple[tuple[int, ...], ...] = ()
-    dtypes: tuple[torch.dtype, ...] = ()
-
-    def is_inside(self, names: Collection[str]) -> bool:
-        """True if it happened in a call of one of these modules."""
-        return self.outer is not None and (
-            self.outer.key.name in names or self.outer.is_inside(names)
-        )
+Layers = Mapping[str, str]
+"""Label of a call of a module -> name of the module, in order of execution."""
 
 
 def registry_of(model: nn.Module, names: Collection[str] | None = None) -> HookRegistry:
@@ -115,59 +75,36 @@ def run_restored(model: nn.Module, arguments: Arguments, what: str) -> Any:
             ) from error
 
 
-class Tracer(CaptureListener):
-    """A ``CaptureListener`` that keeps which modules were called inside which."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self._open: list[Call] = []
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Keep the beginning or the end of a call."""
-        key = Key(layer_call.layer, layer_call.call)
-        if side == "input":
-            outer = self._open[-1] if self._open else None
-            call = Call(key, layer_call.type, outer, [])
-            if outer is not None and outer.inner is not None:
-                outer.inner.append(call)
-            self.calls.append(call)
-            self._open.append(call)
-            return
-        while self._open:  # a call that raised, and whose error was caught, has no end
-            call = self._open.pop()
-            if call.key == key:
-                returned = tensors(value)
-                call.shapes = tuple(tuple(tensor.shape) for tensor in returned)
-                call.dtypes = tuple(tensor.dtype for tensor in returned)
-                return
-
-
-def trace(registry: HookRegistry, arguments: tuple[Any, ...], what: str) -> list[Call]:
+def trace(registry: HookRegistry, arguments: tuple[Any, ...], what: str) -> list[TracedCall]:
     """Run a model once; returns the calls of its modules in the order in which they begin."""
-    tracer = Tracer()
-    run(registry, tracer, arguments, what)
-    return tracer.calls
+    found = CallTrace()
+    run(registry, found, arguments, what)
+    return [call for call in found.calls if call.received is not None]
 
 
 def layers_in_common(
-    first: Sequence[Call], second: Sequence[Call]
-) -> tuple[list[Call], list[Call]]:
+    first: Sequence[TracedCall], second: Sequence[TracedCall]
+) -> tuple[list[TracedCall], list[TracedCall]]:
     """The calls to compare: those in which no other module was called.
 
     A module that calls others in one of the models only is compared as a whole.
     """
-    plain = [{call.key.name for call in calls if not call.inner} for calls in (first, second)]
-    mixed = [
-        {call.key.name for call in calls if call.inner} - own
-        for calls, own in zip((first, second), plain, strict=True)
-    ]
-    whole = (mixed[0] & plain[1]) | (mixed[1] & plain[0])
+    both = first, second
+    plain = [{call.layer_call.layer for call in calls if not call.inner} for calls in both]
+    mixed = [{call.layer_call.layer for call in calls if call.inner} for calls in both]
+    whole = ((mixed[0] - plain[0]) & plain[1]) | ((mixed[1] - plain[1]) & plain[0])
     return _layers(first, whole), _layers(second, whole)
 
 
-def _layers(calls: Sequence[Call], whole: Collection[str]) -> list[Call]:
+def _layers(calls: Sequence[TracedCall], whole: Collection[str]) -> list[TracedCall]:
     return [
         call
         for call in calls
-        if (not call.inner or call.key.name in whole) and not call.is_inside(whole)
+        if (not call.inner or call.layer_call.layer in whole) and not _is_inside(call, whole)
     ]
+
+
+def _is_inside(call: TracedCall, names: Collection[str]) -> bool:
+    """True if it happened in a call of one of these modules."""
+    outer = call.outer
+    return outer is not None and (outer.layer_call.layer in names or _is_inside(outer, names))

@@ -20,10 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.side_pass import Generator, generators_of, set_random_states
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.model_comparison.layer_calls import Arguments, Key, run_restored
-from fmapboard.model_comparison.recording import Recorded, set_random_states
+from fmapboard.model_comparison.layer_calls import Arguments, run_restored
+from fmapboard.model_comparison.recording import Recorded
 from fmapboard.model_comparison.relative_error import Error, error_between, same_bits
+from fmapboard.records import LayerCall
 
 
 class Lockstep:
@@ -33,7 +35,6 @@ class Lockstep:
         modules: The modules to hook, by name.
         expected: Call of this model -> its partner in the recorded pass.
         alone: Calls of this model that have no partner.
-        kinds: Types of devices whose random states are set to those of the recorded pass.
 
     Attributes:
         received: Error that the code before each call adds, per call with a partner.
@@ -44,17 +45,16 @@ class Lockstep:
     def __init__(
         self,
         modules: Mapping[str, nn.Module],
-        expected: Mapping[Key, Recorded],
-        alone: frozenset[Key],
-        kinds: Sequence[str],
+        expected: Mapping[str, Recorded],
+        alone: frozenset[str],
     ) -> None:
         self._modules, self._expected, self._alone = modules, expected, alone
-        self._kinds = kinds
-        self.received: dict[Key, Error] = {}
-        self.returned: dict[Key, Error] = {}
-        self.identities: set[Key] = set()
+        self._generators: list[Generator] = []
+        self.received: dict[str, Error] = {}
+        self.returned: dict[str, Error] = {}
+        self.identities: set[str] = set()
         self._numbers: Counter[str] = Counter()
-        self._open: list[tuple[Key, list[_Replaced], list[Tensor]]] = []
+        self._open: list[tuple[LayerCall, list[_Replaced], list[Tensor]]] = []
 
     def __call__(self, model: nn.Module, arguments: Arguments, what: str) -> Any:
         """Run the model and return its output.
@@ -67,6 +67,7 @@ class Lockstep:
         Raises:
             ConfigurationError: The model cannot run in lockstep.
         """
+        self._generators = generators_of(model)
         with contextlib.ExitStack() as stack:
             for name, module in self._modules.items():
                 self._hook(stack, name, module)
@@ -87,38 +88,38 @@ class Lockstep:
 
     def _begins(self, name: str, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1
-        key = Key(name, self._numbers[name])
+        call = LayerCall(name, type="", call=self._numbers[name])
         given = tensors((args, kwargs))
-        expected = self._expected.get(key)
+        expected = self._expected.get(call.label)
         if expected is None:
-            copies = [t.detach().clone() for t in given[:1]] if key in self._alone else []
-            self._open.append((key, [], copies))
+            copies = [t.detach().clone() for t in given[:1]] if call.label in self._alone else []
+            self._open.append((call, [], copies))
             return None
-        self.received[key] = error_between(expected.inputs, given)
+        self.received[call.label] = error_between(expected.inputs, given)
         replaced: list[_Replaced] = []
         changed = _replace((args, kwargs), given, expected.inputs, replaced)
-        self._open.append((key, replaced, []))
-        set_random_states(expected.before, self._kinds)
+        self._open.append((call, replaced, []))
+        set_random_states(expected.before, self._generators)
         return changed if replaced else None
 
     def _ends(self, name: str, output: Any) -> Any:
         while self._open:  # a call that raised, and whose error was caught, has no end
-            key, replaced, received = self._open.pop()
-            if key.name == name:
+            call, replaced, received = self._open.pop()
+            if call.layer == name:
                 break
         else:
             return None
-        expected, returned = self._expected.get(key), tensors(output)
+        expected, returned = self._expected.get(call.label), tensors(output)
         if expected is None:
             if received and error_between(received, returned[:1]).relative == 0.0:
-                self.identities.add(key)
+                self.identities.add(call.label)
             return None
-        self.returned[key] = error_between(expected.outputs, returned)
+        self.returned[call.label] = error_between(expected.outputs, returned)
         for one in replaced:
             one.copy_back()
         forced: list[_Replaced] = []
         changed = _replace(output, returned, expected.outputs, forced)
-        set_random_states(expected.after, self._kinds)
+        set_random_states(expected.after, self._generators)
         return changed if forced else None
 
 

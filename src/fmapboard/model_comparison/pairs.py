@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
-from fmapboard.model_comparison.layer_calls import Call
+from fmapboard.extraction.call_trace import TracedCall
+from fmapboard.records import LayerCall
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A layer call of one or both models.
 
     Attributes:
@@ -20,11 +20,16 @@ class Pair:
         second: The call in the second model; None if only the first one has it.
     """
 
-    first: Call | None
-    second: Call | None
+    first: LayerCall | None
+    second: LayerCall | None
 
 
-def paired(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
+def in_both(pairs: Iterable[Pair]) -> list[tuple[LayerCall, LayerCall]]:
+    """The calls that both models have."""
+    return [(pair.first, pair.second) for pair in pairs if pair.first and pair.second]
+
+
+def paired(first: Sequence[TracedCall], second: Sequence[TracedCall]) -> list[Pair]:
     """Pair calls in execution order.
 
     Calls of modules of the same name and type are paired, in the order that pairs the most of them.
@@ -42,24 +47,24 @@ def paired(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
     return _merged(first, second, partners)
 
 
-def _name_and_type(call: Call) -> Hashable:
-    return call.key.name, call.type
+def _name_and_type(call: TracedCall) -> Hashable:
+    return call.layer_call.layer, call.layer_call.type
 
 
-def _type_and_shapes(call: Call) -> Hashable:
-    return call.type, call.shapes
+def _type_and_shapes(call: TracedCall) -> Hashable:
+    return call.layer_call.type, _shapes(call)
 
 
-def _name(call: Call) -> Hashable:
-    return call.key.name
+def _name(call: TracedCall) -> Hashable:
+    return call.layer_call.layer
 
 
-def _shapes(call: Call) -> Hashable:
-    return call.shapes
+def _shapes(call: TracedCall) -> Hashable:
+    return tuple(shape for _, shape in call.returned or ())
 
 
 def _unique_names(
-    first: Sequence[Call], second: Sequence[Call], known: dict[int, int]
+    first: Sequence[TracedCall], second: Sequence[TracedCall], known: dict[int, int]
 ) -> dict[int, int]:
     """Pairs of modules that both models call once, in another order."""
     counts = [Counter(map(_name_and_type, calls)) for calls in (first, second)]
@@ -78,10 +83,10 @@ def _unique_names(
 
 
 def _in_order(
-    first: Sequence[Call],
-    second: Sequence[Call],
+    first: Sequence[TracedCall],
+    second: Sequence[TracedCall],
     known: dict[int, int],
-    key: Callable[[Call], Hashable],
+    key: Callable[[TracedCall], Hashable],
 ) -> dict[int, int]:
     """Pairs with the same key among the calls without a partner, between two known pairs."""
     taken, found, start = set(known.values()), {}, (0, 0)
@@ -113,16 +118,18 @@ def _increasing(partners: dict[int, int]) -> list[tuple[int, int]]:
     return chain[::-1]
 
 
-def _merged(first: Sequence[Call], second: Sequence[Call], partners: dict[int, int]) -> list[Pair]:
+def _merged(
+    first: Sequence[TracedCall], second: Sequence[TracedCall], partners: dict[int, int]
+) -> list[Pair]:
     taken = set(partners.values())
     after: dict[int, list[Pair]] = {}
     for i, j in [(-1, -1), *partners.items()]:
         alone = after.setdefault(i, [])
         while (j := j + 1) < len(second) and j not in taken:
-            alone.append(Pair(None, second[j]))
+            alone.append(Pair(None, second[j].layer_call))
     merged = after[-1]
     for i, call in enumerate(first):
-        partner = partners.get(i)
-        merged.append(Pair(call, None if partner is None else second[partner]))
+        partner = second[partners[i]].layer_call if i in partners else None
+        merged.append(Pair(call.layer_call, partner))
         merged += after.get(i, [])
     return merged

@@ -15,11 +15,10 @@ from fmapboard.capture.inputs import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import NoConvolution
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.layer_calls import Arguments, Key, on_device_of, registry_of, run
-from fmapboard.model_comparison.pairs import Pair
+from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, registry_of, run
+from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.model_comparison.recording import Recorder
 from fmapboard.model_comparison.result import ModelDifference
 from fmapboard.records import LayerCall, LayerMeasurement, Normalization, Scale, StepData
@@ -66,11 +65,7 @@ class Drawing:
     ) -> None:
         self._models, self._normalization = models, normalization
         wanted = set(names)
-        self._calls = [
-            (pair.first.key, pair.second.key)
-            for pair in pairs
-            if pair.first is not None and pair.second is not None and pair.first.key.name in wanted
-        ]
+        self._pairs = [(own, other) for own, other in in_both(pairs) if own.layer in wanted]
         self._outputs = {side: _Output(models[0], side, out, log_dir) for side in SIDES}
 
     def __call__(self, arguments: Arguments, step: int, *, each_in_folder: bool) -> None:
@@ -82,16 +77,13 @@ class Drawing:
             each_in_folder: Write the PNG files of each step into a folder of its own.
         """
         first, second = self._models
-        own = _outputs(first, [key for key, _ in self._calls], arguments)
-        other = _outputs(second, [key for _, key in self._calls], arguments)
+        own = _outputs(first, [call for call, _ in self._pairs], arguments)
+        other = _outputs(second, [call for _, call in self._pairs], arguments)
         layers = named_layers(first)
         measured: dict[Side, list[LayerMeasurement]] = {side: [] for side in SIDES}
-        for position, (key, partner) in enumerate(self._calls):
-            module = layers[key.name]
-            call = LayerCall(
-                key.name, type(module).__name__, kernel_shape(module), key.number, position
-            )
-            maps = _together(own.get(key), other.get(partner))
+        for position, (one, partner) in enumerate(self._pairs):
+            module, call = layers[one.layer], replace(one, position=position)
+            maps = _together(own.get(one.label), other.get(partner.label))
             for side, tensor in maps.items():
                 measured[side].append(self._outputs[side].reduced(call, tensor, module))
         given = on_device_of(first, arguments)
@@ -120,7 +112,7 @@ def drawn_layers(
         if layers is not None:
             raise
         names = []
-    of_label = {str(pair.first.key): pair.first.key.name for pair in pairs if pair.first}
+    of_label = {pair.first.label: pair.first.layer for pair in pairs if pair.first}
     labels = [row.name for row in found.layers]
     if found.first is not None:
         place = labels.index(found.first)
@@ -132,14 +124,14 @@ def drawn_layers(
 
 
 def _outputs(
-    model: nn.Module, keys: Sequence[Key], arguments: Arguments
-) -> dict[Key, list[Tensor]]:
-    if not keys:
+    model: nn.Module, calls: Sequence[LayerCall], arguments: Arguments
+) -> dict[str, list[Tensor]]:
+    if not calls:
         return {}
-    recorder = Recorder(keys, ())
-    registry = registry_of(model, {key.name for key in keys})
+    recorder = Recorder([call.label for call in calls])
+    registry = registry_of(model, [call.layer for call in calls])
     run(registry, recorder, on_device_of(model, arguments), "the model")
-    return {key: call.outputs for key, call in recorder.calls.items()}
+    return {label: call.outputs for label, call in recorder.calls.items()}
 
 
 class _Output:

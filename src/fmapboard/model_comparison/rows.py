@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from fmapboard.model.layers import named_layers
 from fmapboard.model_comparison.functions import Functions, described
-from fmapboard.model_comparison.layer_calls import Call, Key
 from fmapboard.model_comparison.pairs import Pair
 from fmapboard.model_comparison.relative_error import Error, error_between
 from fmapboard.model_comparison.result import LayerDifference, is_different
+from fmapboard.records import LayerCall
 
 K = TypeVar("K")
 
@@ -38,13 +38,13 @@ class Measured:
             first model, (1, call) of the second one.
     """
 
-    inputs: Mapping[Key, Error] = field(default_factory=dict)
-    outputs: Mapping[Key, Error] = field(default_factory=dict)
+    inputs: Mapping[str, Error] = field(default_factory=dict)
+    outputs: Mapping[str, Error] = field(default_factory=dict)
     output: Error = field(default_factory=Error)
-    received: Mapping[Key, Error] = field(default_factory=dict)
-    added: Mapping[Key, Error] = field(default_factory=dict)
+    received: Mapping[str, Error] = field(default_factory=dict)
+    added: Mapping[str, Error] = field(default_factory=dict)
     end: Error = field(default_factory=Error)
-    identities: set[tuple[int, Key]] | None = None
+    identities: set[tuple[int, str]] | None = None
 
     def worst(self, other: Measured) -> Measured:
         """The errors of several batches as one."""
@@ -105,30 +105,29 @@ class Rows:
             call = first or second
             assert call is not None  # a pair has at least one call
             side = 0 if first is not None else 1
-            if (side, call.key) not in (self._measured.identities or ()):
+            if (side, call.label) not in (self._measured.identities or ()):
                 self._alone.append(len(self._rows))
             self._rows.append(
                 LayerDifference(
-                    str(call.key), None, None, None, call.type, f"only {'AB'[side]} runs it"
+                    call.label, None, None, None, call.type, f"only {'AB'[side]} runs it"
                 )
             )
         self._between(self._measured.end, self._measured.output, "the output", (None, None))
         return tuple(self._rows)
 
-    def _pair(self, first: Call, second: Call) -> None:
-        measured, key = self._measured, second.key
-        error_in = measured.inputs.get(key, Error())
-        error_out = measured.outputs.get(key, Error())
-        self._between(
-            measured.received.get(key, Error()), error_in, f"`{first.key}`", (first.key, key)
-        )
-        added = measured.added.get(key, Error())
-        notes = [] if first.key.name == key.name else [f"`{key}` in B"]
-        if measured.received.get(key, Error()).has_other_shapes and added.has_other_shapes:
+    def _pair(self, first: LayerCall, second: LayerCall) -> None:
+        measured, label = self._measured, second.label
+        error_in = measured.inputs.get(label, Error())
+        error_out = measured.outputs.get(label, Error())
+        received = measured.received.get(label, Error())
+        self._between(received, error_in, f"`{first.label}`", (first.label, label))
+        added = measured.added.get(label, Error())
+        notes = [] if first.layer == second.layer else [f"`{label}` in B"]
+        if received.has_other_shapes and added.has_other_shapes:
             added = Error(reason="not compared: its input has another shape in B")
         if is_different(added.relative, self._tolerance):
             modules = [
-                layers.get(call.key.name)
+                layers.get(call.layer)
                 for layers, call in zip(self._layers, (first, second), strict=True)
             ]
             if modules[0] is not None and modules[1] is not None:
@@ -136,7 +135,7 @@ class Rows:
         notes.append(f"output {added.reason}" if added.has_other_shapes else added.reason)
         self._rows.append(
             LayerDifference(
-                str(first.key),
+                first.label,
                 error_in.relative,
                 error_out.relative,
                 added.relative,
@@ -145,11 +144,11 @@ class Rows:
                 error_out.nonfinite,
             )
         )
-        self._before, self._error_before = f"`{first.key}`", error_out
+        self._before, self._error_before = f"`{first.label}`", error_out
         self._alone.clear()
 
     def _between(
-        self, added: Error, arriving: Error, after: str, keys: tuple[Key | None, Key | None]
+        self, added: Error, arriving: Error, after: str, labels: tuple[str | None, str | None]
     ) -> None:
         """Add a row for the code before a layer.
 
@@ -175,12 +174,12 @@ class Rows:
                 self._error_before.relative,
                 arriving.relative,
                 added.relative,
-                note="; ".join(filter(None, [added.reason, self._called(keys)])),
+                note="; ".join(filter(None, [added.reason, self._called(labels)])),
             )
         )
 
-    def _called(self, keys: tuple[Key | None, Key | None]) -> str:
-        first, second = (self._functions(side).get(key, ()) for side, key in enumerate(keys))
+    def _called(self, labels: tuple[str | None, str | None]) -> str:
+        first, second = (self._functions(side).get(label, ()) for side, label in enumerate(labels))
         return described(first, second)
 
 

@@ -226,6 +226,17 @@ def test_a_layer_made_of_others_in_one_model_only_is_compared_as_a_whole() -> No
     assert fmapboard.diff(net, other, IMAGES).first == "0"
 
 
+def test_a_tapped_tensor_does_not_make_a_layer_of_the_module_around_it() -> None:
+    class Tapped(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = super().forward(fmapboard.tap("input", x))
+            return y
+
+    model = nn.Sequential(Tapped(nn.Conv2d(3, 4, 1)), nn.ReLU())
+    found = fmapboard.diff(model, copy.deepcopy(model), IMAGES)
+    assert [row.name for row in found.layers] == ["0.0", "1"]
+
+
 def test_parametrizations_do_not_count_as_layers() -> None:
     net = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3)), nn.ReLU())
     other = copy.deepcopy(net)

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import torch
 
-from fmapboard.model_comparison.layer_calls import Call, Key
+from fmapboard.extraction.call_trace import TracedCall
 from fmapboard.model_comparison.pairs import paired
+from fmapboard.records import LayerCall
 
 
-def calls(text: str) -> list[Call]:
+def calls(text: str) -> list[TracedCall]:
     """One call per word ``name:type:size``; type and size default to those of a ReLU of 8."""
     numbers: Counter[str] = Counter()
     found = []
     for word in text.split():
         name, kind, size = (word.split(":") + ["ReLU", "8"][word.count(":") :])[:3]
         numbers[name] += 1
-        found.append(Call(Key(name, numbers[name]), kind, inner=[], shapes=((1, int(size)),)))
+        returned = ((torch.float32, (1, int(size))),)
+        found.append(TracedCall(LayerCall(name, kind, call=numbers[name]), returned=returned))
     return found
 
 
 def pairing(first: str, second: str) -> list[str]:
     return [
-        f"{pair.first.key if pair.first else '-'}={pair.second.key if pair.second else '-'}"
+        "=".join(call.label if call else "-" for call in pair)
         for pair in paired(calls(first), calls(second))
     ]
 
