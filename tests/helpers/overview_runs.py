@@ -15,7 +15,7 @@ from striped_training import STEPS, train
 from torch import nn
 
 import fmapboard
-from fmapboard.plugin.cell_states import CODES
+from fmapboard.health.states import CODES
 
 HEALTHY_STEPS = list(range(0, 24, 3))
 NAN_FROM = 30

@@ -11,8 +11,8 @@ from tab_answers import unpacked
 from tab_client import open_tab
 
 import fmapboard
-from fmapboard.formats.overview import LayerFacts, is_activation, states
-from fmapboard.plugin.cell_states import CODES
+from fmapboard.formats.overview import LayerFacts
+from fmapboard.health.states import CODES, is_activation, states
 
 
 @pytest.mark.parametrize("name", ["faulty", "still"])
@@ -30,7 +30,8 @@ def test_the_timeline_has_the_states_of_the_overview(
         LayerFacts(row["label"], row["layer"], "", None, 1, 0, 0, 0, activation=row["activation"])
         for row in facts["layers"]
     ]
-    flags = states(arrays, is_activation(layers, arrays["dead"]))
+    found = states(arrays, is_activation(layers, arrays["dead"]))
+    flags = {kind: codes > 0 for kind, codes in found.items()}
     size = len(facts["steps"]) * len(facts["layers"])
     codes = np.frombuffer(body[-3 * size : -2 * size], np.uint8).reshape(arrays["dead"].shape)
     np.testing.assert_array_equal(codes > CODES.index("fine"), np.any(list(flags.values()), axis=0))
@@ -62,7 +63,8 @@ def test_the_cell_at_the_step_that_a_finding_names_has_its_state_and_the_one_bef
         LayerFacts(row["label"], row["layer"], "", None, 1, 0, 0, 0, activation=row["activation"])
         for row in facts["layers"]
     ]
-    flags = states(arrays, is_activation(layers, arrays["dead"]))
+    found = states(arrays, is_activation(layers, arrays["dead"]))
+    flags = {kind: codes > 0 for kind, codes in found.items()}
     rows = {row["label"]: index for index, row in enumerate(facts["layers"])}
     found = [one for one in tab.ask("data/findings", run=name)["findings"] if one["kind"] in flags]
     assert found

@@ -132,17 +132,11 @@ steps so far have no pictures of the layer.
 """
 KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
 """States that are faults, the most severe first; also the keys of ``since``."""
-LARGE = 1e4
-"""Magnitude from which a value is called large; the front end has the same."""
-MINOR, MAJOR = 0.1, 0.5
-"""Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
 INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite")
 """Numbers of the drawn images that the network received: four of their finite values, and how many
 values are NaN or infinite."""
-ROUNDING = 1e-6
-"""Maximum error of a share that is stored as float32, and of the difference of two."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -298,44 +292,3 @@ def _input(raw: Mapping[str, Any]) -> dict[str, float]:
     """The finite numbers of the network's input; an unknown one is left out."""
     known = {name: float(raw[name]) for name in INPUT_NUMBERS if name in raw}
     return {name: number for name, number in known.items() if math.isfinite(number)}
-
-
-def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
-    """Which layers are in which of the `KINDS`; a layer may be in several.
-
-    Args:
-        numbers: the columns, each [..., layers]; a missing one is not known.
-        is_activation: bool [layers], True for activations, see `is_activation`.
-
-    Returns:
-        Kind -> bool [..., layers]; a kind whose columns are missing is missing.
-    """
-    found: dict[str, Flags] = {}
-    with np.errstate(invalid="ignore"):
-        if "nonfinite" in numbers:
-            found["nonfinite"] = numbers["nonfinite"] > 0
-        if "minimum" in numbers and "maximum" in numbers:
-            found["large"] = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
-        if "dead" in numbers:
-            found["dead"] = numbers["dead"] >= MINOR - ROUNDING
-        if "constant" in numbers:
-            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - ROUNDING
-        if "weights_change" in numbers:
-            found["unchanged"] = numbers["weights_change"] == 0
-    return found
-
-
-def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
-    """Share of channels that are constant but not dead activations; arguments as of `states`."""
-    return numbers["constant"] - np.where(is_activation, numbers.get("dead", np.zeros(())), 0.0)
-
-
-def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
-    """bool [layers]: the layer's ``dead`` channels are its own, not those of the next layer.
-
-    Args:
-        layers: the layers.
-        dead: the column ``dead``, [..., layers].
-    """
-    known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
-    return known & np.array([layer.activation is None for layer in layers], bool)

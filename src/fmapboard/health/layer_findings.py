@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.overview import LASTING, MAJOR, MINOR, is_activation, states
+from fmapboard.formats.overview import LASTING
 from fmapboard.formats.training_facts import FirstNonfinite
+from fmapboard.health.states import MAJOR, MINOR, is_activation, states
 from fmapboard.health.table import HealthTable, after_activation, call_text
 
 Flags = npt.NDArray[np.bool_]
@@ -148,7 +149,7 @@ def findings(table: HealthTable) -> list[LayerFinding]:
     """Everything that is wrong, the most severe first; equally severe, the earliest first.
 
     - Non-finite values: the first layer that had them is named, and the number of others.
-    - Large values: magnitudes of at least `formats.overview.LARGE`.
+    - Large values: magnitudes of at least `health.states.LARGE`.
     - Dead channels: at least a tenth of a layer's channels dead at each of the last four logged
       steps, in maps of at least 500 values per channel.
     - Constant channels of drawn layers, at four kept steps in a row.
@@ -157,7 +158,7 @@ def findings(table: HealthTable) -> list[LayerFinding]:
     if not table.steps or not table.rows:
         return []
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
-    flags = states(table.columns, own)
+    flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
     found = [
         *_nonfinite(table, flags["nonfinite"]),
         *_large(table, flags["large"]),

@@ -20,8 +20,8 @@ from fmapboard.formats.overview import (
     OverviewStep,
     pack_layers,
     pack_overview,
-    states,
 )
+from fmapboard.health.states import states
 from fmapboard.records import (
     Floats,
     InputImage,
@@ -396,10 +396,10 @@ def _since(
     own = layers.dead_of >= 0
     own[[index for index, facts in enumerate(layers.facts) if facts.activation is not None]] = False
     every, present = dict(before), {}
-    for kind, flags in states(numbers, own).items():
+    for kind, codes in states(numbers, own).items():
         spells, now = dict(before.get(kind, {})), {}
         for index in np.flatnonzero(~np.isnan(numbers[_KNOWN_BY[kind]])).tolist():
-            if flags[index]:
+            if codes[index]:
                 begun = step - int(numbers["weights_steps"][index]) if kind == "unchanged" else step
                 now[index] = spells.setdefault(layers.labels[index], begun)
             else:

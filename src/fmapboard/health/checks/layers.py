@@ -15,6 +15,7 @@ from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.finding import Finding
 from fmapboard.health.layer_findings import LayerFinding, findings
 from fmapboard.health.record import NotRecorded, RunRecord
+from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, after_activation, call_text
 
 DEAD_MEANING = (
@@ -27,8 +28,6 @@ _FROM_START = (
     "it: its biases start far below zero, or the input has hardly any content",
     "Check the initial or loaded biases and weights, and look at the network's input",
 )
-_ROUNDING = 1e-6
-"""Shares are stored as float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class DeadCheck:
     def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
         is_from_start = self._since(table, found) <= table.steps[0]
         least = self.share_at_start if is_from_start else self.share
-        return found.value >= least - _ROUNDING
+        return found.value >= least - ROUNDING
 
     def _since(self, table: HealthTable, found: LayerFinding) -> int:
         """First of the consecutive last steps at which this many channels are dead."""
@@ -71,7 +70,7 @@ class DeadCheck:
         dead = table.columns["dead"][:, row]
         since = found.since
         for step, share in zip(reversed(table.steps), dead[::-1].tolist(), strict=True):
-            if share < self.share - _ROUNDING:
+            if share < self.share - ROUNDING:
                 break
             since = step if math.isfinite(share) else since
         return since

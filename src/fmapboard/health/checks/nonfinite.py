@@ -14,12 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.overview import LARGE
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
 from fmapboard.health.finding import Finding, named
 from fmapboard.health.layer_findings import LayerFinding, findings
 from fmapboard.health.record import RunRecord
+from fmapboard.health.states import LARGE
 from fmapboard.health.table import HealthTable, call_text
 
 Cause = tuple[str, str]

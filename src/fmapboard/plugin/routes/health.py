@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.formats.overview import is_activation
 from fmapboard.formats.tab_records import Floats
+from fmapboard.health.states import is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
-from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table, sent, table_with_step
 from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
 
 NUMBERS = (
     "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
@@ -28,14 +28,14 @@ def health(reader: Reader, query: Query) -> Answer:
 
     After the JSON follow, if there are at most `MAX_NUMBERS` cells, float32 arrays [steps, layers]
     of the numbers in ``arrays``, NaN where a number is not known; then for each name in ``cells``
-    an array of bytes [steps, layers]: ``codes`` (see `cell_states`), and levels of brightness by
+    an array of bytes [steps, layers]: ``codes`` (see `health.states`), and levels of brightness by
     ``range`` and by ``change``.
     """
     run, stamp = query.text("run"), query.stamp()
     table = health_table(reader, run)
     shape = (len(table.steps), len(table.rows))
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
-    codes = cell_codes(table.columns, shape, own)
+    codes = worst_states(table.columns, own, shape)
     shadings = {
         "range": shading_by_range(table.columns, codes),
         "change": shading_by_change(table.columns, codes),

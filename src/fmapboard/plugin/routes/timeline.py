@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.overview import KINDS, MAJOR, MINOR, constant_alone, is_activation, states
+from fmapboard.formats.overview import KINDS
+from fmapboard.health.states import (
+    MAJOR,
+    MINOR,
+    MOSTLY_CONSTANT,
+    MOSTLY_DEAD,
+    is_activation,
+    states,
+)
 from fmapboard.health.table import HealthTable
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table, sent
@@ -58,11 +66,12 @@ def _table_faults(table: HealthTable, found: Found) -> dict[int, dict[str, Any]]
     """The worst fault at each kept step, empty without one; adds onsets at other steps."""
     names, columns = _names(table), table.columns
     own = is_activation([row.facts for row in table.rows], columns["dead"])
-    flags = states(columns, own)
+    codes = states(columns, own)
+    flags = {kind: each > 0 for kind, each in codes.items()}
     known: dict[int, dict[str, Any]] = {step: {} for step in table.steps}
     severe = {kind: np.any(flags[kind], axis=1) for kind in ("nonfinite", "large")}
-    severe["dead"] = np.any(columns["dead"] >= MAJOR, axis=1)
-    severe["constant"] = np.any(constant_alone(columns, own) >= MAJOR, axis=1)
+    severe["dead"] = np.any(codes["dead"] == MOSTLY_DEAD, axis=1)
+    severe["constant"] = np.any(codes["constant"] == MOSTLY_CONSTANT, axis=1)
     severe["unchanged"] = np.zeros(len(table.steps), bool)
     for at, step in enumerate(table.steps):
         present = [kind for kind in KINDS if flags[kind][at].any()]

@@ -5,7 +5,7 @@ import { packed } from "./palettes.js";
 
 /** @typedef {import("./palettes.js").Rgb} Rgb */
 
-/** Shades per state: levels of brightness, as the server sends them (`plugin/cell_states.py`). */
+/** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
 export const LEVELS = 24;
 /** Level of a cell whose brightness is not known. */
 export const UNKNOWN_LEVEL = 255;

@@ -25,7 +25,7 @@ export const MARK_COLOURS = Object.freeze({
   255: [255, 128, 0],
 });
 
-/** Magnitude from which a value is called large (`LARGE` of `formats.overview`). */
+/** Magnitude from which a value is called large (`LARGE` of `health.states`). */
 export const LARGE = 1e4;
 
 /**

@@ -8,7 +8,7 @@ import { UNKNOWN_LEVEL, isDotted } from "../draw/health_colours.js";
 
 /**
  * Codes of the states, ascending in severity: the worst of several is the largest. The server finds
- * them (`plugin/cell_states.py`).
+ * them (`health/states.py`).
  */
 export const CODE = Object.freeze({
   UNKNOWN: 0,

@@ -1,7 +1,4 @@
-"""State and brightness of each layer at each step, for the overview's map: one byte per cell.
-
-The codes and levels are those of the front end's ``state/health_states.js``.
-"""
+"""Brightness of each layer at each step, for the overview's map: one byte per cell."""
 
 from __future__ import annotations
 
@@ -11,17 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fmapboard.formats.overview import LARGE, MAJOR, MINOR, ROUNDING, Flags, constant_alone
 from fmapboard.formats.tab_records import Floats
+from fmapboard.health.states import IS_LARGE, Codes
 
-Bytes = npt.NDArray[np.uint8]
-CODES = (
-    "unknown", "fine", "unchanged", "constant", "dead", "mostly constant", "mostly dead", "large",
-    "nonfinite",
-)  # fmt: skip
-"""States by code, ascending in severity."""
 LEVELS = 24
 """Levels of brightness."""
 UNKNOWN_LEVEL = 255
@@ -48,51 +38,17 @@ class Shading:
     of: Literal["range", "maps", "weights"]
     lo: float
     hi: float
-    levels: Bytes
+    levels: Codes
 
 
-def cell_codes(
-    columns: Mapping[str, Floats], shape: tuple[int, int], is_activation: Flags
-) -> Bytes:
-    """The most severe state of each layer at each step, as an index of `CODES`.
-
-    Args:
-        columns: name of one of `formats.overview.COLUMNS` -> [steps, layers], NaN if not known.
-        shape: number of steps and layers.
-        is_activation: bool [layers], see `formats.overview.is_activation`.
-
-    Returns:
-        uint8 [steps, layers].
-    """
-    least, most = _column(columns, "minimum", shape), _column(columns, "maximum", shape)
-    bad, weights = _column(columns, "nonfinite", shape), _column(columns, "weights_change", shape)
-    dead, constant = _column(columns, "dead", shape), _column(columns, "constant", shape)
-    constant = constant_alone({"dead": dead, "constant": constant}, is_activation) + ROUNDING
-    codes = np.zeros(shape, np.uint8)
-    with np.errstate(invalid="ignore"):
-        present = (
-            (bad == 0) | (least <= most),
-            weights == 0,
-            constant >= MINOR,
-            dead >= MINOR,
-            constant >= MAJOR,
-            dead >= MAJOR,
-            (least <= -LARGE) | (most >= LARGE),
-            bad > 0,
-        )
-    for code, where in enumerate(present, start=1):  # a more severe state replaces the others
-        codes[where] = code
-    return codes
-
-
-def shading_by_range(columns: Mapping[str, Floats], codes: Bytes) -> Shading:
+def shading_by_range(columns: Mapping[str, Floats], codes: Codes) -> Shading:
     """Brightness that shows the range of values of each layer at each step."""
     least = _column(columns, "minimum", codes.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         return _shading("range", _column(columns, "maximum", codes.shape) - least, codes)
 
 
-def shading_by_change(columns: Mapping[str, Floats], codes: Bytes) -> Shading:
+def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
     """Brightness that shows the change of the maps, or of the weights if that of no map is known.
 
     They have different units.
@@ -105,14 +61,14 @@ def shading_by_change(columns: Mapping[str, Floats], codes: Bytes) -> Shading:
     return _shading("weights", _column(columns, "weights_change", codes.shape), codes)
 
 
-def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Bytes) -> Shading:
+def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes) -> Shading:
     """The scale is that of cells without large values, which would leave the others no difference.
 
     A value of 0 or less has level 0.
     """
     every = max(1, raw.size // _SAMPLE)
     sample, states = raw.ravel()[::every], codes.ravel()[::every]
-    known = sample[(states < CODES.index("large")) & (sample > 0) & (sample < np.inf)]
+    known = sample[(states < IS_LARGE) & (sample > 0) & (sample < np.inf)]
     logs = np.sort(np.log10(known, dtype=np.float64))
     low, high = (_quantile(logs, share) for share in (_TAIL, 1 - _TAIL))
     missing = max(0.0, _DECADES - (high - low))

@@ -1,0 +1,105 @@
+"""The states of layers: their thresholds, codes and words, and how they follow from the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.formats.overview import Flags, LayerFacts
+from fmapboard.formats.tab_records import Floats
+
+LARGE = 1e4
+"""Magnitude from which a value is called large."""
+MINOR, MAJOR = 0.1, 0.5
+"""Shares of dead or constant channels from which a layer is in that state, and mostly so."""
+ROUNDING = 1e-6
+"""Maximum error of a share that is stored as float32, and of the difference of two."""
+
+Codes = npt.NDArray[np.uint8]
+CODES = (
+    "unknown", "fine", "unchanged", "constant", "dead", "mostly constant", "mostly dead", "large",
+    "nonfinite",
+)  # fmt: skip
+"""States by code, ascending in severity: the worst of several is the largest."""
+UNKNOWN, FINE, UNCHANGED, CONSTANT, DEAD, MOSTLY_CONSTANT, MOSTLY_DEAD, IS_LARGE, NONFINITE = range(
+    len(CODES)
+)
+KIND_OF = (
+    None, None, "unchanged", "constant", "dead", "constant", "dead", "large", "nonfinite",
+)  # fmt: skip
+"""The kind of `formats.overview.KINDS` of each code; None for those that are no fault."""
+
+
+def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Codes]:
+    """Which layers are in which of the `formats.overview.KINDS`; a layer may be in several.
+
+    Args:
+        numbers: name of one of `formats.overview.COLUMNS` -> [..., layers], NaN where not known; a
+            missing column is not known.
+        is_activation: bool [layers], True for activations, see `is_activation`.
+
+    Returns:
+        Kind -> uint8 [..., layers], the code of its state, 0 where the layer is not in it; a kind
+        whose columns are missing is missing.
+    """
+    found: dict[str, Codes] = {}
+    with np.errstate(invalid="ignore"):
+        if "nonfinite" in numbers:
+            found["nonfinite"] = _coded(numbers["nonfinite"] > 0, NONFINITE)
+        if "minimum" in numbers and "maximum" in numbers:
+            is_large = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
+            found["large"] = _coded(is_large, IS_LARGE)
+        if "dead" in numbers:
+            found["dead"] = _of_share(numbers["dead"], DEAD, MOSTLY_DEAD)
+        if "constant" in numbers:
+            dead = numbers.get("dead", np.full((), np.nan))
+            # A dead channel of an activation is constant too, which is no state of its own.
+            alone = numbers["constant"] - np.where(is_activation, dead, 0.0)
+            found["constant"] = _of_share(alone, CONSTANT, MOSTLY_CONSTANT)
+        if "weights_change" in numbers:
+            found["unchanged"] = _coded(numbers["weights_change"] == 0, UNCHANGED)
+    return found
+
+
+def worst_states(
+    numbers: Mapping[str, Floats], is_activation: Flags, shape: tuple[int, ...]
+) -> Codes:
+    """The code of the most severe state of each layer, [..., layers].
+
+    Args:
+        numbers: as for `states`.
+        is_activation: as for `states`.
+        shape: that of each column.
+    """
+    codes = np.full(shape, UNKNOWN, np.uint8)
+    with np.errstate(invalid="ignore"):
+        for is_known in ("nonfinite", "minimum"):
+            if is_known in numbers:
+                codes[~np.isnan(numbers[is_known])] = FINE
+    for found in states(numbers, is_activation).values():
+        np.maximum(codes, found, out=codes)
+    return codes
+
+
+def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
+    """bool [layers]: the layer's ``dead`` channels are its own, not those of the next layer.
+
+    Args:
+        layers: the layers.
+        dead: the column ``dead``, [..., layers].
+    """
+    known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
+    return known & np.array([layer.activation is None for layer in layers], bool)
+
+
+def _coded(flags: npt.NDArray[np.bool_], code: int) -> Codes:
+    codes: Codes = flags * np.uint8(code)
+    return codes
+
+
+def _of_share(share: Floats, minor: int, major: int) -> Codes:
+    return np.where(
+        share >= MAJOR - ROUNDING, np.uint8(major), _coded(share >= MINOR - ROUNDING, minor)
+    )
