@@ -16,9 +16,9 @@ import torch
 from PIL import Image
 
 import fmapboard
-from fmapboard.cli.patches import Patches
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, load_trained
+from fmapboard.imaging.patches import Patches
 from fmapboard.top_patches.pictures import RowLayout
 
 BACKGROUND = (255, 255, 255)

@@ -18,10 +18,10 @@ import numpy as np
 from PIL import Image
 
 import fmapboard
-from fmapboard.cli.images import read_image
-from fmapboard.cli.models.load import load_model
 from fmapboard.cli.serve import server_command
 from fmapboard.demo.bundled import bundled
+from fmapboard.imaging.images import read_image
+from fmapboard.imaging.models.load import load_model
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
 from fmapboard.render import png

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.cli.images import read_image
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
+from fmapboard.imaging.images import read_image
 from fmapboard.records import LoggedStep
 from fmapboard.render import png
 from fmapboard.render.grid import enlarge

@@ -27,13 +27,13 @@ from rich.table import Table
 from torch import Tensor
 from workloads import machine
 
-from fmapboard.cli.drawing import Drawing
-from fmapboard.cli.forward_inputs import inputs_from
-from fmapboard.cli.images import find_images, read_image
-from fmapboard.cli.models.load import LoadedModel, load_model
-from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
+from fmapboard.imaging.drawing import Drawing
+from fmapboard.imaging.forward_inputs import inputs_from
+from fmapboard.imaging.images import find_images, read_image
+from fmapboard.imaging.models.load import LoadedModel, load_model
+from fmapboard.imaging.read_images import ReadImages
 
 
 def make_images(folder: Path, count: int) -> list[Path]:

@@ -23,7 +23,7 @@ SLOW = {
         for what in ("statistics", "tiles", "compiled", "training")
     ),
     *(
-        f"unit/cli/models/test_load_{library}.py"
+        f"unit/imaging/models/test_load_{library}.py"
         for library in ("huggingface", "timm", "torchvision")
     ),
 }

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
     from fmapboard.capture.probe import attribution
     from fmapboard.capture.taps import tap
-    from fmapboard.cli.from_python import visualize
-    from fmapboard.cli.patches import patches
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from fmapboard.extraction.of_batches import extract_batches, extract_to_folder
     from fmapboard.extraction.of_gradients import LayerGradients, extract_gradients
     from fmapboard.extraction.of_outputs import extract
+    from fmapboard.imaging.patches import patches
+    from fmapboard.imaging.visualize import visualize
     from fmapboard.interventions.channels import add, replace, scale, silence
     from fmapboard.interventions.context import intervene
     from fmapboard.logger import FeatureMapLogger, watch
@@ -58,8 +58,8 @@ _NAMES_IN = {
     "interventions.context": ("intervene",),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
-    "cli.from_python": ("visualize",),
-    "cli.patches": ("patches",),
+    "imaging.visualize": ("visualize",),
+    "imaging.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
     "capture.probe": ("attribution",),

@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
-    *("__main__", "cli", "demo", "integrations"),
-    *("logger", "report", "model_comparison", "top_patches", "checks"),
-    *("image_passes", "interventions", "extraction", "notebook"),
+    *("__main__", "cli", "integrations"),
+    *("logger", "imaging", "report", "model_comparison", "top_patches", "checks"),
+    *("image_passes", "interventions", "extraction", "notebook", "demo"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
     *("model", "render", "health", "records", "formats", "schedule", "errors", "own_thread"),
 ]
@@ -35,8 +35,8 @@ PLUGIN_MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
-    *("cli.options", "cli.model_commands", "cli.report", "cli.missing_files"),
-    *("cli.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
+    *("cli.options", "cli.model_commands", "cli.report", "imaging.missing_files"),
+    *("imaging.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "health", "schedule", "records", "formats", "errors"),
     *("plugin", "report"),
 }

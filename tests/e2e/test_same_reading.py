@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.cli.drawing import Drawing
-from fmapboard.cli.forward_inputs import inputs_from
-from fmapboard.cli.images import find_images
-from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.models.preprocessing import Preprocessing
-from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
+from fmapboard.imaging.drawing import Drawing
+from fmapboard.imaging.forward_inputs import inputs_from
+from fmapboard.imaging.images import find_images
+from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.models.preprocessing import Preprocessing
+from fmapboard.imaging.read_images import ReadImages
 from fmapboard.records import Statistics
 from fmapboard.writers.folder import MemoryWriter
 
@@ -61,7 +61,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     torch.manual_seed(0)
     model, kept, images = Rows(), MemoryWriter(), []
     model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
-    monkeypatch.setattr("fmapboard.cli.drawing.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     request = Request(logdir=tmp_path / "run", drawing=Drawing(layers=["norm"]))
     draw_images(
@@ -98,7 +98,7 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int | None, said: str
 ) -> None:
     kept = MemoryWriter()
-    monkeypatch.setattr("fmapboard.cli.drawing.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     request = Request(logdir=tmp_path / "run", drawing=Drawing(depth=depth))
     draw_images(

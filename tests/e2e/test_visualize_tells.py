@@ -15,9 +15,9 @@ from run_reader import read, tags_of
 import fmapboard
 from fmapboard.cli.main import run as run_fmapboard
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.models.load import load_model
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import CaptureError
+from fmapboard.imaging.models.load import load_model
 
 PHOTOS = bundled("photographs")
 NETS = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fmapboard.cli.images import read_image
+from fmapboard.imaging.images import read_image
 
 
 def saved(image: Image.Image, path: Path, **options: object) -> Path:

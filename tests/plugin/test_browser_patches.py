@@ -17,8 +17,8 @@ from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
-from fmapboard.cli.patches import Patches
 from fmapboard.demo.bundled import bundled
+from fmapboard.imaging.patches import Patches
 from fmapboard.records import LoggedStep, TabRecord
 from fmapboard.report.answers import Routes, RunAnswers
 from fmapboard.report.event_log import EventLog

@@ -17,9 +17,9 @@ from recorded_passes import (
 from torch import Tensor, nn
 
 import fmapboard.image_passes
-from fmapboard.cli.drawing import batched
 from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.image_passes import ImagePasses
+from fmapboard.imaging.drawing import batched
 
 
 def network() -> Counting:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.console import console
-from fmapboard.cli.drawing import Drawing, folders_of, scored
-from fmapboard.cli.images import natural_order
-from fmapboard.cli.models.checkpoints import load_checkpoint
-from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.read_images import ReadImages
 from fmapboard.errors import CheckpointError
 from fmapboard.formats.overview import StepSource
+from fmapboard.imaging.all_images import AllImages
+from fmapboard.imaging.drawing import Drawing, folders_of, scored
+from fmapboard.imaging.images import natural_order
+from fmapboard.imaging.models.checkpoints import load_checkpoint
+from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.read_images import ReadImages
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

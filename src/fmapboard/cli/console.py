@@ -1,18 +1,13 @@
-"""What the commands print: tables of layers, and the lines around them."""
+"""What the commands print around their tables, and where."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,64 +16,23 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
-from rich.text import Text
 
-from fmapboard.cli.all_images import overwritten
-from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.report import is_temporary
 from fmapboard.cli.run_dirs import to_paste
-from fmapboard.errors import CaptureError, ForwardError, escaped
-from fmapboard.records import LayerMeasurement, LoggedStep
+from fmapboard.cli.serve import KEPT_STEPS
+from fmapboard.errors import CaptureError, ForwardError
+from fmapboard.imaging.all_images import overwritten
+from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.tables import WIDTH, PlainConsole
+from fmapboard.imaging.visualize import is_temporary
 from fmapboard.writers.remote import RemoteDirectory
-
-_WIDTH = 160
-"""Columns of a table that is not printed to a terminal."""
-
-
-class PlainConsole(Console):
-    """Prints text as it is, brackets included, with control characters escaped.
-
-    Names of files, layers and tensors come from anywhere: `rich` would read ``[…]`` in them as
-    markup, and ``:name:`` as an emoji.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **options)
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """The text of a line or of a table's cell."""
-        return super().render_str(escaped(text), **options)
-
-    def out(self, *objects: Any, **options: Any) -> None:
-        """Print without wrapping lines."""
-        super().out(*map(escaped, objects), **options)
-
-
-def add_row(table: Table, *cells: object, style: str | None = None) -> None:
-    """Add a row of a table; every cell is one line of text."""
-    table.add_row(*(escaped(cell, keep="") for cell in cells), style=style)
-
-
-def new_table() -> Table:
-    """A table without lines between its cells."""
-    return Table(box=None, header_style="bold", pad_edge=False)
-
-
-def as_text(table: Table) -> str:
-    """A table as it is printed where there is no terminal."""
-    plain = PlainConsole(file=io.StringIO(), width=_WIDTH)
-    with plain.capture() as captured:
-        plain.print(table)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def console(*, stderr: bool = False) -> PlainConsole:
-    """A console as wide as the terminal, or `_WIDTH` columns if the output is not a terminal."""
+    """A console as wide as the terminal, or `WIDTH` columns if the output is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper) and stream.errors != "backslashreplace":
         stream.reconfigure(errors="backslashreplace")  # the C locale cannot encode an é
-    width = None if stream.isatty() else _WIDTH
+    width = None if stream.isatty() else WIDTH
     return PlainConsole(stderr=stderr, width=width)
 
 
@@ -86,70 +40,6 @@ def progress_bar(doing: str, *more: ProgressColumn, disable: bool = False) -> Pr
     """A progress bar on stderr; ``more`` columns come before the time that remains."""
     columns = TextColumn(doing), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn()
     return Progress(*columns, console=console(stderr=True), disable=disable)
-
-
-def layer_table(
-    step: LoggedStep,
-    files: Mapping[str, list[Path]],
-    unloaded: Mapping[str, str] = MappingProxyType({}),
-) -> Table:
-    """One row per layer call: kernel shape, map size, range, counts of bad channels, file.
-
-    Args:
-        step: the recorded step of one image.
-        files: label of a layer call -> the files its maps were written to.
-        unloaded: name of a layer -> which of its weights are not from the checkpoint, such as
-            ``"random"``; there is a column for them if any.
-    """
-    table = new_table()
-    table.add_column("layer", no_wrap=True)
-    table.add_column("kernel shape", no_wrap=True)
-    if unloaded:
-        table.add_column("weights", no_wrap=True)
-    table.add_column("map size", no_wrap=True)
-    table.add_column("range", no_wrap=True, justify="right")
-    table.add_column("constant", justify="right")
-    table.add_column("dead channels", justify="right")
-    table.add_column("non-finite", justify="right")
-    table.add_column("file", overflow="fold")
-    for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
-        name, shape, *others = _cells(measured, files.get(measured.layer_call.label, []))
-        weights = [unloaded.get(measured.layer_call.layer, "")] if unloaded else []
-        add_row(table, name, shape, *weights, *others)
-    return table
-
-
-def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
-    layer_call, statistics = measured.layer_call, measured.statistics
-    assert statistics is not None  # image passes always measure statistics
-    channels = statistics.minimum.size
-    size = _size(measured)
-    finite = statistics.minimum[np.isfinite(statistics.minimum)]
-    if finite.size:
-        span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
-    else:
-        span = "no finite value"
-    dead = "–" if statistics.dead is None else _of(statistics.dead, channels)
-    return [
-        layer_call.label,
-        layer_call.group,
-        size,
-        span,
-        _of(statistics.constant, channels),
-        dead,
-        _of(statistics.nonfinite, channels),
-        str(files[0]) if files else "–",
-    ]
-
-
-def _size(measured: LayerMeasurement) -> str:
-    """The shape of the layer's output without the batch axis, such as 64×56×56."""
-    return "×".join(map(str, measured.shape[1:] or measured.shape))
-
-
-def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
-    count = int(flags.sum())
-    return f"{count} of {channels}" if count else "0"
 
 
 def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
@@ -187,3 +77,13 @@ def say_where(
     if logdir is not None and not is_temporary(logdir):
         each = " (one step per image)" if images > 1 else ""
         out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)
+
+
+def not_shown(steps: int, logdir: Path | RemoteDirectory) -> str:
+    """How many of a run's steps TensorBoard does not show; empty if it shows all."""
+    if steps <= KEPT_STEPS:
+        return ""
+    return (
+        f"TensorBoard shows {KEPT_STEPS} of {steps:,} images per layer; for all of them: "
+        f"tensorboard --logdir {logdir} --samples_per_plugin images={steps}"
+    )

@@ -11,17 +11,18 @@ from rich.progress import TextColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fmapboard.cli.console import console, layer_table, progress_bar
-from fmapboard.cli.images import read_image
-from fmapboard.cli.models.load import demo_preprocessing
-from fmapboard.cli.run_dirs import new_directory, to_paste
+from fmapboard.cli.console import console, progress_bar
+from fmapboard.cli.run_dirs import to_paste
 from fmapboard.cli.serve import run_server
-from fmapboard.cli.write_images import ImageWriter
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
 from fmapboard.image_passes import ImagePasses
+from fmapboard.imaging.images import read_image
+from fmapboard.imaging.models.load import demo_preprocessing
+from fmapboard.imaging.tables import layer_table
+from fmapboard.imaging.write_images import ImageWriter, new_directory
 from fmapboard.logger import watch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep

@@ -11,15 +11,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from fmapboard.cli.console import add_row, console, new_table
-from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
-from fmapboard.cli.images import find_images
-from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.read_images import ReadImages
-from fmapboard.cli.visualize import device_named
+from fmapboard.cli.console import console
+from fmapboard.cli.model_request import ModelRequest, device_named
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
+from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
+from fmapboard.imaging.images import find_images
+from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.layer_calls import Arguments

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmapboard.cli.models.load import LoadedModel, load_model
-from fmapboard.cli.options import Size
+import torch
+
 from fmapboard.errors import ConfigurationError
+from fmapboard.imaging.models.load import LoadedModel, load_model
+from fmapboard.imaging.models.preprocessing import Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +54,18 @@ class ModelRequest:
             forward_args=self.forward_args,
             has_inputs=bool(self.inputs),
         ).preprocessed(mean=self.mean, std=self.std, resize=self.resize, crop=self.crop)
+
+
+def device_named(name: str) -> torch.device:
+    """The torch device with this name.
+
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
+    return device

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import CaptureError, FmapboardError
+
+if TYPE_CHECKING:
+    from fmapboard.imaging.models.preprocessing import Size
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command."""
@@ -177,9 +180,6 @@ def step(text: str) -> Decorator:
         "--step", type=click.IntRange(min=0), default=0, show_default=True, help=text
     )
 
-
-Size: TypeAlias = int | tuple[int, int] | Literal["none"]
-"""One number, height and width, or ``"none"``."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

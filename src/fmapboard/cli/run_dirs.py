@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 import shutil
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from fmapboard.errors import ConfigurationError, WriteError
+from fmapboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
@@ -56,26 +55,6 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
     ) -> list[CompletionItem]:
         """Directories, completed by the shell."""
         return [CompletionItem(incomplete, type="dir")]
-
-
-def new_directory(first: Path) -> Path:
-    """Create the directory ``first``; if that exists and is not empty, ``first-2`` and so on.
-
-    Raises:
-        WriteError: the directory cannot be created.
-    """
-    for number in itertools.count(1):
-        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            if path.is_dir() and not any(path.iterdir()):
-                return path
-            continue
-        except OSError as error:
-            raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
-        return path
-    raise AssertionError  # unreachable: itertools.count does not end
 
 
 def to_paste(*words: str | Path | RemoteDirectory) -> str:

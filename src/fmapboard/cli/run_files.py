@@ -12,9 +12,9 @@ from typing import Any
 
 from tensorboard.compat.proto import event_pb2
 
-from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
+from fmapboard.imaging.missing_files import nearby
 from fmapboard.report.event_records import run_directories, stored_events
 
 

@@ -9,33 +9,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
-from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
 from fmapboard.cli.checkpoint_series import Checkpoint, draw_series, series_of
 from fmapboard.cli.console import (
     console,
-    layer_table,
+    not_shown,
     progress_bar,
     say_model,
     say_overwritten,
     say_where,
     what_ran,
 )
-from fmapboard.cli.drawing import Drawing, class_names, scored
-from fmapboard.cli.embedding import check_embedding
-from fmapboard.cli.forward_inputs import ForwardInputs, inputs_from
-from fmapboard.cli.images import ImageFile, find_images, read_fitted
-from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.read_images import ReadImages
-from fmapboard.cli.report import is_temporary, logged_for, say_report
-from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.write_images import WrittenImage
+from fmapboard.cli.model_request import ModelRequest, device_named
+from fmapboard.cli.report import say_report
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
+from fmapboard.imaging.all_images import AllImages, selected_layers
+from fmapboard.imaging.drawing import Drawing, class_names, scored
+from fmapboard.imaging.embedding import check_embedding
+from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
+from fmapboard.imaging.images import ImageFile, find_images, read_fitted
+from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.tables import layer_table
+from fmapboard.imaging.visualize import is_temporary, logged_for
+from fmapboard.imaging.write_images import WrittenImage, new_directory
 from fmapboard.interventions.channels import ChannelChange, silence
 from fmapboard.interventions.context import Intervention, intervene
 from fmapboard.model.layers import Layers
@@ -239,18 +239,3 @@ def parsed(value: str) -> tuple[str, ChannelChange]:
             f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
         )
     return layer, silence(channels)
-
-
-def device_named(name: str) -> torch.device:
-    """The torch device with this name.
-
-    Raises:
-        ConfigurationError: it cannot be used.
-    """
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
-    return device

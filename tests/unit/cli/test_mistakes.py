@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torchvision import transforms
 
 import fmapboard
-from fmapboard.cli.images import ImageFile, read_image
 from fmapboard.cli.main import run
-from fmapboard.cli.missing_files import url_of
-from fmapboard.cli.read_images import ReadImages
 from fmapboard.errors import ConfigurationError, ForwardError, ImageError
+from fmapboard.imaging.images import ImageFile, read_image
+from fmapboard.imaging.missing_files import url_of
+from fmapboard.imaging.read_images import ReadImages
 
 NETS = """
 from torch import nn

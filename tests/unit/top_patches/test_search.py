@@ -15,9 +15,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.cli.images import decoding
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import CaptureError, ConfigurationError
+from fmapboard.imaging.images import decoding
 from fmapboard.records import Bytes8
 from fmapboard.top_patches.search import PatchSearch, best_positions
 

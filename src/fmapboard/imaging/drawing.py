@@ -1,0 +1,293 @@
+"""Draw a model's feature maps for images: what the command and ``fmapboard.visualize`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import torch
+from torch import Tensor, nn
+from torchvision import models
+
+from fmapboard.capture.probe import class_attributions
+from fmapboard.demo.network import CLASSES
+from fmapboard.errors import escaped
+from fmapboard.formats.overview import StepSource
+from fmapboard.image_passes import ImagePasses
+from fmapboard.imaging.all_images import AllImages
+from fmapboard.imaging.embedding import Around, with_embedding
+from fmapboard.imaging.forward_inputs import ForwardInputs
+from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.write_images import ImageWriter, WrittenImage
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import Layers
+from fmapboard.records import Attribution, Scale, StepData
+from fmapboard.session.step import PendingStep
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import free_name
+from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+SIDE = 256
+"""Length in px of the longer side of a picture; smaller inputs are not enlarged."""
+
+
+def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
+    """One line: the class whose attribution was drawn, and its score.
+
+    Args:
+        name: Of the image.
+        score: Name and value of the score.
+        classes: Names of the classes, if they are known.
+
+    Example:
+        >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
+        'cat.jpg: class 1 (tabby), score 12.35'
+    """
+    number = score[0].removeprefix("class ")
+    called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
+    shown = f"{score[0]} ({called})" if called else score[0]
+    return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
+
+
+def class_names(spec: str, weights: str, model: nn.Module) -> tuple[str, ...]:
+    """The classes of a network with its own pretrained weights, in order; empty if unknown.
+
+    Args:
+        spec: As in ``load_model``.
+        weights: ``"DEFAULT"`` or the name of torchvision weights.
+        model: The network; the configuration of one of transformers names its classes.
+    """
+    labels = getattr(getattr(model, "config", None), "id2label", None)
+    if isinstance(labels, Mapping):
+        return tuple(str(labels.get(number, "")) for number in range(len(labels)))
+    if spec == "demo":
+        return CLASSES
+    if ":" in spec or spec.lower() not in models.list_models():
+        return ()
+    entries = models.get_model_weights(spec.lower())
+    name = weights.removeprefix(f"{entries.__name__}.")
+    entry = entries.DEFAULT if weights.upper() == "DEFAULT" else entries.__members__.get(name)
+    return () if entry is None else tuple(entry.meta.get("categories", ()))
+
+
+def with_attributions(
+    steps: Iterable[PendingStep], model: nn.Module, images: Tensor, number: int | None
+) -> Iterator[PendingStep]:
+    """The recorded images of a batch together with their attribution.
+
+    Args:
+        steps: One per image, in order.
+        model: Any classifier.
+        images: [B, C, H, W], as the model takes them; each runs alone.
+        number: The class; None for the class with the highest score of each image.
+
+    Raises:
+        ConfigurationError: The model does not return scores, or has no such class.
+    """
+    for step, image in zip(steps, images, strict=True):
+        found = class_attributions(model, image[None], number)
+        yield _added(step, found)
+
+
+def _added(step: PendingStep, found: tuple[Attribution, ...]) -> PendingStep:
+    def to_host() -> StepData:
+        data = step.to_host()
+        drawn = data.inputs[0] if data.inputs else None  # de-normalized
+        own = tuple(replace(one, image=drawn or one.image) for one in found)
+        return replace(data, attributions=own)
+
+    return replace(step, to_host=to_host)
+
+
+def _alone(images: Tensor, first: int) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn of each image, and how; ``visualize --help`` describes the options.
+
+    Attributes:
+        step: Number of the first image's step; the others follow.
+        source: What each step shows, for the tab; None for the image.
+        effective: As in ``extract``.
+        inputs: What the model takes in addition to images; None passes images alone.
+        labels: PNG files bear the layer's name and the channels' numbers.
+        around: Called with a batch of prepared images and the number of its first image, from 0;
+            the batch runs inside the context that it returns.
+    """
+
+    layers: Layers = None
+    batch_size: int = 4
+    colormap: str = "grey"
+    scale: Scale = "channel"
+    depth: int | None = None
+    kernels: bool = False
+    attribution: bool = False
+    class_number: int | None = None
+    step: int = 0
+    source: StepSource | None = None
+    effective: bool = False
+    inputs: ForwardInputs | None = None
+    labels: bool = False
+    around: Around = _alone
+
+    def written(
+        self,
+        model: nn.Module,
+        images: ReadImages,
+        board: Writer | None,
+        folders: Sequence[Path | None],
+        *,
+        say: Callable[[str], object],
+        compose: SummaryBuilder | None = None,
+    ) -> Generator[WrittenImage, None, None]:
+        """Yield each image after everything about it is written.
+
+        Args:
+            model: Runs in eval mode, on the device of its parameters.
+            images: Each with its row of ``inputs``.
+            board: Writes the steps for TensorBoard, or None.
+            folders: Folder for each image's PNG files, or None; it may grow while they are read.
+            say: Called with a message if the model runs on one image at a time.
+            compose: Made the summaries of earlier steps of the same run, by `composing`; None
+                begins a run.
+
+        Raises:
+            FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
+                is kept.
+        """
+        sources = [self.source or StepSource("image", name) for name in images.names]
+        writer = ImageWriter(
+            compose or self.composing(), board, folders, first_step=self.step,
+            sources=images.of_read(sources), labels=self.labels,
+        )  # fmt: skip
+        reducer = Reducer.for_model(
+            model,
+            max_channels=None,
+            max_tile=None,
+            scale=self.scale,
+            colormap=self.colormap,
+            depth=self.depth,
+        )
+        passes = ImagePasses(
+            model,
+            reducer,
+            layers=self.layers,
+            normalization=images.normalization,
+            kernels=self.kernels,
+            refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
+            effective=self.effective,
+        )
+        inputs = self.inputs or ForwardInputs.of(None, 1)
+        recorded = self._recorded(passes, inputs, images)
+        with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
+            yield from done
+
+    def drawn(
+        self,
+        model: nn.Module,
+        images: ReadImages,
+        *,
+        logdir: Path | RemoteDirectory | None,
+        out: Path | None,
+        embedding: str | None,
+        say: Callable[[str], object],
+        tell: Callable[[str], object],
+        each: Callable[[str, WrittenImage], object],
+    ) -> AllImages:
+        """Draw every image as a step of its own, and return what was found in all of them.
+
+        Args:
+            model: As for `written`, as are all errors.
+            images: As for `written`.
+            logdir: The run directory for TensorBoard, or None.
+            out: The folder of PNG files, or None.
+            embedding: The layer whose outputs are written for the Projector, or None.
+            say: Called with a message if the model runs on one image at a time.
+            tell: Called with one line when the Projector's files are written.
+            each: Called with the name of each image and what was written of it.
+        """
+        board = None if logdir is None else TensorBoardWriter(logdir, start_step=self.step)
+        around, collected = with_embedding(embedding, self.around, model, images, board, tell)
+        folders = images.of_read(folders_of(out, images.names))
+        written = replace(self, around=around).written(model, images, board, folders, say=say)
+        found, names = AllImages(), images.of_read(images.names)
+        try:
+            with closing(collected(written)) as done:
+                for number, one in enumerate(done):
+                    found.add(names[number], one.step, one.replaced)
+                    each(names[number], one)
+        finally:
+            if board is not None:
+                board.close()
+        return found
+
+    def composing(self, *, same_image: bool = False) -> SummaryBuilder:
+        """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
+        return SummaryBuilder(
+            colormap=self.colormap,
+            scale=self.scale,
+            attribution_side=SIDE,
+            has_probe=same_image,
+        )
+
+    def _recorded(
+        self,
+        passes: ImagePasses,
+        inputs: ForwardInputs,
+        images: ReadImages,
+    ) -> Generator[PendingStep, None, None]:
+        """Yield one recorded step per image, numbered from 0."""
+        first = 0
+        with closing(images.tensors()) as tensors:
+            for batch in batched(tensors, 1 if inputs.per_image else self.batch_size):
+                prepared = images.prepare(batch)
+                with inputs.of_image(images.numbers[first]), self.around(prepared, first):
+                    steps: Iterable[PendingStep] = passes(prepared, first)
+                    if self.attribution:
+                        steps = with_attributions(steps, passes.model, prepared, self.class_number)
+                    yield from steps
+                first += len(batch)
+
+
+def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Stack up to ``size`` consecutive images of equal shape [C, H, W] into batches [B, C, H, W].
+
+    If ``images`` raises an error, the images before it are yielded as a batch first.
+    """
+    together: list[Tensor] = []
+    try:
+        for image in images:
+            if together and (len(together) == size or image.shape != together[0].shape):
+                yield torch.stack(together)
+                together = []
+            together.append(image)
+    except Exception:
+        if together:
+            yield torch.stack(together)
+        raise
+    if together:
+        yield torch.stack(together)
+
+
+def folders_of(folder: Path | None, names: Sequence[str]) -> list[Path | None]:
+    """The folder for each image's PNG files: ``folder`` for a single image, else one per image.
+
+    Args:
+        folder: Contains them; None for no files.
+        names: Name of each image, whose suffix is left out; slashes in it make subfolders.
+    """
+    if folder is None or len(names) == 1:
+        return [folder] * len(names)
+    taken: dict[str, set[str]] = {}
+    paths = [PurePosixPath(name).with_suffix("") for name in names]
+    within = [taken.setdefault(str(path.parent).lower(), set()) for path in paths]
+    return [
+        folder / path.parent / free_name(path.name, names_there)
+        for path, names_there in zip(paths, within, strict=True)
+    ]

@@ -1,0 +1,343 @@
+"""What a model's ``forward`` takes in addition to images, or instead of them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fmapboard.errors import (
+    CaptureError,
+    CheckpointError,
+    ConfigurationError,
+    FmapboardError,
+    closest,
+    first_line,
+)
+from fmapboard.imaging.images import IMAGE_SUFFIXES
+from fmapboard.imaging.missing_files import nearby
+from fmapboard.imaging.models.factory import imported
+from fmapboard.imaging.models.messages import one_line
+from fmapboard.imaging.models.slow_loading import loading
+from fmapboard.model.given import described
+from fmapboard.model.layers import unwrap
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model_comparison.layer_calls import Arguments
+
+_RETURNS = (
+    "expected a tensor, a tuple of positional arguments, a dict of keyword arguments, or a pair of "
+    "such a tuple and dict"
+)
+
+
+@dataclass(slots=True)
+class ForwardInputs:
+    """Makes the arguments of ``forward`` from a batch of images.
+
+    Attributes:
+        named: Keyword arguments. The first axis of each tensor in them counts images: one row is
+            passed with every image; with as many rows as there are images, each image gets its own.
+        function: Turns a batch of images [B, C, H, W] into all other arguments of ``forward``; None
+            passes the images themselves.
+        images: Number of images.
+        option: The user gave them as ``--input``, not as ``inputs=``.
+    """
+
+    named: Mapping[str, Any]
+    function: Callable[[Tensor], Any] | None
+    images: int
+    option: bool = False
+    _number: int = 0
+
+    @classmethod
+    def of(
+        cls, inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None, images: int
+    ) -> ForwardInputs:
+        """The inputs that were passed to ``fmapboard.visualize``.
+
+        Raises:
+            ConfigurationError: They are of another type, or have another number of rows.
+        """
+        if inputs is None or isinstance(inputs, Mapping):
+            own = cls(dict(inputs or {}), None, images)
+        elif callable(inputs):
+            own = cls({}, inputs, images)
+        else:
+            raise ConfigurationError(
+                f"inputs={described(inputs)}: expected a dict of arguments of forward, or a "
+                "function from a batch of images to them"
+            )
+        own.check_rows()
+        return own
+
+    @property
+    def per_image(self) -> bool:
+        """True if each image has rows of its own; images are then run one at a time."""
+        return self.images > 1 and any(len(t) > 1 for t in tensors(self.named) if t.dim())
+
+    def check_rows(self) -> None:
+        """Check the number of rows of every tensor.
+
+        Raises:
+            ConfigurationError: It is neither 1 nor the number of images.
+        """
+        for name, value in self.named.items():
+            for tensor in tensors(value):
+                if tensor.dim() and len(tensor) not in (1, self.images):
+                    raise ConfigurationError(self._rows(name, tensor))
+
+    def _rows(self, name: str, tensor: Tensor) -> str:
+        several = f" or {self.images} (one row per image)" if self.images > 1 else ""
+        return (
+            f"{self._place(name)} has shape {list(tensor.shape)}: its first axis counts images, "
+            f"expected 1 (the same for every image){several}; tensor[None] adds such an axis, and "
+            f"tensors of any shape may come from a function: {self._place_of_function}"
+        )
+
+    def check(self, model: nn.Module) -> None:
+        """Check from its signature that ``forward`` can be called with these arguments.
+
+        Raises:
+            ConfigurationError: It lacks one of them, needs more, or takes none; the text says what
+                to do.
+        """
+        known, bound = _parameters(model)
+        name = f"{type(unwrap(model)).__name__}.forward()"
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in known) or not known
+        for given in self.named if not takes_any else ():
+            if given not in [p.name for p in known]:
+                raise ConfigurationError(
+                    f"{self._place(given)}: {name} has no such argument"
+                    f"{closest(given, [p.name for p in known])}"
+                )
+        if self.function is None:
+            self._check_complete(model, name, {*bound, *self.named})
+
+    def _check_complete(self, model: nn.Module, name: str, given: set[str]) -> None:
+        try:
+            signature = inspect.signature(unwrap(model).forward)
+        except (TypeError, ValueError):  # scripted models and those in C++ have no signature
+            return
+        keyword = _image_keyword(model, self.named)
+        args = () if keyword else (None,)
+        try:
+            signature.bind(*args, **{**self.named, **({keyword: None} if keyword else {})})
+        except TypeError as error:
+            needed = [
+                p.name
+                for p in list(signature.parameters.values())[len(args) :]
+                if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+                if p.name not in given
+            ]
+            if not needed:
+                raise ConfigurationError(
+                    f"{name} cannot be called with images: {error}; give "
+                    f"{self._place_of_function}, which turns images into its arguments"
+                ) from error
+            raise ConfigurationError(
+                f"{name} needs {', '.join(needed)} in addition to images: give "
+                f"{self._ways(needed)}, which turns images into all arguments"
+            ) from error
+
+    def _place(self, name: str) -> str:
+        return f"--input {name}" if self.option else f"inputs[{name!r}]"
+
+    def _ways(self, needed: Sequence[str]) -> str:
+        if not self.option:
+            return f"inputs={{{', '.join(f'{name!r}: …' for name in needed)}}}, or a function"
+        values = " ".join(f"--forward-arg {name}=VALUE" for name in needed)
+        files = " ".join(f"--input {name}=FILE" for name in needed)
+        return f"{values}, or for tensors {files}, or --input package.module:function"
+
+    @property
+    def _place_of_function(self) -> str:
+        return "--input package.module:function" if self.option else "inputs=function"
+
+    @contextlib.contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """Inside the block, calling the model with images calls ``forward`` with its arguments."""
+        if not self.named and self.function is None and _image_keyword(model, ()) is None:
+            yield
+            return
+        hook = partial(self._replaced, unwrap(model))
+        handle = unwrap(model).register_forward_pre_hook(hook, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _replaced(
+        self, model: nn.Module, module: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Arguments:
+        made, named = self.arguments(model, args[0], self._number)
+        return made, {**kwargs, **named}
+
+    @contextlib.contextmanager
+    def of_image(self, number: int) -> Iterator[None]:
+        """Inside the block, pass the rows of this image, counted from 0."""
+        self._number = number
+        yield
+
+    def arguments(self, model: nn.Module, images: Tensor, number: int = 0) -> Arguments:
+        """The arguments of ``forward`` for a batch of images.
+
+        Tensors are copied to the device of the images, floating-point ones to their dtype.
+
+        Args:
+            model: Its ``forward`` names the arguments.
+            images: [B, C, H, W]; B is 1 if ``per_image``.
+            number: Number of the first image.
+
+        Raises:
+            CaptureError: The function raises an error or returns something else.
+        """
+
+        def row(tensor: Tensor) -> Tensor:
+            if tensor.dim() == 0:
+                return like(tensor)
+            own = tensor[number : number + 1] if len(tensor) > 1 else tensor
+            return like(own.repeat_interleave(len(images), 0))
+
+        def like(tensor: Tensor) -> Tensor:
+            return tensor.to(images.device, images.dtype if tensor.is_floating_point() else None)
+
+        args, kwargs = self._called(model, images)
+        args, kwargs = map_tensors((args, kwargs), lambda t: t if t is images else like(t))
+        return args, {**kwargs, **{name: map_tensors(v, row) for name, v in self.named.items()}}
+
+    def _called(self, model: nn.Module, images: Tensor) -> Arguments:
+        if self.function is None:
+            keyword = _image_keyword(model, self.named)
+            return ((images,), {}) if keyword is None else ((), {keyword: images})
+        try:
+            made = self.function(images)
+        except FmapboardError:
+            raise
+        except Exception as error:
+            raise CaptureError(
+                f"{self._function()} raised {type(error).__name__}: {first_line(error)} "
+                f"(images of shape {list(images.shape)})"
+            ) from error
+        if isinstance(made, Tensor):
+            return (made,), {}
+        if isinstance(made, Mapping):
+            return (), dict(made)
+        if isinstance(made, tuple):
+            if len(made) == 2 and isinstance(made[0], tuple) and isinstance(made[1], Mapping):
+                return made[0], dict(made[1])
+            return made, {}
+        raise CaptureError(f"{self._function()} returned a {type(made).__name__}: {_RETURNS}")
+
+    def _function(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"{'--input ' if self.option else 'inputs='}{name}()"
+
+
+def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
+    """The keyword with which ``forward`` takes images; None if they are the first argument.
+
+    The images are ``pixel_values`` if there is such an argument, as in transformers, otherwise the
+    first one that is not given.
+    """
+    known, bound = _parameters(model)
+    free = [p.name for p in known if p.name not in given and p.name not in bound]
+    chosen = "pixel_values" if "pixel_values" in free else next(iter(free), None)
+    return None if chosen is None or chosen == known[0].name else chosen
+
+
+def _parameters(model: nn.Module) -> tuple[list[inspect.Parameter], Collection[str]]:
+    """The parameters of ``forward``, and the names of those bound with ``--forward-arg``."""
+    forward = unwrap(model).forward
+    bound = forward.keywords if isinstance(forward, partial) else {}
+    try:
+        own = inspect.signature(forward.func if isinstance(forward, partial) else forward)
+    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
+        return [], bound
+    return list(own.parameters.values()), bound
+
+
+_EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
+
+
+def inputs_from(given: Sequence[str], images: int) -> ForwardInputs:
+    """What the values of ``--input`` name.
+
+    Args:
+        given: ``NAME=FILE``, a tensor of ``torch.save`` or ``numpy.save``; or
+            ``package.module:function``, at most once.
+        images: Number of images.
+
+    Raises:
+        ConfigurationError: A value is invalid, or a tensor has another number of rows.
+        CheckpointError: A file cannot be read. Code in it is not run.
+        UnknownModel: There is no such function.
+    """
+    named: dict[str, Any] = {}
+    function: Callable[[Tensor], Any] | None = None
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not equals:
+            if function is not None:
+                raise ConfigurationError(f"--input {text!r}: a function is given already")
+            function = _function(text)
+            continue
+        if not name.isidentifier() or not file:
+            raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
+        if name in named:
+            raise ConfigurationError(f"--input {text!r}: {name!r} is given twice")
+        named[name] = _read(Path(file).expanduser(), text)
+    inputs = ForwardInputs(named, function, images, option=True)
+    inputs.check_rows()
+    return inputs
+
+
+def _function(text: str) -> Callable[[Tensor], Any]:
+    if ":" not in text:
+        raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
+    function = imported(text, "function")
+    if not callable(function):
+        raise ConfigurationError(
+            f"--input {text!r} is a {type(function).__name__}: expected a function that turns "
+            "images [B, C, H, W] into the arguments of forward"
+        )
+    return function  # type: ignore[no-any-return]  # checked when it has returned
+
+
+def _read(path: Path, text: str) -> Any:
+    if not path.is_file():
+        raise CheckpointError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        raise ConfigurationError(
+            f"--input {text!r} is an image: expected the tensor that forward takes, saved with "
+            "torch.save(tensor, 'FILE.pt')"
+        )
+    try:
+        with loading(path):
+            value = _array(path) if path.suffix.lower() == ".npy" else _saved(path)
+    except Exception as error:  # damaged files make the unpickler raise nearly anything
+        raise CheckpointError(
+            f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "
+            f"save them with torch.save(tensor, 'FILE.pt') ({one_line(error, most=80)})"
+        ) from error
+    if not tensors(value):
+        raise CheckpointError(
+            f"--input {text!r}: {str(path)!r} holds a {type(value).__name__} without tensors; for "
+            "a number or text use --forward-arg NAME=VALUE"
+        )
+    return value
+
+
+def _array(path: Path) -> Tensor:
+    return torch.from_numpy(np.load(path, allow_pickle=False))
+
+
+def _saved(path: Path) -> Any:
+    return torch.load(path, map_location="cpu", weights_only=True)

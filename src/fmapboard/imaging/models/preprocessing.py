@@ -1,0 +1,320 @@
+"""Turn an image into a network's input, as its weights expect it or with the user's own numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torchvision.transforms import InterpolationMode, functional
+
+from fmapboard.errors import ConfigurationError
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
+
+Size: TypeAlias = int | tuple[int, int] | Literal["none"]
+"""One number, height and width, or ``"none"``."""
+
+_MAX_ASPECT = 20
+"""Largest ratio of the longer to the shorter side; a longer image is cropped to its middle.
+Otherwise resizing a strip one pixel high would fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """Resizes, crops and normalizes one image.
+
+    Called with a `PIL.Image.Image` of any size, it returns float32 [C, H, W]: C is ``channels``,
+    and H, W are ``size`` if that is set. The image is not changed.
+    """
+
+    size: tuple[int, int] | None
+    """Height and width of the centre crop, px; None for no crop."""
+    resize: int | tuple[int, int] | None
+    """Length of the shorter side before the crop, px; or height and width, px, which may change
+    the aspect ratio; None keeps the size."""
+    mean: tuple[float, ...]
+    """Subtracted per channel from values in 0 to 1."""
+    std: tuple[float, ...]
+    """Divides each channel after that; ``input * std + mean`` restores the image."""
+    source: str
+    """Where these numbers come from, for people to read."""
+    channels: int = 3
+    """3 for colour, 1 for grey."""
+    interpolation: str = "bilinear"
+    """A value of torchvision's ``InterpolationMode``, such as ``"bicubic"``."""
+
+    def __call__(self, image: Image.Image) -> Tensor:
+        """The network's input, float32 [C, H, W]."""
+        return self.normalize(self.fit(image))
+
+    def fit(self, image: Image.Image) -> Tensor:
+        """The image, resized and cropped, uint8 [C, H, W]; may run in any thread."""
+        mode = "L" if self.channels == 1 else "RGB"
+        image = _without_ends(image if image.mode == mode else image.convert(mode))
+        if self.resize is not None:
+            edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
+            image = functional.resize(image, edges, InterpolationMode(self.interpolation))
+        if self.size is not None:
+            _check_covers((image.height, image.width), self.size)
+            image = functional.center_crop(image, list(self.size))
+        # Pillow stores channels last; without `contiguous` the network would run in that layout.
+        fitted: Tensor = functional.pil_to_tensor(image).contiguous()
+        return fitted
+
+    def normalize(self, fitted: Tensor) -> Tensor:
+        """Normalize a fitted image or a batch, uint8 [..., C, H, W]; float32, same shape."""
+        values = fitted.to(torch.float32) / 255
+        normalized: Tensor = functional.normalize(values, list(self.mean), list(self.std))
+        return normalized
+
+    def with_input_size(self, side: int) -> Preprocessing:
+        """A copy for a square input of ``side`` px that crops away the same fraction of an image.
+
+        Preprocessing that changes the aspect ratio resizes to the square without a crop.
+        """
+        resize: int | tuple[int, int] = (side, side)
+        if isinstance(self.resize, int):
+            crop = min(self.size) if self.size else self.resize
+            resize = max(side, math.floor(side * self.resize / crop))
+        return replace(self, size=(side, side), resize=resize)
+
+    def __str__(self) -> str:
+        """Where the numbers come from, and all of them, on one line."""
+        if isinstance(self.resize, int):
+            resized = f"shorter side {self.resize} px"
+        else:
+            resized = "size kept" if self.resize is None else f"resized to {_by(self.resize)} px"
+        cropped = "" if self.size in (None, self.resize) else f", crop {_by(self.size)}"
+        mean, std = (" ".join(f"{n:.4g}" for n in numbers) for numbers in (self.mean, self.std))
+        grey = ", grey" if self.channels == 1 else ""
+        return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
+
+
+def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
+    """The preprocessing of ``transforms()`` of torchvision weights.
+
+    Presets without a size (detection) resize the shorter side to ``whole`` px and do not crop, as
+    those networks take any size. Presets that do not normalize leave values in 0 to 1.
+    """
+    crop = getattr(preset, "crop_size", None)
+    resize = getattr(preset, "resize_size", None) or [whole]
+    return Preprocessing(
+        size=(crop[0], crop[-1]) if crop else None,
+        resize=resize[0] if len(resize) == 1 else (resize[0], resize[1]),
+        mean=tuple(getattr(preset, "mean", (0.0, 0.0, 0.0))),
+        std=tuple(getattr(preset, "std", (1.0, 1.0, 1.0))),
+        interpolation=getattr(preset, "interpolation", InterpolationMode.BILINEAR).value,
+        source=source,
+    )
+
+
+def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
+    """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
+    channels, height, width = config["input_size"]
+    _check_channels(channels)
+    exactly = config.get("crop_mode") == "squash" or height != width
+    scaled = [math.floor(side / config["crop_pct"]) for side in (height, width)]
+    return Preprocessing(
+        size=(height, width),
+        resize=(scaled[0], scaled[1]) if exactly else scaled[0],
+        mean=_fit(config["mean"], channels),
+        std=_fit(config["std"], channels),
+        channels=channels,
+        interpolation=config["interpolation"],
+        source=source,
+    )
+
+
+def from_huggingface(
+    config: Mapping[str, Any], source: str, *, whole: int, channels: int = 3
+) -> Preprocessing:
+    """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
+
+    Processors with limits for both the shorter and the longer side (detection) resize the shorter
+    side to ``whole`` px and do not crop. Those that do not normalize leave values in 0 to 1.
+
+    Raises:
+        ConfigurationError: ``channels`` is neither 1 nor 3.
+    """
+    _check_channels(channels)
+    size, crop = config.get("size") or {}, config.get("crop_size") or {}
+    shortest = size.get("shortest_edge")
+    exact = (size["height"], size["width"]) if "height" in size else None
+    side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
+    resize: int | tuple[int, int] = exact or shortest or whole
+    if "longest_edge" in size:
+        side, resize = None, whole
+    elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
+        side = (shortest, shortest)
+        resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
+    normalizes = config.get("do_normalize", True)
+    mean, std = (
+        (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
+    )
+    factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+    scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
+    return Preprocessing(
+        size=side,
+        resize=resize if config.get("do_resize", True) else None,
+        mean=_fit([number / scale for number in mean], channels),
+        std=_fit([number / scale for number in std], channels),
+        channels=channels,
+        interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
+        source=source,
+    )
+
+
+def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
+    """ImageNet preprocessing, for a model that does not define its own.
+
+    If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
+
+    Args:
+        model: Any module.
+        has_inputs: it takes more than images, so any `torch.nn.Conv2d` may be the one for images:
+            they are grey only if one has one input channel and none has three.
+
+    Raises:
+        ConfigurationError: that convolution has neither 1 nor 3 input channels.
+    """
+    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    taken = [layer.in_channels or 3 for layer in convolutions]  # 0 in a lazy layer
+    channels = taken[0] if taken else 3
+    if has_inputs:
+        channels = 1 if 1 in taken and 3 not in taken else 3
+    _check_channels(channels)
+    return Preprocessing(
+        size=(IMAGENET_SIZE, IMAGENET_SIZE),
+        resize=IMAGENET_RESIZE,
+        mean=_fit(IMAGENET_MEAN, channels),
+        std=_fit(IMAGENET_STD, channels),
+        channels=channels,
+        source="ImageNet mean and std (assumed)",
+    )
+
+
+def _check_channels(channels: int) -> None:
+    if channels not in (1, 3):
+        raise ConfigurationError(
+            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour); a "
+            "function can make its input from images: --input package.module:function"
+        )
+
+
+def _check_covers(image: tuple[int, int], crop: tuple[int, int]) -> None:
+    if image[0] < crop[0] or image[1] < crop[1]:
+        raise ConfigurationError(
+            f"an image of {_by(image)} px (height×width) is smaller than the crop, {_by(crop)}; "
+            "give a larger --resize, or --crop none"
+        )
+
+
+def _by(sides: tuple[int, int] | None) -> str:
+    return "×".join(map(str, sides or ()))
+
+
+def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
+    """One value per channel; for a different number of channels, the mean of the values."""
+    if len(values) == channels:
+        return tuple(values)
+    return (sum(values) / len(values),) * channels
+
+
+def _without_ends(image: Image.Image) -> Image.Image:
+    height, width = (
+        min(image.height, _MAX_ASPECT * image.width),
+        min(image.width, _MAX_ASPECT * image.height),
+    )
+    if (width, height) == image.size:
+        return image
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+def changed(
+    known: Preprocessing,
+    *,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    resize: Size | None = None,
+    crop: Size | None = None,
+) -> Preprocessing:
+    """Preprocessing with these numbers, and ``known`` where they are None.
+
+    A crop that is not given fits: after ``resize=96`` it is at most 96×96, and after a resize to
+    height and width, or to none, nothing is cropped. A resize that is not given is raised to the
+    crop.
+
+    Raises:
+        ConfigurationError: the numbers of channels differ, or a crop is larger than the image.
+    """
+    given = {"--mean": mean, "--std": std, "--resize": resize, "--crop": crop}
+    named = [name for name, value in given.items() if value is not None]
+    if not named:
+        return known
+    own_mean = known.mean if mean is None else _per_channel(mean, known.channels, "--mean")
+    own_std = known.std if std is None else _per_channel(std, known.channels, "--std")
+    side, size = _sizes(known, resize, crop)
+    source = f"{', '.join(named)} as given" + (
+        "" if len(named) == len(given) else f", otherwise {known.source}"
+    )
+    return replace(known, mean=own_mean, std=own_std, resize=side, size=size, source=source)
+
+
+def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> tuple[float, ...]:
+    if len(numbers) not in (1, channels):
+        raise ConfigurationError(
+            f"{option} has {len(numbers)} numbers: expected 1 or {channels}, one per channel of "
+            "the model's input"
+        )
+    return numbers * (channels // len(numbers))
+
+
+def _sizes(
+    known: Preprocessing, resize: Size | None, crop: Size | None
+) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
+    """The sizes of the resized image and of the crop."""
+    own = None if crop in (None, "none") else _square(crop)
+    if resize is None:
+        size = known.size if crop is None else own
+        return _raised(known.resize, size or (0, 0)), size
+    if resize == "none":
+        return None, own
+    if own is not None and any(
+        side < need for side, need in zip(_square(resize), own, strict=True)
+    ):
+        raise ConfigurationError(
+            f"--crop {own[0]}x{own[1]} is larger than --resize {_text(resize)}; give a larger "
+            "--resize, or only one of the two"
+        )
+    if crop is not None or known.size is None or not isinstance(resize, int):
+        return resize, own
+    return resize, (min(resize, known.size[0]), min(resize, known.size[1]))
+
+
+def _square(size: Size | None) -> tuple[int, int]:
+    assert size is not None
+    assert size != "none"
+    return (size, size) if isinstance(size, int) else size
+
+
+def _raised(
+    resize: int | tuple[int, int] | None, crop: tuple[int, int]
+) -> int | tuple[int, int] | None:
+    """A resize after which the image covers the crop."""
+    if resize is None:
+        return None
+    if isinstance(resize, int):
+        return max(resize, *crop)
+    return max(resize[0], crop[0]), max(resize[1], crop[1])
+
+
+def _text(size: Size) -> str:
+    return str(size) if isinstance(size, int) else "x".join(map(str, size))

@@ -1,0 +1,318 @@
+"""Find and write the patches of images that excite channels: the function and the command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from rich.table import Table
+from torch import Tensor, nn
+
+from fmapboard.errors import CaptureError, ConfigurationError, WriteError, log
+from fmapboard.imaging.all_images import AllImages, overwritten
+from fmapboard.imaging.drawing import Drawing, batched
+from fmapboard.imaging.read_images import ReadImages, given_images
+from fmapboard.imaging.tables import (
+    add_row,
+    as_text,
+    new_table,
+)
+from fmapboard.imaging.visualize import check_run
+from fmapboard.model.given import check_model
+from fmapboard.model.layers import Layers, select, unwrap
+from fmapboard.options import Normalizing
+from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
+from fmapboard.render.grid import draw_input_image
+from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_tag
+from fmapboard.top_patches.search import PatchSearch
+from fmapboard.writers.event_file import has_foreign_events, has_own_events
+from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
+from fmapboard.writers.tensorboard import KEEP_EARLIER, TensorBoardWriter
+
+Tensors = Generator[Tensor, None, None]
+
+
+class Patches(dict[str, LayerPatches]):
+    """The crops by label of the layer call, in call order; prints itself as a table.
+
+    ``found["conv1"].crops[3][0]`` is the best crop of channel 3 of ``conv1``.
+
+    Attributes:
+        log_dir: The run directory of the event file; None if there is none.
+        out: The folder of the PNG files; None if there is none.
+        files: Label -> the PNG files.
+        images: What was found in all images.
+        left_out: Name and reason of the files in folders that could not be read.
+    """
+
+    def __init__(self, found: Mapping[str, LayerPatches]) -> None:
+        super().__init__(found)
+        self.log_dir: Path | RemoteDirectory | None = None
+        self.out: Path | None = None
+        self.files: dict[str, list[Path]] = {}
+        self.images = AllImages()
+        self.left_out: tuple[tuple[str, str], ...] = ()
+
+    def picture(self, label: str, page: int = 0) -> Image.Image:
+        """The crops of 64 channels of a layer, one row per channel, as the PNG files show them.
+
+        Args:
+            label: Of the layer call.
+            page: Which 64 channels, counted from 0.
+        """
+        return Image.fromarray(draw_patches(self[label])[page].pixels)
+
+    def __repr__(self) -> str:
+        return as_text(patches_table(self))
+
+
+def patches_table(found: Patches, unloaded: Mapping[str, str] = MappingProxyType({})) -> Table:
+    """One row per layer: kernel shape or type, channels, largest field in px, file.
+
+    Args:
+        found: the crops.
+        unloaded: as for `layer_table`.
+    """
+    table = new_table()
+    weights = ["weights"] * bool(unloaded)
+    for heading in ("layer", "kernel shape", *weights, "channels", "field, px", "file"):
+        table.add_column(heading, no_wrap=heading != "file", overflow="fold")
+    for label, one in found.items():
+        add_row(
+            table,
+            label,
+            one.layer_call.group,
+            *([unloaded.get(one.layer_call.layer, "")] if unloaded else []),
+            f"{len(one.crops)} of {one.channels}",
+            "×".join(map(str, one.cell)) + (f" ({one.lost_at})" if one.lost_at else ""),
+            found.files[label][0] if found.files.get(label) else "–",
+        )
+    return table
+
+
+def make_directories(*places: Path | RemoteDirectory | None) -> None:
+    """Create the directories that are written to after a long search.
+
+    Raises:
+        FmapboardError: One cannot be created, or nothing can be written in it.
+    """
+    for place in places:
+        if place is None:
+            continue
+        if isinstance(place, RemoteDirectory):
+            place.make()
+            continue
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PatchFinder:
+    """What is searched and written, and how; ``fmapboard patches --help`` describes the options.
+
+    Attributes:
+        model: Any module.
+        images: The images.
+        say: Called with messages.
+    """
+
+    model: nn.Module
+    images: ReadImages
+    say: Callable[[str], object]
+    layers: Layers = None
+    k: int = 9
+    channels: int | None = 64
+    one_per_image: bool = True
+    batch_size: int = 4
+    step: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("k", self.k), ("channels", self.channels)):
+            if value is None and name == "channels":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name}={value!r}: expected at least 1")
+
+    def find(self, follow: Callable[[Tensors], Tensors] = lambda images: images) -> Patches:
+        """Run the model once on each image.
+
+        Args:
+            follow: Yields the images that it is given, and shows how many.
+
+        Raises:
+            FmapboardError: As ``PatchSearch`` does, or no selected layer ran.
+        """
+        search = PatchSearch(
+            self.model, self.layers, self.k, self.channels, self.one_per_image, self.batch_size,
+            say=self.say,
+        )  # fmt: skip
+        names = self.images.of_read(self.images.names)
+        with closing(follow(self.images.tensors())) as images:
+            for batch in batched(images, self.batch_size):
+                given = self.images.prepare(batch)
+                pictures = [self._picture(*one) for one in zip(batch, given, strict=True)]
+                search.add(given, pictures, names[search.images :][: len(batch)])
+        found = search.result()
+        if not found:
+            raise CaptureError("no selected layer ran, or none returned a tensor")
+        patches = Patches(found)
+        ran = {one.layer_call.layer for one in found.values()}
+        patches.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
+        patches.left_out = tuple(self.images.left_out)
+        return patches
+
+    def write(
+        self, found: Patches, log_dir: Path | RemoteDirectory | None, out: Path | None
+    ) -> None:
+        """Write the pictures, and for TensorBoard also the records of the tab.
+
+        In a run directory without feature maps, those of the first image are written, too: the tab
+        shows patches beside the maps of a channel.
+
+        Args:
+            found: What ``find`` returned; its `log_dir`, `out` and `files` are set.
+            log_dir: The run directory, or None.
+            out: Folder for PNG files, or None.
+
+        Raises:
+            WriteError: Something cannot be written.
+        """
+        written = patches_step(
+            found.values(), self.step, time.time(), one_per_image=self.one_per_image
+        )
+        found.log_dir, found.out = log_dir, out
+        if out is not None:
+            folder = FolderWriter(out)
+            folder.write(written)
+            found.images.replaced = folder.replaced
+            found.files = {
+                label: folder.files.get(patches_tag(one), []) for label, one in found.items()
+            }
+        if log_dir is not None:
+            self._log(written, log_dir)
+
+    def _log(self, written: LoggedStep, log_dir: Path | RemoteDirectory) -> None:
+        place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
+        if not has_own_events(place):
+            board = TensorBoardWriter(log_dir, start_step=self.step)
+            drawing = Drawing(layers=self.layers, step=self.step)
+            first = self.images.only(self.images.numbers[0])
+            drawn = drawing.written(self.model, first, board, [None], say=self.say)
+            with closing(board), closing(drawn):
+                next(drawn)
+        with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
+            board.write(written)
+
+    def _picture(self, image: Tensor, given: Tensor) -> Bytes8:
+        """An image as the model sees it, without its normalization, u8 [H, W, 3]."""
+        if image.dtype.itemsize == 1 and not image.is_floating_point():
+            pixels: Bytes8 = image.permute(1, 2, 0).cpu().numpy()  # [H, W, C]
+        else:
+            values = given.detach().float().cpu().numpy()
+            drawn = draw_input_image(InputImage(0, values, self.images.normalization))[0]
+            pixels = drawn.pixels if drawn.pixels.ndim == 3 else drawn.pixels[..., None]
+        if pixels.shape[2] == 3:
+            return pixels
+        grey: Bytes8 = pixels.mean(-1, keepdims=True).round().astype(np.uint8)
+        return np.repeat(grey, 3, -1)
+
+
+def patches(
+    model: nn.Module,
+    images: Any,
+    layers: Layers = None,
+    *,
+    k: int = 9,
+    channels: int | None = 64,
+    one_per_image: bool = True,
+    log_dir: str | Path | None = None,
+    out: str | Path | None = None,
+    step: int = 0,
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    normalization: Normalization | Normalizing | None = None,
+    batch_size: int = 4,
+) -> Patches:
+    """Find the parts of images that excite each channel most: its largest values, with their crops.
+
+    The model runs once on each image, in eval mode, on its own device. A crop is the receptive
+    field of the position with that value: no pixel outside of it changes the value. The fields are
+    measured on the model itself, which takes about 180 further passes for images of 224 px, once
+    per size of image. Memory does not grow with the number of images.
+
+    Args:
+        model: Any module that takes images [N, C, H, W].
+        images: A tensor [N, C, H, W] or [C, H, W], as the model takes it; or an image file, a
+            folder with its subfolders, a ``PIL.Image.Image``, or a list of these. A file in a
+            folder that cannot be read is left out, with a warning.
+        layers: Which layers, as in ``extract``.
+        k: Number of crops per channel.
+        channels: The first channels of each layer that are searched; None for all.
+        one_per_image: Take at most one crop of an image per channel; False takes the ``k`` largest
+            values over all positions, which often lie side by side in one image.
+        log_dir: Run directory or URL of the event file for TensorBoard. In a directory with an
+            earlier run of fmapboard, the patches are added to it: give the run's directory to see
+            them in the tab beside the channels' maps. Otherwise the maps of the first image are
+            written, too.
+        out: Folder of the PNG files: one picture per layer, with one row per channel.
+        step: Number of the step for TensorBoard: how far the model was trained.
+        transform: As in ``visualize``.
+        normalization: Mean and standard deviation per channel with which ``images`` were
+            normalized, or torchvision's ``Normalize``, to draw the crops as they were before.
+        batch_size: Maximum number of images per forward pass.
+
+    Returns:
+        A dict in call order, label of the layer call -> its crops, best first. Of equal values, the
+        earlier image comes first, then the earlier position; NaN is left out, and counted.
+
+    Raises:
+        LayerNotFound: A pattern in ``layers`` matches no layer.
+        ConfigurationError: An argument is invalid.
+        ImageError: A file cannot be read as an image.
+        ForwardError: The model raised an exception, as in ``extract``.
+        WriteError: A directory or file cannot be written to.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> import fmapboard
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 2, 3))
+        >>> found = fmapboard.patches(net, torch.rand(20, 3, 40, 40), k=5)
+        >>> found
+        layer  kernel shape  channels  field, px  file
+        0      8x3x3x3       8 of 8    3×3        –
+        2      2x8x3x3       2 of 2    5×5        –
+        >>> best = found["2"].crops[1][0]
+        >>> best.pixels.shape, len(found["2"].crops[1])
+        ((5, 5, 3), 5)
+    """
+    check_model(model)
+    model = unwrap(model)
+    select(model, layers)  # an invalid pattern fails before anything is written
+    check_run(step, batch_size)
+    given = given_images(images, model, transform, normalization)
+    place = None if log_dir is None else log_directory(log_dir)
+    folder = None if out is None else local_directory(out, "a folder of PNG files")
+    finder = PatchFinder(
+        model, given, lambda text: log.info("%s", text), layers, k, channels, one_per_image,
+        batch_size, step,
+    )  # fmt: skip
+    make_directories(place, folder)
+    found = finder.find()
+    finder.write(found, place, folder)
+    if found.images.replaced:
+        log.warning("%s", overwritten(found.images.replaced, folder))
+    given.say_left_out(lambda line: log.warning("%s", line))
+    return found

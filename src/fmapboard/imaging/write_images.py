@@ -1,0 +1,225 @@
+"""Write recorded images in order, in a worker thread that runs while the model computes the next.
+
+The thread finishes all files of one image before it starts the next. Most of the work is encoding
+PNGs: those of one image are encoded in parallel, and all of them before any file is written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+
+from fmapboard.errors import WriteError
+from fmapboard.formats.overview import StepSource
+from fmapboard.records import LoggedStep, Picture, TaggedPictures
+from fmapboard.render import png
+from fmapboard.render.grid import enlargement
+from fmapboard.render.labels import labelled
+from fmapboard.session.step import PendingStep
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.worker import Worker
+
+MAX_WAITING_BYTES = 64 * 2**20
+"""Limit for the recorded images that wait in the queue: a few images of a large network."""
+
+THREADS = min(8, os.cpu_count() or 1)
+"""Threads that encode PNGs."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenImage:
+    """An image whose step and PNG files have been written."""
+
+    step: LoggedStep
+    files: dict[str, list[Path]]
+    """Label of a layer call -> the PNG files of its maps."""
+    replaced: int = 0
+    """Number of files from before that were overwritten."""
+
+    @property
+    def score(self) -> tuple[str, float] | None:
+        """Name and value of the score whose attribution was drawn; None without attribution."""
+        scores = ((one.score, one.value) for one in self.step.attributions)
+        return next(((name, value) for name, value in scores if value is not None), None)
+
+
+class ImageWriter:
+    """Builds summaries of recorded images and writes them; an instance serves a single run.
+
+    Args:
+        compose: turns a recorded image into a summary; called in the worker thread.
+        board: writes the steps for TensorBoard, or None; the caller closes it.
+        folders: step -> the folder for that image's PNG files, or None to write none.
+        first_step: number of the first image's step; the images themselves are numbered from 0.
+        sources: what each step shows, for the tab; None if it has no name.
+        labels: PNG files bear the layer's name and the channels' numbers.
+        max_bytes: limit for the recorded images in the queue; a single image may exceed it.
+    """
+
+    def __init__(
+        self,
+        compose: SummaryBuilder,
+        board: Writer | None,
+        folders: Sequence[Path | None],
+        *,
+        first_step: int = 0,
+        sources: Sequence[StepSource] | None = None,
+        labels: bool = False,
+        max_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        self._compose, self._board, self._folders = compose, board, folders
+        self._first_step, self._sources, self._labels = first_step, sources, labels
+        self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
+        self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
+        self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
+        self._waiting = 0
+        self._given_up = False
+
+    def write(self, images: Iterable[PendingStep]) -> Generator[WrittenImage, None, None]:
+        """Yield each image, in order, after all of its files are written.
+
+        If ``images`` raises an error, the images before it are still written, then it is raised.
+        If writing fails, or on KeyboardInterrupt, the queued images are dropped; an image that was
+        written for TensorBoard always has all its PNG files.
+
+        Raises:
+            WriteError: an image could not be written.
+        """
+        # The worker is a daemon thread. If a second Ctrl-C interrupts `_close`, this makes the
+        # interpreter wait for the image that is being written.
+        atexit.register(self._close)
+        try:
+            error = yield from self._put(images)
+            while self._waiting:
+                yield self._result()
+            if error is not None:
+                raise error
+        finally:
+            self._close()
+
+    def _put(
+        self, images: Iterable[PendingStep]
+    ) -> Generator[WrittenImage, None, Exception | None]:
+        """Queue the images and yield those written meanwhile; return an error in ``images``."""
+        recorded = iter(images)
+        while True:
+            try:
+                image = next(recorded, None)
+            except Exception as error:
+                return error
+            if image is None:
+                return None
+            self._worker.put(image, image.nbytes)
+            self._waiting += 1
+            while not self._results.empty():
+                yield self._result()
+
+    def _result(self) -> WrittenImage:
+        """Wait for the next written image."""
+        result = self._results.get()
+        self._waiting -= 1
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _close(self) -> None:
+        self._given_up = True
+        self._worker.close()
+        self._encoders.shutdown()
+        atexit.unregister(self._close)
+
+    def _work(self, image: PendingStep) -> None:
+        if not self._given_up:
+            data = image.to_host()
+            source = None if self._sources is None else self._sources[data.step]
+            data = replace(data, step=self._first_step + data.step, source=source)
+            step = self._compose(data)
+            self._results.put(self._store(step))
+
+    def _failed(self, error: Exception) -> None:
+        self._given_up = True
+        self._results.put(error)
+
+    def _store(self, step: LoggedStep) -> WrittenImage:
+        """Encode all pictures, then write the step for TensorBoard and the PNG files."""
+        folder = self._folders[step.step - self._first_step]
+        with_labels = self._labels and folder is not None
+        for_files = labelled(step).pictures if with_labels else step.pictures
+        encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
+        pictures = list(self._encoders.map(encode, step.pictures, for_files))
+        if self._board is not None:
+            self._board.write(replace(step, pictures=tuple(tagged for tagged, _ in pictures)))
+        if folder is None:
+            return WrittenImage(step, {})
+        written = replace(step, pictures=tuple(file for _, file in pictures))
+        return WrittenImage(step, *_write_files(folder, written))
+
+
+def _encoded(
+    tagged: TaggedPictures, file: TaggedPictures, *, for_board: bool, for_folder: bool
+) -> tuple[TaggedPictures, TaggedPictures]:
+    """The encoded pictures, once for TensorBoard and once, enlarged, for the PNG folder.
+
+    Args:
+        tagged: What TensorBoard shows.
+        file: What is in the files: the same, or with labels.
+        for_board: Encode the first.
+        for_folder: Encode the second.
+    """
+    board = _mapped(png.encoded, tagged) if for_board else tagged
+    in_file = board if file is tagged else file
+    return board, _mapped(_enlarged, in_file) if for_folder else in_file
+
+
+def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> TaggedPictures:
+    return replace(tagged, samples=tuple(map(encode, tagged.samples)))
+
+
+def _enlarged(picture: Picture) -> png.Encoded:
+    """The picture with the PNG of its enlarged maps."""
+    factor, (height, width) = enlargement(picture), picture.tile
+    # The tile size is that of the enlarged PNG, so that `FolderWriter` does not enlarge it again.
+    tile = height * factor, width * factor
+    return png.Encoded(picture.pixels, picture.palette, tile, data=png.encode(picture, factor))
+
+
+def _write_files(folder: Path, step: LoggedStep) -> tuple[dict[str, list[Path]], int]:
+    """Write the PNG files.
+
+    Returns:
+        Label of a layer call -> the files of its maps; and how many files there were before.
+    """
+    writer = FolderWriter(folder)
+    writer.write(step)
+    maps = [tagged for tagged in step.pictures if tagged.kind == "feature_maps"]
+    files = {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
+    return files, writer.replaced
+
+
+def new_directory(first: Path) -> Path:
+    """Create the directory ``first``; if that exists and is not empty, ``first-2`` and so on.
+
+    Raises:
+        WriteError: the directory cannot be created.
+    """
+    for number in itertools.count(1):
+        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            if path.is_dir() and not any(path.iterdir()):
+                return path
+            continue
+        except OSError as error:
+            raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
+        return path
+    raise AssertionError  # unreachable: itertools.count does not end

@@ -1,0 +1,153 @@
+"""A model's arguments are written behind its name, as literals."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from fmapboard.errors import ConfigurationError, UnknownModel
+from fmapboard.imaging.models.factory import Call, parse_call
+from fmapboard.imaging.models.load import load_model
+
+NETS = """
+from functools import partial
+from torch import nn
+
+class UNet(nn.Module):
+    def __init__(self, n_channels, n_classes, *, norm="batch"):
+        super().__init__()
+        self.given = n_channels, n_classes, norm
+        self.conv = nn.Conv2d(n_channels, n_classes, 1)
+
+half = partial(UNet, 3)
+ready = nn.ReLU()
+"""
+
+
+@pytest.fixture
+def nets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "nets_called.py").write_text(NETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        ("UNet(n_channels=3, n_classes=2)", (3, 2, "batch")),
+        ("UNet(1, 2, norm='in')", (1, 2, "in")),
+        ("UNet (3,\n 2)", (3, 2, "batch")),
+        ("half(n_classes=5)", (3, 5, "batch")),
+    ],
+)
+def test_a_class_is_called_with_the_literals_behind_its_name(
+    nets: None, call: str, given: tuple[object, ...]
+) -> None:
+    loaded = load_model(f"nets_called:{call}")
+    assert loaded.model.given == given
+    assert loaded.preprocessing.channels == given[0]
+
+
+def test_arguments_in_both_places_are_combined_and_never_given_twice(nets: None) -> None:
+    both = load_model("nets_called:UNet(n_classes=2)", model_args=["n_channels=3"])
+    assert both.model.given == (3, 2, "batch")
+    with pytest.raises(ConfigurationError, match="'n_classes' is given twice"):
+        load_model("nets_called:UNet(n_classes=2)", model_args=["n_classes=3"])
+
+
+def test_other_models_take_named_arguments_too() -> None:
+    loaded = load_model("resnet18(num_classes=7)", weights="none")
+    assert isinstance(loaded.model.fc, nn.Linear)
+    assert loaded.model.fc.out_features == 7
+    with pytest.raises(ConfigurationError, match=r"its name, such as resnet18\(num_classes=10\)$"):
+        load_model("resnet18(7)", weights="none")
+
+
+def test_literals_are_of_every_kind() -> None:
+    call = parse_call("a.b:C(-1, 2.5, 'x(y', None, True, a=[1, (2,)], b={'k': {3}}, c=b'z')")
+    kwargs = {"a": [1, (2,)], "b": {"k": {3}}, "c": b"z"}
+    assert call == Call("a.b:C", (-1, 2.5, "x(y", None, True), kwargs)
+    assert parse_call("a.b:C()") == parse_call("a.b:C") == Call("a.b:C")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("C(norm=batch)", "'norm=batch' is not a literal .*; text needs quotes: norm='batch'"),
+        ("C(__import__('os').mkdir('stolen'))", "is not a literal and was not evaluated"),
+        ("C(x=[open('stolen', 'w')])", "is not a literal and was not evaluated"),
+        ("C(f'{open(1)}')", "is not a literal and was not evaluated"),
+        ("C(9**9**9**9)", "is not a literal and was not evaluated"),
+        ("C(lambda: 1)", "is not a literal"),
+        ("C((y := 3))", "is not a literal"),
+        ("C(*[1])", r"\* and \*\* are not supported"),
+        ("C(**{'a': 1})", r"\* and \*\* are not supported"),
+        ("C({[]: 1})", "is not a literal"),
+        ("C(3", "was never closed"),
+        ("C(3))", "unmatched"),
+        ("C(3) or open('stolen')", "something follows the call"),
+        ("C(3)(4)", "something follows the call"),
+        ("C(3).eval()", "something follows the call"),
+        ("C(3); import os", "invalid syntax"),
+        ("C(a=1, a=2)", "given twice"),
+        ("C(\0)", "null bytes|ValueError"),
+        ("C(\ud800)", "UnicodeEncodeError"),
+        ("C(" + "(" * 100_000 + ")", "nested|RecursionError|MemoryError"),
+        ("C(" + "not " * 2_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
+        ("C(a" + ".a" * 2_000 + ")", "nested|RecursionError|MemoryError|not a literal"),
+        ("C(" + "-" * 3_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
+    ],
+    ids=lambda value: ascii(value[:40]),
+)
+def test_anything_else_is_refused_in_one_line_and_not_evaluated(
+    call: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=text) as caught:
+        parse_call(call)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "stolen").exists()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["os:mkdir('stolen')", "posix:mkdir('stolen')", "builtins:open('stolen','w')",
+     "pathlib:Path('stolen')", "torch.hub:os.mkdir('stolen')", "functools:partial(3)"],
+)  # fmt: skip
+def test_functions_of_the_standard_library_are_not_called(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownModel, match=r"standard library.*was not called"):
+        load_model(spec)
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_private_names_of_python_are_not_looked_up(nets: None) -> None:
+    with pytest.raises(UnknownModel, match="names that begin with __ are not looked up"):
+        load_model("nets_called:UNet.__init__.__globals__")
+
+
+def test_a_module_of_the_folder_may_have_a_name_of_the_standard_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "this.py").write_text("from torch import nn\ndef net(): return nn.Conv2d(3, 1, 1)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    assert isinstance(load_model("this:net()").model, nn.Conv2d)
+
+
+def test_a_class_that_needs_arguments_lists_them_with_the_way_to_write_them(nets: None) -> None:
+    text = (
+        r'give arguments as --model "nets_called:UNet\(NAME=VALUE\)" or with --model-arg '
+        r"NAME=VALUE \(it takes n_channels, n_classes, norm\)$"
+    )
+    with pytest.raises(ConfigurationError, match=text):
+        load_model("nets_called:UNet(3)")
+    with pytest.raises(ConfigurationError, match="already built and takes no arguments"):
+        load_model("nets_called:ready(3)")
