@@ -52,6 +52,7 @@ def state(model: nn.Module) -> dict[str, object]:
         "grad": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),
         "dispatch modes": torch._C._len_torch_dispatch_stack(),
+        "torch functions": torch._C._is_torch_function_enabled(),
         "autocast": (torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled()),
     }
 

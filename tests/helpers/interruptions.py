@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import linecache
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import torch
 
 import fmapboard
 
@@ -72,7 +75,12 @@ class Interruption:
             return None
         # A generator that is deleted before its end is entered too, but not by signal handlers.
         is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
-        if event == "line" or (event in ("call", "return") and not is_generator):
+        # Nor is one called between the body and the exit of `with torch._C.…:`, which is C code.
+        leaves = (
+            not torch._C._is_torch_function_enabled()
+            and "with torch._C." in linecache.getline(path, frame.f_lineno)
+        )
+        if (event == "line" and not leaves) or (event in ("call", "return") and not is_generator):
             self._left -= 1
             if self._left < 0:
                 sys.settrace(None)
