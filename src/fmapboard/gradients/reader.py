@@ -58,6 +58,14 @@ def sample_parameters(
     return {name: (one, by_name.get(name)) for name, one in zip(weights, found, strict=False)}
 
 
+def read_norms(parameters: Mapping[str, Tensor], found: GradientNorms) -> None:
+    """Add the norms of the gradients that some parameters, given by name, have now."""
+    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
+    for kind, own in _by_device_type(gradients):
+        with aside(kind):
+            found.read(own)
+
+
 @dataclass(frozen=True, slots=True)
 class PendingParameters:
     """``records.Parameter`` data still on the device.
@@ -120,7 +128,7 @@ class GradientReader:
         stepped: True once an optimizer steps on the model's parameters; reset by ``forget`` and by
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
-        trainable: the parameters that required gradients at the last ``arm``.
+        trainable: the parameters that required gradients at the last ``arm``, by name.
         read_after_backward: what was read is what the last backward pass has left.
         membership: which optimizers hold the parameters.
         fused: the steps of fused optimizers on an accelerator, which may have been skipped.
@@ -171,7 +179,7 @@ class GradientReader:
         named = list(self._model.named_parameters())
         self.names = {id(p): clean_name(name) for name, p in named}
         self._parameters = {self.names[id(p)]: p for _, p in named}
-        self.trainable = tuple([p for _, p in named if p.requires_grad])
+        self.trainable = {name: p for name, p in self._parameters.items() if p.requires_grad}
         self._sharded = sharded_names(self._parameters)
 
     def disarm(self) -> None:
@@ -205,7 +213,7 @@ class GradientReader:
         if not self._is_armed or self.stepped or self.skipped:
             return
         with self._guard("gradients"):
-            if self.membership.knows(self._trainable()):
+            if self.membership.knows(self.trainable):
                 return
             self._forget_backward()
             own = not_flattened(self._parameters)
@@ -226,11 +234,7 @@ class GradientReader:
         """
         found = GradientNorms()
         with self._guard("gradients before clipping"):
-            parameters = not_flattened(self._parameters)
-            gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
-            for kind, own in _by_device_type(gradients):
-                with aside(kind):
-                    found.read(own)
+            read_norms(not_flattened(self._parameters), found)
         return found.pending(self._sharded)
 
     def pending(self) -> PendingParameters:
@@ -241,7 +245,7 @@ class GradientReader:
         """
         norms = NO_NORMS
         with self._guard("gradients"):
-            if self.read_after_backward and self.membership.holds_any(self._trainable()):
+            if self.read_after_backward and self.membership.holds_any(self.trainable):
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
         if self.stepped:
             with self._guard("gradients"):
@@ -357,9 +361,6 @@ class GradientReader:
     def _forget_backward(self) -> None:
         self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False
         self._read_names = set[str]()
-
-    def _trainable(self) -> dict[str, Tensor]:
-        return {self.names[id(parameter)]: parameter for parameter in self.trainable}
 
     def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> dict[str, Tensor]:
         """Read parameters on one type of device; all norms are computed together.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,11 @@ from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.training_facts import Idle, TrainingFacts
 from fmapboard.gradients.optimizers import parameters_of
-from fmapboard.gradients.reader import GradientReader
+from fmapboard.gradients.reader import GradientReader, read_norms
+from fmapboard.measure.norms import GradientNorms, PendingNorms
+from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
-from fmapboard.model.tensors import Packed, packed
 from fmapboard.records import RecordedFacts
 from fmapboard.session.selection import (
     Candidate,
@@ -98,129 +99,10 @@ def _reads_mode(forward: Callable[..., Any]) -> bool:
     return "training" in names and not names.isdisjoint(_FUNCTIONS)
 
 
-_PARAMETERS, _VALUES = 16, 64
-"""Parameters of which values are read, spread over the model, and values read of each."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingIdle:
-    """What a logged step without an optimizer step tells, in part still on the device.
-
-    Attributes:
-        values: values of the weights; empty if a parameter has changed since the last such step.
-        is_held: some optimizer holds trainable parameters of the model; None if not looked for.
-        is_cleared: no parameter had a gradient when the first backward pass began.
-    """
-
-    values: Packed
-    is_held: bool | None
-    is_cleared: bool
-
-    def digest(self) -> bytes:
-        """Wait for the device: a digest of the values."""
-        found = hashlib.blake2b(digest_size=16)
-        for one in self.values.pieces:
-            found.update(one.cpu().view(torch.uint8).numpy().tobytes())
-        return found.digest()
-
-
-class IdleWeights:
-    """Follows the backward passes of logged steps in which no optimizer steps.
-
-    If no in-place operation has changed a parameter since the last such step, some values are
-    copied, which tell whether the weights are still the same: the first 64 values in memory of at
-    most 16 parameters, in one tensor per device and dtype.
-    """
-
-    def __init__(self) -> None:
-        self._versions: Mapping[int, int] = {}
-        self.opens()
-
-    def opens(self) -> None:
-        """Called when a logged step opens."""
-        self._is_cleared: bool | None = None  # None: no backward pass has begun
-        self._with_gradient: tuple[str, ...] = ()
-
-    def backward_begins(self, trainable: Mapping[str, Tensor]) -> None:
-        """Called when a backward pass begins, before it changes any gradient."""
-        if self._is_cleared is None:
-            self._is_cleared = not [p for p in trainable.values() if p.grad is not None]
-
-    def backward_ends(self, trainable: Mapping[str, Tensor]) -> None:
-        """Called when a backward pass has ended."""
-        if self._is_cleared is not None and not self._with_gradient:
-            own = [n for n, p in trainable.items() if p.grad is not None and type(p) in PLAIN]
-            self._with_gradient = tuple(own)
-
-    def closes(self, trainable: Mapping[str, Tensor], *, has_stepped: bool) -> tuple[str, ...]:
-        """Called when a logged step closes.
-
-        Returns:
-            Names of the parameters whose values tell whether the weights change; empty if they are
-            known to change, if an optimizer stepped, or if no parameter got a gradient.
-        """
-        versions = {id(p): p._version for p in trainable.values()}
-        is_same, self._versions = versions == self._versions, versions
-        if has_stepped or not is_same:
-            return ()
-        return tuple(name for name in self._with_gradient if name in trainable)
-
-    def pending(self, parameters: Sequence[Tensor], is_held: bool | None) -> PendingIdle:
-        """Copy values of some parameters."""
-        stride = -(-len(parameters) // _PARAMETERS)
-        with aside(parameters[0].device.type):
-            copied = packed([_first_values(one.detach()) for one in parameters[::stride]])
-        return PendingIdle(copied, is_held, bool(self._is_cleared))
-
-
-def _first_values(parameter: Tensor) -> Tensor:
-    """A view of the first values in memory, whatever the order of the axes."""
-    held = parameter.untyped_storage().nbytes() // parameter.element_size()
-    count = min(_VALUES, parameter.numel(), held - parameter.storage_offset())
-    return parameter.as_strided((count,), (1,))
-
-
-_VALUES = 64
-"""At most twice as many values are read of each gradient, spread evenly."""
-
-
-@dataclass(frozen=True, slots=True)
-class GradientSamples:
-    """Values of gradients, still on their devices.
-
-    Attributes:
-        names: the names of the parameters.
-        values: the values of each.
-    """
-
-    names: tuple[str, ...]
-    values: Packed
-
-    def nonzero(self) -> frozenset[str]:
-        """Wait for the device: names of the parameters with a value that is not 0."""
-        named = zip(self.names, self.values.split(), strict=True)
-        return frozenset(name for name, values in named if values.any())
-
-
-def sample_gradients(gradients: Mapping[str, Tensor]) -> GradientSamples:
-    """Read a few values of gradients, in one copy per device and dtype.
-
-    Args:
-        gradients: by name of the parameter, at least one. Sparse ones are left out.
-    """
-    with aside(next(iter(gradients.values())).device.type):
-        parts = {}
-        for name, gradient in gradients.items():
-            if gradient.layout == torch.strided and gradient.numel():
-                flat = gradient.detach().reshape(-1)
-                parts[name] = flat[:: max(1, flat.numel() // _VALUES)]
-        return GradientSamples(tuple(parts), packed(list(parts.values())))
-
-
 # Finds gradients that are used in an optimizer step and not cleared before the next backward pass.
 #
-# Identities and version counters are compared, and a few values of the gradients that are
-# suspected then, since version counters do not see operations on ``.data``. A gradient is
+# Identities and version counters are compared, and norms of the gradients that are suspected then,
+# since version counters do not see operations on ``.data``. A gradient is
 # *uncleared* if all of this holds:
 #
 # - When the first backward pass of the logged step begins, it is what it was when the step opened.
@@ -234,11 +116,16 @@ def sample_gradients(gradients: Mapping[str, Tensor]) -> GradientSamples:
 #   clear it in between advance it further or replace the tensor.
 # - A value of it was not 0 when each of these backward passes began.
 
-_MOST_SAMPLES = 8
+_MOST_READ = 8
+"""Norms are read at the beginning of at most this many backward passes of a logged step."""
 
 
 class UnclearedGradients:
-    """Follows the gradients of a model's parameters through one logged step after another."""
+    """Follows the gradients of a model's parameters through one logged step after another.
+
+    Attributes:
+        norms: of the suspected gradients when each backward pass of the step began.
+    """
 
     def __init__(self) -> None:
         self._last: Mapping[str, Mark] = {}
@@ -256,7 +143,7 @@ class UnclearedGradients:
         self._at_open = marks(parameters)
         self._just_used = {name for name in self._at_open if id(parameters[name]) in just_used}
         self._kept: dict[str, Mark] | None = None  # None: no backward pass has begun
-        self._samples: tuple[GradientSamples, ...] = ()
+        self.norms: tuple[PendingNorms, ...] = ()
         self._stepped: dict[str, Mark] = {}
         self._used: set[str] = set()
 
@@ -264,10 +151,10 @@ class UnclearedGradients:
         """Called when a backward pass begins, before it changes any gradient."""
         kept = self._at_open if self._kept is None else self._kept
         self._kept = untouched(kept, self._parameters)
-        if self._kept and len(self._samples) < _MOST_SAMPLES:
-            gradients = {name: self._parameters[name].grad for name in self._kept}
-            known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
-            self._samples = (*self._samples, sample_gradients(known))
+        if self._kept and len(self.norms) < _MOST_READ:
+            found = GradientNorms()
+            read_norms({name: self._parameters[name] for name in self._kept}, found)
+            self.norms = (*self.norms, found.pending())
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -299,11 +186,6 @@ class UnclearedGradients:
         self._last, self._last_step = unchanged, step
         return found if found or (is_known and not candidates) else None
 
-    def take_samples(self) -> tuple[GradientSamples, ...]:
-        """Values of the suspected gradients when each backward pass began, at most eight; once."""
-        samples, self._samples = self._samples, ()
-        return samples
-
     def _was_used(self, name: str, step: int) -> bool:
         """True if an optimizer had used the gradient that was there when the step opened."""
         if name in self._just_used:
@@ -316,16 +198,9 @@ class UnclearedGradients:
         return opened.version - last.version in (0, between * advance)
 
 
-class _Group(NamedTuple):
-    """A parameter group at the time of a step.
-
-    Attributes:
-        rate: its learning rate; [] on an accelerator if the optimizer keeps it there.
-        names: its parameters of the model.
-    """
-
-    rate: float | Tensor
-    names: tuple[str, ...]
+Group = tuple[float | Tensor, tuple[str, ...]]
+"""A parameter group at a step: its learning rate, [] on an accelerator if the optimizer keeps it
+there, and its parameters of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,39 +211,59 @@ class PendingFacts:
         of_step: without what depends on the rest.
         groups: the parameter groups that were updated.
         batch: the batch of images; None if the input is none.
-        idle: what a step without an optimizer step tells; None of other steps.
-        uncleared: values of the gradients that seem not to be cleared.
+        weights: values of some weights in a step that has ``idle``; empty in others.
+        uncleared: norms of the gradients that seem not to be cleared.
     """
 
     of_step: TrainingFacts
-    groups: tuple[_Group, ...] = ()
+    groups: tuple[Group, ...] = ()
     batch: PendingBatch | None = None
-    idle: PendingIdle | None = None
-    uncleared: tuple[GradientSamples, ...] = ()
+    weights: tuple[PendingSample, ...] = ()
+    uncleared: tuple[PendingNorms, ...] = ()
 
     def to_host(self) -> RecordedFacts:
         """Wait for the device and copy to the host."""
-        rates = [(float(group.rate), group.names) for group in self.groups]
-        known = [rate for rate, _ in rates if math.isfinite(rate)]
+        rates = [(float(rate), names) for rate, names in self.groups]
+        rates = [(rate, names) for rate, names in rates if math.isfinite(rate)]
+        known = [rate for rate, _ in rates]
         facts = replace(self.of_step, rates=(min(known), max(known)) if known else None)
         if facts.not_cleared:
-            nonzero = [sampled.nonzero() for sampled in self.uncleared]
-            found = tuple(n for n in facts.not_cleared if all(n in names for names in nonzero))
+            norms = [one.to_host() for one in self.uncleared]
+            found = tuple(n for n in facts.not_cleared if all(one.get(n) for one in norms))
             facts = replace(facts, not_cleared=found)
         if self.batch is not None:
             constant, identical = self.batch.to_host()
-            facts = replace(
-                facts,
-                batch=self.batch.size,
-                constant_images=constant,
-                identical_images=identical,
-            )
-        by_name = {n: rate for rate, names in rates if math.isfinite(rate) for n in names}
-        digest = None
-        if self.idle is not None:
-            digest = self.idle.digest()
-            facts = replace(facts, idle=Idle(0, 0, self.idle.is_held, self.idle.is_cleared))
-        return RecordedFacts(facts, by_name, digest)
+            facts = replace(facts, constant_images=constant, identical_images=identical)
+        digest = hashlib.blake2b(digest_size=16)
+        for one in self.weights:
+            digest.update(one.to_host().values.tobytes())
+        by_name = {name: rate for rate, names in rates for name in names}
+        return RecordedFacts(facts, by_name, digest.digest() if self.weights else None)
+
+
+_MOST_WEIGHTS = 16
+"""Parameters of which a step without an optimizer step keeps values, spread over the model."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a logged step.
+
+    Attributes:
+        groups: what each optimizer updates, by its ``id``.
+        has_none: parameter of an optimizer that stepped -> it had no gradient.
+        accumulated: the gradients of several forward passes were applied.
+        modules: what ``eval_modules`` returned when the first backward pass began; None before.
+        is_cleared: no parameter had a gradient at that moment.
+        with_gradient: the parameters that have one after a backward pass.
+    """
+
+    groups: dict[int, list[Group]] = field(default_factory=dict)
+    has_none: dict[str, bool] = field(default_factory=dict)
+    accumulated: bool = False
+    modules: tuple[str, ...] | None = None
+    is_cleared: bool = False
+    with_gradient: tuple[str, ...] = ()
 
 
 class FactRecorder:
@@ -382,11 +277,9 @@ class FactRecorder:
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
         self._gradients, self._selection = gradients, selection
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
-        self._idle, self._gradient_is_none = IdleWeights(), dict[str, bool]()
-        self._groups: dict[int, list[_Group]] = {}
+        self._is_sharded = is_sharded(selection.model)
+        self._seen, self._versions = _Seen(), dict[int, int]()
         self._just_used: frozenset[int] = frozenset()
-        self._accumulated = False
-        self._modules: tuple[str, ...] | None = None
         gradients.observer = self._stepping
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -396,12 +289,9 @@ class FactRecorder:
     def step_opens(self) -> None:
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
-        self._groups, self._accumulated = {}, False
-        self._modules, self._gradient_is_none = None, {}
-        trainable = self._trainable()
-        self._idle.opens()
+        trainable, self._seen = self._trainable(), _Seen()
         self._membership.opens(trainable)
-        self._uncleared.opens({} if is_sharded(self._selection.model) else trainable, just_used)
+        self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
     def pass_begins(self, candidate: Candidate) -> None:
         """Called when a pass that is recorded begins."""
@@ -409,16 +299,19 @@ class FactRecorder:
         candidate.eval_modules = eval_modules(self._selection.model)
 
     def backward_begins(self) -> None:
-        """Called when a backward pass begins."""
+        """Called when a backward pass begins, before it changes any gradient."""
         self._uncleared.backward_begins()
-        self._idle.backward_begins(self._trainable())
-        if self._modules is None:
-            self._modules = eval_modules(self._selection.model)
+        if self._seen.modules is None:
+            self._seen.modules = eval_modules(self._selection.model)
+            self._seen.is_cleared = all(p.grad is None for p in self._trainable().values())
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
         self._uncleared.backward_ends()
-        self._idle.backward_ends(self._trainable())
+        if self._seen.modules is not None and not self._seen.with_gradient:
+            own = self._trainable().items()
+            found = [n for n, p in own if p.grad is not None and type(p) in PLAIN]
+            self._seen.with_gradient = tuple(found)
 
     def pending(self, step: int, live: ActivationCollector) -> PendingFacts | None:
         """What was recorded in a training step that closes; None after an error.
@@ -432,59 +325,66 @@ class FactRecorder:
         return None  # after an error, which the guard has reported
 
     def _pending(self, step: int, live: ActivationCollector) -> PendingFacts:
-        reader, chosen = self._gradients, self._selection.chosen
+        reader, chosen, seen = self._gradients, self._selection.chosen, self._seen
         uncleared = self._uncleared.closes(step)
         has_stepped = reader.stepped and not reader.skipped
         trainable = self._trainable()
         modules: tuple[str, ...] | None = None
         if has_stepped and chosen is None:  # the root's forward did not run, only its children's
-            modules = self._modules
+            modules = seen.modules
         elif has_stepped and chosen is not None and chosen.state is State.USED:
             modules = chosen.eval_modules
+        no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
+        idle, weights = self._idle(live, trainable)
         found = TrainingFacts(
             not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,
             not_cleared=uncleared,
             eval_mode=None if modules is None else bool(modules),
             eval_modules=modules or (),
+            batch=None if live.batch is None else live.batch.size,
             frozen=tuple(name for name in reader.names.values() if name not in trainable),
-            accumulated=self._accumulated and chosen is not None,  # children are no passes
-            no_gradient=tuple(n for n, is_none in self._gradient_is_none.items() if is_none)
-            if has_stepped
-            else None,
+            accumulated=seen.accumulated and chosen is not None,  # children are no passes
+            no_gradient=no_gradient if has_stepped else None,
+            idle=idle,
         )
-        groups = [group for groups in self._groups.values() for group in groups]
-        idle = self._idle_weights(live, trainable)
-        own = tuple(groups) if has_stepped else ()
-        samples = self._uncleared.take_samples()
-        return PendingFacts(found, own, live.batch, idle, samples if uncleared else ())
+        groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
+        norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
+        return PendingFacts(found, tuple(groups), live.batch, weights, norms if uncleared else ())
 
-    def _idle_weights(
+    def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
-    ) -> PendingIdle | None:
-        """None if an optimizer stepped, or the gradients may serve something before the model."""
+    ) -> tuple[Idle | None, tuple[PendingSample, ...]]:
+        """What a step without an optimizer step tells, and values that tell if weights change.
+
+        Nothing if an optimizer stepped, if an in-place operation has changed a parameter since the
+        last logged step, if no parameter got a gradient, or if the gradients may serve something
+        before the model.
+        """
+        versions = {id(p): p._version for p in trainable.values()}
+        is_same, self._versions = versions == self._versions, versions
+        own = [trainable[name] for name in self._seen.with_gradient if name in trainable]
         stepped = self._gradients.stepped or self._gradients.skipped
-        names = self._idle.closes(trainable, has_stepped=stepped)
-        is_fixed = live.input_trains is False
-        if not names or not is_fixed or is_sharded(self._selection.model):
-            return None
+        if stepped or not is_same or not own or live.input_trains is not False or self._is_sharded:
+            return None, ()
         is_held = self._membership.holds_any(trainable)
-        return self._idle.pending([trainable[name] for name in names], is_held)
+        with aside(own[0].device.type):
+            weights = samples(own[:: -(-len(own) // _MOST_WEIGHTS)])
+        return Idle(0, 0, is_held, self._seen.is_cleared), tuple(weights)
 
     def _trainable(self) -> dict[str, Tensor]:
-        names = self._gradients.names
-        own = self._gradients.trainable
-        return {names[id(p)]: p for p in own if p.requires_grad and not p.is_meta}
+        own = self._gradients.trainable.items()
+        return {name: p for name, p in own if p.requires_grad and not p.is_meta}
 
     def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
-        self._accumulated |= self._selection.fed > 1
+        seen, names = self._seen, {id(parameter): name for name, parameter in own.items()}
+        seen.accumulated |= self._selection.fed > 1
         for name, parameter in own.items():
             is_none = parameter.requires_grad and parameter.grad is None
-            self._gradient_is_none[name] = is_none and self._gradient_is_none.get(name, True)
-        names = {id(parameter): name for name, parameter in own.items()}
-        self._groups[id(optimizer)] = [
-            _Group(rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
+            seen.has_none[name] = is_none and seen.has_none.get(name, True)
+        seen.groups[id(optimizer)] = [
+            (rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
             for group in optimizer.param_groups
             if (rate := _rate(optimizer, group.get("lr"))) is not None
         ]

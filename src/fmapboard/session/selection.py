@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -328,7 +328,7 @@ class PassSelection:
         self._candidates: list[Candidate] = []
         self.close()
 
-    def open(self, kind: Passes, trainable: Sequence[nn.Parameter]) -> None:
+    def open(self, kind: Passes, trainable: Collection[Tensor]) -> None:
         """Begin to follow a logged step.
 
         Args:

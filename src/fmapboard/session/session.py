@@ -174,8 +174,8 @@ class StepSession(CaptureListener):
                 self._gradients.arm(
                     self._read_weights, self._choose_pass, self._selection.is_learned_by
                 )
-            trainable = () if self._is_sharded or not follows else self._gradients.trainable
-            self._selection.open(passes, trainable)
+            trainable = {} if self._is_sharded or not follows else self._gradients.trainable
+            self._selection.open(passes, trainable.values())
             if self.facts is not None:
                 self.facts.step_opens()
             self.registry.arm(
