@@ -19,7 +19,8 @@ ORDER = [
     *("logger", "imaging", "report", "model_comparison", "top_patches", "checks"),
     *("image_passes", "interventions", "extraction", "notebook", "demo"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
-    *("model", "render", "health", "records", "formats", "schedule", "errors", "own_thread"),
+    *("model", "render", "health", "runs", "records", "formats", "schedule", "errors"),
+    "own_thread",
 ]
 """Each may import the ones to its right."""
 
@@ -31,16 +32,18 @@ LONGEST_CHAIN, LONGEST_CHAIN_FROM_LOGGER = 13, 9
 """Entries of ``src/fmapboard`` of which each imports the next; a package is one entry."""
 
 PLUGIN_MAY_IMPORT = {
-    *("plugin", "health", "records", "formats", "errors"),
+    *("plugin", "health", "runs", "records", "formats", "errors"),
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
     *("cli.options", "cli.model_commands", "cli.report", "imaging.missing_files"),
     *("imaging.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
-    *("options", "checks", "health", "schedule", "records", "formats", "errors"),
+    *("options", "checks", "health", "runs", "schedule", "records", "formats", "errors"),
     *("plugin", "report"),
 }
 """Packages and modules that import neither torch nor torchvision."""
+WITHOUT_TENSORBOARD = {"runs"}
+"""Packages that import neither TensorBoard nor werkzeug."""
 
 
 def modules() -> dict[str, Path]:
@@ -161,6 +164,13 @@ TRAINING_PATH = {
     *("session", "gradients", "capture", "measure", "summary", "render", "writers", "model"),
     *("formats", "records", "logger", "options", "schedule"),
 }
+
+
+@pytest.mark.parametrize("module", INNER)
+def test_modules_that_run_without_tensorboard_do_not_import_it(module: str) -> None:
+    if any(f"{module}.".startswith(f"{package}.") for package in WITHOUT_TENSORBOARD):
+        top = {name.split(".")[0] for name in imports(MODULES[module])}
+        assert top & {"tensorboard", "werkzeug"} == set()
 
 
 def test_a_file_that_one_other_imports_says_in_its_first_line_what_sets_it_apart() -> None:

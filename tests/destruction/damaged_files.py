@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attempts import Tried, in_process, judged
+from google.protobuf.message import DecodeError
 from hostile_folders import png_bomb
 from tab_client import Tab, open_tab
 from tensorboard.compat.proto import event_pb2, summary_pb2
@@ -21,7 +23,6 @@ from tensorboard.compat.proto import event_pb2, summary_pb2
 from fmapboard.cli import main
 from fmapboard.formats import framing
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.report.event_records import stored_events
 
 _HUGE = (2**31 - 1, 2**31, 2**40, 2**63, 2**64 - 1)
 _VALUES: tuple[Any, ...] = (
@@ -89,9 +90,17 @@ def read_in_every_way(log: Path, out: Path) -> None:
 
 
 def _claims_many_blobs(log: Path) -> bool:
-    found = stored_events(log / "run", [])
-    values = (value for stored in found for value in stored.event.summary.value)
+    values = (value for event in _events(log / "run") for value in event.summary.value)
     return any(dim.size > _MOST_BLOBS for v in values for dim in v.tensor.tensor_shape.dim)
+
+
+def _events(run: Path) -> Iterator[Any]:
+    """The events of a run that can be parsed."""
+    for file in run.glob("*tfevents*"):
+        with file.open("rb") as opened, contextlib.suppress(framing.Damaged):
+            for _, size in framing.records(opened):
+                with contextlib.suppress(DecodeError):
+                    yield event_pb2.Event.FromString(opened.read(size))
 
 
 def wrong_answers(tab: Tab) -> Iterator[str]:

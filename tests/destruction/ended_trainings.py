@@ -17,7 +17,7 @@ from typing import IO
 from attempts import Tried
 
 from fmapboard.formats import tags
-from fmapboard.report.event_log import EventLog
+from fmapboard.runs.log import EventLog
 
 PROGRAM = Path(__file__).with_name("endless_training.py")
 MOST_LOST = 8

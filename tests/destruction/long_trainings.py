@@ -21,7 +21,7 @@ from typing import Any
 from attempts import Tried, command, in_process, judged
 
 from fmapboard.formats import tags
-from fmapboard.report.event_records import stored_events
+from fmapboard.runs.log import EventLog
 
 PROGRAM = Path(__file__).with_name("long_training.py")
 _GROWTH = 40_000_000  # bytes that the memory may grow from the second tenth to the last
@@ -63,14 +63,11 @@ def attempts_at_many_steps(work: Path, steps: int) -> Iterator[Tried]:
 
 
 def _missing(run: Path, steps: int) -> str:
-    problems: list[str] = []
-    found: set[int] = set()
-    for stored in stored_events(run, problems):
-        if any(value.tag == tags.OVERVIEW for value in stored.event.summary.value):
-            found.add(stored.event.step)
+    log = EventLog(run, lambda tag: tag == tags.OVERVIEW)
+    found = {step for series in log.series.values() for step in series.data}
     missing = sorted(set(range(steps)) - found)
     lost = [f"{len(missing)} of {steps} are missing, the first {missing[0]}"] if missing else []
-    return "; ".join([*lost, *problems])
+    return "; ".join([*lost, *log.problems])
 
 
 def attempts_beside_tensorboard(work: Path, minutes: float) -> Iterator[Tried]:

@@ -21,8 +21,8 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.patches import Patches
 from fmapboard.records import LoggedStep, TabRecord
 from fmapboard.report.answers import Routes, RunAnswers
-from fmapboard.report.event_log import EventLog
 from fmapboard.report.write import write_report
+from fmapboard.runs.log import EventLog
 from fmapboard.top_patches.pictures import RowLayout
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

@@ -24,9 +24,9 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.report.answers import Routes, RunAnswers, shrunk
 from fmapboard.report.choice import matching, onsets, spread, thin
-from fmapboard.report.event_log import EventLog
 from fmapboard.report.result import Report
 from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
+from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 12

@@ -1,21 +1,15 @@
-"""Read what the checks need from a run's event files, as a stream and without a server.
-
-TensorBoard's own loaders verify checksums in pure Python, at 3 MB/s, and its accumulators keep
-every picture in memory or drop records; so the frames of the files are read here.
-"""
+"""Read what the checks need from a run's event files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from tensorboard.compat.proto import event_pb2
 
 from fmapboard.errors import FmapboardError
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
 from fmapboard.imaging.missing_files import nearby
-from fmapboard.report.event_records import run_directories, stored_events
+from fmapboard.runs.find import run_directories
+from fmapboard.runs.log import Datum, EventLog
 
 
 class UnreadableRun(FmapboardError):
@@ -92,34 +86,27 @@ def _nothing(run: RunFiles) -> UnreadableRun:
 
 
 def _read(path: Path) -> RunFiles:
+    log = EventLog(path, is_read)
     builders: dict[str, RecordBuilder] = {}
-    problems: list[str] = []
-    is_read = False
-    for stored in stored_events(path, problems):
-        is_read = True
-        _add(builders, stored.event, str(path))
+    for full, series in log.series.items():
+        name, tag = split_tag(full)
+        logged = [datum for datum in series.data.values() if datum.step >= 0]
+        if logged:
+            _add(builders.setdefault(name, RecordBuilder(str(path), name)), tag, log, logged)
+    problems = list(log.problems)
     for builder in builders.values():
         if builder.errors:
             step, why = next(iter(builder.errors.items()))
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
     records = [builder.record() for _, builder in sorted(builders.items())]
-    return RunFiles(path, records, problems, is_read)
+    return RunFiles(path, records, problems, is_read=log.started is not None)
 
 
-def _add(builders: dict[str, RecordBuilder], event: Any, run: str) -> None:
-    if event.session_log.status == event_pb2.SessionLog.START:
-        for builder in builders.values():
-            builder.purge(event.step)
-    for value in event.summary.value:
-        if is_read(value.tag) and event.step >= 0:
-            name, tag = split_tag(value.tag)
-            builder = builders.setdefault(name, RecordBuilder(run, name))
-            _add_value(builder, event.step, tag, value)
-
-
-def _add_value(builder: RecordBuilder, step: int, tag: str, value: Any) -> None:
-    if tag.partition("/")[0] in GROUPS:
-        if value.HasField("simple_value"):
-            builder.add_scalar(step, tag, float(value.simple_value))
-    else:
-        builder.add_blobs(step, tag, list(value.tensor.string_val))
+def _add(builder: RecordBuilder, tag: str, log: EventLog, logged: list[Datum]) -> None:
+    """Add the values of a series."""
+    is_scalar = tag.partition("/")[0] in GROUPS
+    for datum in logged:
+        if not is_scalar:
+            builder.add_blobs(datum.step, tag, log.strings(datum))
+        elif datum.number is not None:
+            builder.add_scalar(datum.step, tag, datum.number)

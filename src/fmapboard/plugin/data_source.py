@@ -15,7 +15,7 @@ from tensorboard import errors, plugin_util
 from tensorboard.data import provider
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin.unread import Logdirs, LogEnds
+from fmapboard.runs.unread import Logdirs, LogEnds
 
 T = TypeVar("T")
 OVERHEAD = 500

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
+
+from fmapboard.runs.find import event_files, folders
 
 _OURS = ".fmapboard"
 """Part of the names of event files that fmapboard writes itself."""
@@ -74,20 +75,11 @@ def has_own_records(logdirs: Iterable[str]) -> bool:
 
 
 def _event_files(logdir: str) -> Iterator[str]:
-    """Event files below a directory; follows symbolic links, as TensorBoard does."""
-    seen: set[tuple[int, int]] = set()
+    """Event files below a directory, as far as the limits go."""
     listed = 0
-    for folder, folders, files in os.walk(logdir, followlinks=True):
-        try:
-            status = Path(folder).stat()
-        except OSError:  # it has just been removed
-            continue
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()  # reached before, through a link
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        yield from (os.path.join(folder, name) for name in files if "tfevents" in name)
-        listed += len(files) + len(folders)
+    for _, inside in folders(logdir):
+        yield from event_files(inside)
+        listed += len(inside)
         if listed > _MAX_ENTRIES:
             return
 
@@ -107,8 +99,6 @@ def _size(file: str) -> int:
 
 
 def _has_trace(file: str) -> bool:
-    if not os.path.isfile(file):  # opening a pipe would wait for its writer
-        return False
     try:
         with open(file, "rb") as opened:
             return _TRACE.search(opened.read(_BYTES)) is not None

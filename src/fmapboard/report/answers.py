@@ -21,7 +21,8 @@ from fmapboard.render.grid import grid
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, VALUES, palette
 from fmapboard.render.quantize import shrink_pixels
 from fmapboard.report.choice import onsets, spread
-from fmapboard.report.event_log import EventLog, LogProvider
+from fmapboard.report.event_log import LogProvider
+from fmapboard.runs.log import EventLog
 
 _NOT_FOUND, _OK = 404, 200
 

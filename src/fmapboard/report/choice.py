@@ -10,7 +10,7 @@ from fmapboard.errors import LayerNotFound, closest
 from fmapboard.formats.overview import KINDS
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.tag_names import layer_of, overview_of
-from fmapboard.report.event_log import EventLog, TagSeries
+from fmapboard.runs.log import EventLog, TagSeries
 
 CHART_STEPS = 50
 """Steps of the charts and of the overview, as many as TensorBoard keeps by default."""

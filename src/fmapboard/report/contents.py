@@ -9,8 +9,8 @@ from typing import Any
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Answer, Routes, RunAnswers, opened
 from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
-from fmapboard.report.event_log import EventLog
 from fmapboard.report.page import NO_FACTS, Blobs, Page
+from fmapboard.runs.log import EventLog
 
 _SMALLEST = 16
 """Side in px of the smallest maps that are still halved."""

@@ -12,9 +12,9 @@ from fmapboard import __version__
 from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
-from fmapboard.report.event_log import EventLog
-from fmapboard.report.event_records import run_directories
 from fmapboard.report.result import Report
+from fmapboard.runs.find import run_directories
+from fmapboard.runs.log import EventLog
 
 PRIVACY = "This report contains training images; feature maps may reveal more of them."
 OF_IMAGES = "This report contains the images that were run; feature maps may reveal more of them."

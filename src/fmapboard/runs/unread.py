@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from io import FileIO
+from itertools import islice
+from typing import BinaryIO
+
+from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
+from fmapboard.runs import events
+from fmapboard.runs.find import entries, event_files
 
 _LAG = 10.0
 """Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""
@@ -19,8 +23,6 @@ _LAST = 16
 """Records at the end of a file among which the newest one of a series is looked for."""
 _LEAST, _MOST = 256, 2**26
 """Size in bytes of the records that are searched; a scalar has about 50."""
-_HEAD = 12
-"""Bytes of length and checksum before a record, which 4 bytes of checksum follow."""
 _EVENT = 20
 """Bytes at the beginning of an event that have its time and step."""
 
@@ -83,27 +85,28 @@ class LogEnds:
             return None
         try:
             with self._lock:
-                files = _event_files(folders.pop())
-                found = [self._newest(path, _as_field(tag), read) for path in files]
-        except (OSError, ValueError, struct.error):
+                files = event_files(entries(folders.pop()))
+                found = [self._newest(path, tag.encode(), read) for path in files]
+        except (OSError, ValueError):
             return None
-        newest = max((record for record in found if record), key=_wall_time, default=None)
-        return None if newest is None else newest.step
+        newest = [record for record in found if record is not None]
+        return max(newest, key=lambda record: record.wall_time).step if newest else None
 
     def _newest(self, path: str, tag: bytes, after: float) -> _Record | None:
         """The last record of a file that holds the series, if its time is after another."""
         before = self._clock() - _LAG
         with open(path, "rb", buffering=0) as opened:
-            size = os.fstat(opened.fileno()).st_size
             known = self._files.get(path)
-            if known is None or size < known.end:  # another file of the same name
+            if known is None or os.fstat(opened.fileno()).st_size < known.end:  # it was replaced
                 known = self._files[path] = _File()
-            if not _go_on(opened, size, known):
+            if not _go_on(opened, known):
                 return None
             for record in reversed(known.last):
                 if after < record.wall_time <= before:
                     opened.seek(record.offset)
-                    if tag in (opened.read(record.length) or b""):
+                    content = opened.read(record.length) or b""
+                    values = events.parse(content).values
+                    if any(events.tag_of(content, value) == tag for value in values):
                         return record
         return None
 
@@ -116,51 +119,16 @@ def _folder(run: str, name: str, logdir: str) -> str | None:
     return folder if os.path.isdir(folder) else None
 
 
-def _as_field(tag: str) -> bytes:
-    """A tag as it stands in a record (tensorflow/core/framework/summary.proto, Value.tag)."""
-    text, length = tag.encode(), b""
-    count = len(text)
-    while count > 127:
-        length += bytes([count & 127 | 128])
-        count >>= 7
-    return b"\n" + length + bytes([count]) + text
-
-
-def _wall_time(record: _Record) -> float:
-    return record.wall_time
-
-
-def _event_files(folder: str) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.path for entry in entries if "tfevents" in entry.name and entry.is_file()]
-
-
-def _go_on(file: FileIO, size: int, known: _File) -> bool:
+def _go_on(file: BinaryIO, known: _File) -> bool:
     """Read the beginnings of further records; False if there are too many for one call."""
-    for _ in range(_RECORDS):
-        file.seek(known.end)
-        head = file.read(_HEAD + _EVENT) or b""
-        if len(head) < _HEAD:
-            return True
-        (length,) = struct.unpack_from("<Q", head)
-        end = known.end + _HEAD + length + 4
-        if end > size:
-            return True  # not yet completely written
-        if _LEAST <= length <= _MOST:
-            known.last.append(_Record(known.end + _HEAD, length, *_stamp(head[_HEAD:])))
-        known.end = end
-    return False
-
-
-def _stamp(event: bytes) -> tuple[float, int]:
-    """Wall time, s, and step of an event (tensorflow/core/util/event.proto, fields 1 and 2)."""
-    if event[:1] != b"\x09":
-        return 0.0, 0
-    (wall_time,) = struct.unpack_from("<d", event, 1)
-    step = 0
-    if event[9:10] == b"\x10":
-        for place, byte in enumerate(event[10:]):
-            step |= (byte & 127) << 7 * place
-            if byte < 128:
-                break
-    return wall_time, step
+    count = 0
+    file.seek(known.end)
+    try:
+        for offset, size in islice(records(file), _RECORDS):
+            count += 1
+            known.end = offset + size + FOOTER_BYTES
+            if _LEAST <= size <= _MOST:
+                known.last.append(_Record(offset, size, *events.stamp(file.read(_EVENT))))
+    except Damaged:  # or not completely written yet
+        pass
+    return count < _RECORDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fmapboard.report.event_records import run_directories
+from fmapboard.runs.find import run_directories
 
 
 def run_in(folder: Path) -> Path:

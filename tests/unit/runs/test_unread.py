@@ -11,9 +11,9 @@ from event_files import event_files
 from tab_client import Tab, open_tab
 from two_layer_runs import log_steps
 
-from fmapboard.plugin import unread
 from fmapboard.plugin.log_scan import given_logdirs
-from fmapboard.plugin.unread import LogEnds
+from fmapboard.runs import unread
+from fmapboard.runs.unread import LogEnds
 
 TAG = "fmapboard_overview"
 

@@ -1,0 +1,223 @@
+"""Parse events: which values they hold, and where in an event each of these is stored.
+
+Of TensorFlow's ``event.proto``, ``summary.proto`` and ``tensor.proto``, only the fields that the
+readers need. (Protobuf's own parser copies every picture, and does not tell where it is stored.)
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+SCALARS = "scalars"
+"""The plugin of a number that is stored without a tensor."""
+
+Span = tuple[int, int]
+"""Where something begins and ends in some bytes."""
+
+_VARINT, _DELIMITED = 0, 2
+_FIXED = {1: 8, 5: 4}
+"""Wire type -> bytes."""
+_WALL_TIME, _STEP, _SUMMARY, _SESSION_LOG = 1, 2, 5, 7  # Event
+_STATUS, _START = 1, 1  # SessionLog
+_VALUE = 1  # Summary
+_TAG, _SIMPLE_VALUE, _TENSOR, _METADATA = 1, 2, 8, 9  # Summary.Value
+_PLUGIN_DATA, _PLUGIN_NAME = 1, 1  # SummaryMetadata, PluginData
+_DTYPE, _SHAPE, _CONTENT, _STRING = 1, 2, 4, 8  # TensorProto
+_DIM, _SIZE = 2, 1  # TensorShapeProto, Dim
+_NUMBERS = {1: ("<f4", 5), 2: ("<f8", 6)}
+"""DT_FLOAT and DT_DOUBLE: NumPy's type, and the field of numbers that are not stored as bytes."""
+
+
+@dataclass(slots=True)
+class Event:
+    """An event.
+
+    Attributes:
+        wall_time: s.
+        step: number of the step.
+        is_start: True if a run begins or is resumed: it replaces the steps from this one on.
+        values: where its values are.
+    """
+
+    wall_time: float = 0.0
+    step: int = 0
+    is_start: bool = False
+    values: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Value:
+    """A value of an event.
+
+    Attributes:
+        plugin: name of the plugin that it belongs to; "" if that is not stored with this value.
+        number: the value of a scalar; None for all others.
+        tensor: where its tensor is; empty if it has none.
+    """
+
+    plugin: str = ""
+    number: float | None = None
+    tensor: Span = (0, 0)
+
+
+def parse(data: bytes) -> Event:
+    """The event that some bytes are.
+
+    Raises:
+        ValueError: they are none.
+    """
+    event = Event()
+    for number, start, end in _fields(data, 0, len(data)):
+        if number == _WALL_TIME:
+            event.wall_time = _double(data, start, end)
+        elif number == _STEP:
+            event.step = _whole(data, start)
+        elif number == _SUMMARY:
+            event.values += _inside(data, (start, end), _VALUE)
+        elif number == _SESSION_LOG:
+            states = [_whole(data, at) for at, _ in _inside(data, (start, end), _STATUS)]
+            event.is_start = states[-1:] == [_START]
+    return event
+
+
+def stamp(beginning: bytes) -> tuple[float, int]:
+    """Wall time, s, and step of an event, of which the first 20 bytes or more are given."""
+    wall_time, step = 0.0, 0
+    try:
+        for number, start, end in _fields(beginning, 0, len(beginning)):
+            if number == _WALL_TIME:
+                wall_time = _double(beginning, start, end)
+            elif number == _STEP:
+                step = _whole(beginning, start)
+    except ValueError:
+        pass  # what follows them is cut off
+    return wall_time, step
+
+
+def tag_of(data: bytes, value: Span) -> bytes:
+    """The tag of a value, in UTF-8."""
+    for number, start, end in _fields(data, *value):
+        if number == _TAG:  # mostly the first field
+            return data[start:end]
+    return b""
+
+
+def read_value(data: bytes, value: Span) -> Value:
+    """Everything else of a value.
+
+    Raises:
+        ValueError: the value is damaged.
+    """
+    found = Value()
+    for number, start, end in _fields(data, *value):
+        if number == _SIMPLE_VALUE and end - start == 4:
+            (found.number,) = struct.unpack_from("<f", data, start)
+            found.plugin = SCALARS
+        elif number == _TENSOR:
+            found.tensor = start, end
+        elif number == _METADATA:
+            for plugin in _inside(data, (start, end), _PLUGIN_DATA):
+                for at, to in _inside(data, plugin, _PLUGIN_NAME):
+                    found.plugin = data[at:to].decode()
+    return found
+
+
+def strings(data: bytes, tensor: Span) -> list[Span]:
+    """Where the strings of a tensor are.
+
+    Raises:
+        ValueError: the tensor is damaged.
+    """
+    return _inside(data, tensor, _STRING)
+
+
+def array(tensor: bytes) -> Any:
+    """The array of a tensor of float32 or float64 with all its numbers; None of any other.
+
+    Raises:
+        ValueError: the tensor is damaged.
+    """
+    dtype, sides, content = 0, list[int](), b""
+    packed: dict[int, bytes] = {}
+    for number, start, end in _fields(tensor, 0, len(tensor)):
+        if number == _DTYPE:
+            dtype = _whole(tensor, start)
+        elif number == _SHAPE:
+            dims = _inside(tensor, (start, end), _DIM)
+            sizes = [_inside(tensor, dim, _SIZE) for dim in dims]
+            sides = [_whole(tensor, size[-1][0]) if size else 0 for size in sizes]
+        elif number == _CONTENT:
+            content = tensor[start:end]
+        else:
+            packed[number] = packed.get(number, b"") + tensor[start:end]
+    if dtype not in _NUMBERS:
+        return None
+    kind, numbers = _NUMBERS[dtype]
+    content = content or packed.get(numbers, b"")
+    size = np.dtype(kind).itemsize * math.prod(sides)
+    return np.frombuffer(content, kind).reshape(sides) if len(content) == size else None
+
+
+def _inside(data: bytes, message: Span, number: int) -> list[Span]:
+    """Where the fields of this number are in a message."""
+    return [(start, end) for n, start, end in _fields(data, *message) if n == number]
+
+
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Number of each field of a message, and where its content begins and ends.
+
+    Raises:
+        ValueError: the bytes are no message.
+    """
+    while at < end:
+        key = data[at]
+        at += 1
+        if key >= 128:
+            key, at = _varint(data, at - 1)
+        kind = key & 7
+        if kind == _DELIMITED:
+            size = data[at] if at < end else 128
+            at += 1
+            if size >= 128:  # most are less, and a function call per field would take half the time
+                size, at = _varint(data, at - 1)
+        elif kind == _VARINT:
+            size = _varint(data, at)[1] - at
+        elif kind in _FIXED:
+            size = _FIXED[kind]
+        else:
+            raise ValueError(f"no event: wire type {kind}")
+        start, at = at, at + size
+        if at > end:
+            raise ValueError("no event: a field is longer than its message")
+        yield key >> 3, start, at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A base-128 varint, and where it ends."""
+    number, shift = 0, 0
+    for byte in data[at : at + 10]:
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+    raise ValueError("no event: a number is cut off")
+
+
+def _whole(data: bytes, at: int) -> int:
+    """An integer of 64 bits, which may be negative."""
+    number, _ = _varint(data, at)
+    return number - (number >> 63 << 64)
+
+
+def _double(data: bytes, start: int, end: int) -> float:
+    if end - start != 8:
+        raise ValueError(f"no event: a number of {end - start} bytes")
+    (number,) = struct.unpack_from("<d", data, start)
+    return float(number)

@@ -1,0 +1,75 @@
+"""Find run directories and their event files; standard library only."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def folders(
+    path: Path | str, errors: list[OSError] | None = None
+) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """The directories at or below a path, each with its entries, in any order.
+
+    Follows symbolic links, as TensorBoard does. A directory that is reached several times is
+    visited once, under the path with the fewest links. (``os.walk`` calls itself for each folder
+    within another in Python before 3.12.)
+
+    Args:
+        path: where to look.
+        errors: for each directory that cannot be listed, the error is appended.
+    """
+    reached = set()
+    waiting = deque([str(path)])  # those behind links come last
+    while waiting:
+        folder = waiting.popleft()
+        try:
+            status = os.stat(folder)
+            place = status.st_dev, status.st_ino  # the same for every path to a folder
+            if place in reached:
+                continue
+            inside = entries(folder)
+        except OSError as error:
+            if errors is not None:
+                errors.append(error)
+            continue
+        reached.add(place)
+        yield folder, inside
+        for entry in filter(_is_folder, inside):
+            if entry.is_symlink():
+                waiting.append(entry.path)
+            else:
+                waiting.appendleft(entry.path)
+
+
+def entries(folder: Path | str) -> list[os.DirEntry[str]]:
+    """The entries of a directory, in any order.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    with os.scandir(folder) as listed:
+        return list(listed)
+
+
+def event_files(inside: list[os.DirEntry[str]]) -> list[str]:
+    """Paths of the event files among the entries of a directory, in the order of their names.
+
+    That is the order in which they were begun. Only files count, and links to files: opening a pipe
+    would wait for its writer.
+    """
+    return sorted(e.path for e in inside if "tfevents" in e.name and os.path.isfile(e.path))
+
+
+def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Path]:
+    """The directories at or below a path that hold event files, sorted; see `folders`."""
+    return sorted(Path(folder) for folder, inside in folders(path, errors) if event_files(inside))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False

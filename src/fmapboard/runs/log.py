@@ -1,0 +1,151 @@
+"""The event files of a run, indexed in memory; values are read when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fmapboard.formats import framing
+from fmapboard.runs import events
+from fmapboard.runs.find import entries, event_files
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """One step of a series.
+
+    Attributes:
+        step: number of the step.
+        wall_time: s.
+        file: that the value's tensor is in.
+        tensor: where in the file it begins and ends; empty for a scalar.
+        blobs: number of strings in the tensor.
+        number: the value of a scalar; None for all others.
+    """
+
+    step: int
+    wall_time: float
+    file: str
+    tensor: events.Span
+    blobs: int
+    number: float | None
+
+
+@dataclass(slots=True)
+class TagSeries:
+    """The values of one tag, in the order in which they were written; one per step."""
+
+    plugin: str
+    data: dict[int, Datum] = field(default_factory=dict)
+
+    def ordered(self) -> list[Datum]:
+        """The values, ascending by step."""
+        return sorted(self.data.values(), key=lambda datum: datum.step)
+
+
+class EventLog:
+    """The event files of a run directory, in the order in which they were begun, read once.
+
+    A file is read up to its end, or to where it is cut off or damaged. As TensorBoard does, a
+    resumed run replaces the steps from its first one on, and of two values of a tag at one step the
+    first counts.
+
+    Args:
+        path: the run directory.
+        is_read: for a tag, True if its series is asked for; None to read all.
+
+    Attributes:
+        series: by tag.
+        started: wall time of the first event, s; None if there is no event.
+        problems: what could not be read, in words.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+
+    def __init__(self, path: Path, is_read: Callable[[str], bool] | None = None) -> None:
+        self.path = path
+        self.series: dict[str, TagSeries] = {}
+        self.started: float | None = None
+        self.problems: list[str] = []
+        self._is_read = is_read
+        self._known: dict[bytes, str | None] = {}
+        for file in event_files(entries(path)):
+            self._read(file)
+
+    def strings(self, datum: Datum) -> list[bytes]:
+        """The blobs of a value; empty if they can no longer be read."""
+        try:
+            tensor = _content(datum)
+            return [tensor[start:end] for start, end in events.strings(tensor, (0, len(tensor)))]
+        except (OSError, ValueError):
+            return []
+
+    def array(self, datum: Datum) -> Any:
+        """The value as an array; None if it is none."""
+        try:
+            return events.array(_content(datum))
+        except (OSError, ValueError):
+            return None
+
+    def keep(self, steps: Callable[[str, TagSeries], set[int] | None]) -> None:
+        """Drop the steps of each series that are not among those that ``steps`` returns for it."""
+        for tag, series in self.series.items():
+            kept = steps(tag, series)
+            if kept is not None:
+                series.data = {step: d for step, d in series.data.items() if step in kept}
+
+    def _read(self, file: str) -> None:
+        name = Path(file).name
+        try:
+            with open(file, "rb") as opened:
+                for offset, size in framing.records(opened):
+                    content = opened.read(size)
+                    try:
+                        if framing.checksum(content) != opened.read(framing.FOOTER_BYTES):
+                            raise ValueError("wrong checksum")
+                        self._add(content, file, offset)
+                    except ValueError as error:
+                        damage = f"a record of {size} bytes is damaged ({error})"
+                        self.problems.append(f"{name}: {damage}")
+        except framing.Damaged as error:
+            self.problems.append(f"{name} {error}")
+        except OSError as error:
+            self.problems.append(f"{name} cannot be read: {error.strerror or error}")
+
+    def _add(self, content: bytes, file: str, offset: int) -> None:
+        """Add the values of an event, which begins at an offset of a file."""
+        event = events.parse(content)
+        found = [(tag, events.read_value(content, span)) for tag, span in self._of(event, content)]
+        blobs = [len(events.strings(content, value.tensor)) for _, value in found]
+        if self.started is None:
+            self.started = event.wall_time
+        if event.is_start:
+            self.keep(lambda _, series: {step for step in series.data if step < event.step})
+        for (tag, value), count in zip(found, blobs, strict=True):
+            series = self.series.setdefault(tag, TagSeries(value.plugin))
+            start, end = value.tensor
+            place = offset + start, offset + end
+            datum = Datum(event.step, event.wall_time, file, place, count, value.number)
+            series.data.setdefault(event.step, datum)
+
+    def _of(self, event: events.Event, content: bytes) -> Iterator[tuple[str, events.Span]]:
+        """The tags that are read, and where the values of an event are that have them."""
+        for span in event.values:
+            tag = events.tag_of(content, span)
+            if tag not in self._known:
+                name = tag.decode()
+                self._known[tag] = name if self._is_read is None or self._is_read(name) else None
+            known = self._known[tag]
+            if known is not None:
+                yield known, span
+
+
+def _content(datum: Datum) -> bytes:
+    """The serialized tensor of a value."""
+    start, end = datum.tensor
+    with open(datum.file, "rb") as opened:
+        opened.seek(start)
+        return opened.read(end - start)
