@@ -9,15 +9,12 @@ median images per second.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import random
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -27,10 +24,8 @@ from rich.table import Table
 from torch import Tensor
 from workloads import machine
 
-from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
-from fmapboard.imaging.drawing import Drawing
-from fmapboard.imaging.forward_inputs import inputs_from
+from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.images import find_images, read_image
 from fmapboard.imaging.models.load import LoadedModel, load_model
 from fmapboard.imaging.read_images import ReadImages
@@ -59,16 +54,15 @@ def bare(loaded: LoadedModel, batches: list[Tensor]) -> None:
             loaded.model(batch)
 
 
-def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) -> None:
-    if request.logdir is not None:
-        request = replace(request, logdir=place / "run")
-    if request.out is not None:
-        request = replace(request, out=place / "png")
-    with contextlib.redirect_stdout(io.StringIO()):
-        images = ReadImages.of(
-            find_images(paths), loaded.preprocessing, ahead=2 * request.drawing.batch_size
-        )
-        draw_images(request, loaded, images, inputs_from((), len(paths)))
+def ours(
+    drawing: Drawing, loaded: LoadedModel, paths: list[Path], place: Path, *, files: bool
+) -> None:
+    ahead = 2 * drawing.batch_size
+    draw_folder(
+        drawing, loaded.model, ReadImages.of(find_images(paths), loaded.preprocessing, ahead=ahead),
+        logdir=place / "run", out=place / "png" if files else None, embedding=None,
+        say=str, tell=str, each=lambda name, written: None,
+    )  # fmt: skip
 
 
 def timed(act: Callable[[], None]) -> tuple[float, float]:
@@ -84,19 +78,18 @@ def measure(
     prepare, size = loaded.preprocessing, options.batch_size
     prepared = torch.stack([prepare(read_image(path)) for path in paths])
     batches = list(prepared.split(size))
-    anywhere, drawing = Path(), Drawing(batch_size=size)
-    requests = {
-        "TensorBoard": Request(logdir=anywhere, drawing=drawing),
-        "TensorBoard and PNG files": Request(logdir=anywhere, out=anywhere, drawing=drawing),
-    }
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bare", *requests)}
+    drawing = Drawing(batch_size=size)
+    places = {"TensorBoard": False, "TensorBoard and PNG files": True}
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bare", *places)}
     for number in range(options.rounds + 1):
-        for name, request in requests.items():
+        for name, files in places.items():
             cost = timed(lambda: bare(loaded, batches))
             if number:  # the first round warms up
                 spent["bare"].append(cost)
             with tempfile.TemporaryDirectory(dir=options.folder) as place:
-                cost = timed(lambda r=request, p=place: ours(r, loaded, paths, Path(p)))
+                cost = timed(
+                    lambda p=place, f=files: ours(drawing, loaded, paths, Path(p), files=f)
+                )
             if number:
                 spent[name].append(cost)
     return spent

@@ -12,9 +12,9 @@ from run_reader import read, steps_of, tags_of
 from tensorboard.util import tensor_util
 from torch import nn
 
-from fmapboard.cli.checkpoint_series import series_of, step_in
 from fmapboard.cli.main import run_visualize
 from fmapboard.errors import CheckpointError
+from fmapboard.imaging.checkpoint_series import series_of, step_in
 
 NETS = """
 from torch import nn

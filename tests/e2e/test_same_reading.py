@@ -10,12 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
-from fmapboard.imaging.drawing import Drawing
-from fmapboard.imaging.forward_inputs import inputs_from
+from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.images import find_images
-from fmapboard.imaging.models.load import LoadedModel
 from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.records import Statistics
@@ -38,6 +35,13 @@ class Rows(nn.Module):
 
 def photograph(prepare: Preprocessing) -> ReadImages:
     return ReadImages.of(find_images([bundled("photographs") / "chelsea.jpg"]), prepare)
+
+
+def draw(model: nn.Module, drawing: Drawing, prepare: Preprocessing, folder: Path) -> None:
+    draw_folder(
+        drawing, model.eval(), photograph(prepare), logdir=folder / "run", out=None,
+        embedding=None, say=print, tell=print, each=lambda name, written: None,
+    )  # fmt: skip
 
 
 def watched(model: nn.Module, image: Tensor) -> MemoryWriter:
@@ -63,11 +67,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
     monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
-    request = Request(logdir=tmp_path / "run", drawing=Drawing(layers=["norm"]))
-    draw_images(
-        request, LoadedModel(model.eval(), "rows", prepare),
-        photograph(prepare), inputs_from((), 1),
-    )  # fmt: skip
+    draw(model, Drawing(layers=["norm"]), prepare, tmp_path)
     watched_steps = watched(model, images[0])
     drawn, live = found(kept), found(watched_steps)
     assert (drawn.mean.size, live.mean.size) == (CHANNELS, CHANNELS)
@@ -100,10 +100,6 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     kept = MemoryWriter()
     monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
-    request = Request(logdir=tmp_path / "run", drawing=Drawing(depth=depth))
-    draw_images(
-        request, LoadedModel(Volume().eval(), "volume", prepare),
-        photograph(prepare), inputs_from((), 1),
-    )  # fmt: skip
+    draw(Volume(), Drawing(depth=depth), prepare, tmp_path)
     described = [picture.description for picture in kept.steps[0].pictures]
     assert f"; depth {said}; " in described[0]

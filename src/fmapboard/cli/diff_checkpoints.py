@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -33,52 +33,53 @@ inf: not comparable; –: not compared. error in, error out: of what the layer r
 when both models run on their own; added: of what it returns when B's layer receives A's input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(ModelRequest):
-    """The command-line options; ``fmapboard diff --help`` describes them."""
-
-    first: Path
-    second: Path
-    spec: str
-    spec_b: str | None = None
-    checkpoint_key_b: str | None = None
-    tolerance: float | None = None
-    as_json: bool = False
-    out: Path | None = None
-    log_dir: Path | None = None
-    layers: Layers = None
-
-
-def diff_checkpoints(request: Request) -> bool:
+def diff_checkpoints(
+    request: ModelRequest,
+    first: Path,
+    second: Path,
+    *,
+    spec_b: str | None,
+    checkpoint_key_b: str | None,
+    tolerance: float | None,
+    as_json: bool,
+    out: Path | None,
+    log_dir: Path | None,
+    layers: Layers,
+) -> bool:
     """Compare two checkpoints, print the result, and return True if a layer differs.
 
     Raises:
-        FmapboardError: The request is invalid or failed; the message is one line.
+        FmapboardError: An option is invalid, or something failed; the message is one line.
     """
     files = find_images(request.images or [_DEFAULT_IMAGE])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files))
-    first = _load(request, request.spec, request.first, request.checkpoint_key)
-    key = request.checkpoint_key_b or request.checkpoint_key
-    second = _load(request, request.spec_b or request.spec, request.second, key)
-    inputs.check(first.model)
-    first.model.to(device)
-    second.model.to(device)
-    console(stderr=True).print(f"preprocessing: {first.preprocessing}", soft_wrap=True)
-    read = ReadImages.of(files, first.preprocessing)
-    batches = Images(first.model, read, inputs)
-    check_tolerance(request.tolerance)
-    comparison = compared(first.model, second.model, batches)
-    found = comparison.result(request.tolerance)
+    one = _load(replace(request, checkpoint=first))
+    other = _load(
+        replace(
+            request,
+            checkpoint=second,
+            spec=spec_b or request.spec,
+            checkpoint_key=checkpoint_key_b or request.checkpoint_key,
+        )
+    )
+    inputs.check(one.model)
+    one.model.to(device)
+    other.model.to(device)
+    console(stderr=True).print(f"preprocessing: {one.preprocessing}", soft_wrap=True)
+    read = ReadImages.of(files, one.preprocessing)
+    batches = Images(one.model, read, inputs)
+    check_tolerance(tolerance)
+    comparison = compared(one.model, other.model, batches)
+    found = comparison.result(tolerance)
     images = _images_text(request, read)
     console(stderr=True).print(images, soft_wrap=True)
-    if request.out is not None or request.log_dir is not None:
+    if out is not None or log_dir is not None:
         draw_maps_of(
             comparison, found, batches,
-            layers=request.layers, out=request.out, log_dir=request.log_dir,
-            normalization=read.normalization,
+            layers=layers, out=out, log_dir=log_dir, normalization=read.normalization,
         )  # fmt: skip
-    if request.as_json:
+    if as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:
         _print(found, images)
@@ -86,7 +87,7 @@ def diff_checkpoints(request: Request) -> bool:
     return bool(found)
 
 
-def _images_text(request: Request, images: ReadImages) -> str:
+def _images_text(request: ModelRequest, images: ReadImages) -> str:
     """What the models were compared on."""
     if not request.images:
         return f"compared on the bundled photograph {_DEFAULT_IMAGE.name}, as no image was given"
@@ -96,11 +97,11 @@ def _images_text(request: Request, images: ReadImages) -> str:
     return f"compared on {images.names[0]}"
 
 
-def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
+def _load(request: ModelRequest) -> LoadedModel:
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
-        loaded = request.load(spec, checkpoint, checkpoint_key=key)
-    console(stderr=True).print(f"{checkpoint}: {loaded.report}", soft_wrap=True)
+        loaded = request.load()
+    console(stderr=True).print(f"{request.checkpoint}: {loaded.report}", soft_wrap=True)
     return loaded
 
 

@@ -137,9 +137,12 @@ def visualize(**options: Any) -> None:
     Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
     below runs/visualize.
     """
-    from fmapboard.cli.visualize import Request, visualize_images
+    from fmapboard.cli.model_request import ModelRequest, taken
+    from fmapboard.cli.visualize import visualize_images
+    from fmapboard.imaging.drawing import Drawing
 
-    visualize_images(Request.of(**options))
+    request, drawing = taken(ModelRequest, options), taken(Drawing, options)
+    visualize_images(request, drawing, **options)
 
 
 @command(
@@ -189,9 +192,11 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
 
     Exits with 0 if no layer differs, 1 if one does, 2 for bad usage or an unreadable file.
     """
-    from fmapboard.cli.diff_checkpoints import Request, diff_checkpoints
+    from fmapboard.cli.diff_checkpoints import diff_checkpoints
+    from fmapboard.cli.model_request import ModelRequest, taken
 
-    context.exit(judged(lambda: diff_checkpoints(Request(**options))))
+    request = taken(ModelRequest, options)
+    context.exit(judged(lambda: diff_checkpoints(request, **options)))
 
 
 @command(
@@ -222,11 +227,14 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
     type=click.IntRange(min=0),
     default=64,
     show_default=True,
+    callback=lambda context, option, given: given or None,
     help="Search the first N channels of each layer; 0 for all.",
 )
 @click.option(
     "--several-per-image",
+    "one_per_image",
     is_flag=True,
+    callback=lambda context, option, given: not given,
     help="Take the largest values of all positions.  [default: at most one crop of an image]",
 )
 @log_directory_option(
@@ -244,6 +252,7 @@ def patches_command(**options: Any) -> None:
     Folders are searched with their subfolders; unreadable files in them are left out and listed.
     Each image runs once. Without --log-dir and --out, both are written below runs/patches.
     """
-    from fmapboard.cli.patches import Request, search_images
+    from fmapboard.cli.model_request import ModelRequest, taken
+    from fmapboard.cli.patches import search_images
 
-    search_images(Request(**options))
+    search_images(taken(ModelRequest, options), **options)

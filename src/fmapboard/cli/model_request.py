@@ -1,9 +1,10 @@
-"""The options of a model and its input that ``visualize`` and ``fmapboard diff`` share."""
+"""The options of a model and its input that the commands share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -11,16 +12,33 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.models.load import LoadedModel, load_model
 from fmapboard.imaging.models.preprocessing import Size
 
+T = TypeVar("T")
+
+
+def taken(kind: type[T], options: dict[str, Any]) -> T:
+    """A dataclass made of the options that it has fields for, which are removed from ``options``.
+
+    Example:
+        >>> options = {"spec": "resnet34", "kernels": True}
+        >>> taken(ModelRequest, options).spec, options
+        ('resnet34', {'kernels': True})
+    """
+    names = [one.name for one in fields(kind) if one.name in options]  # type: ignore[arg-type]  # a dataclass
+    return kind(**{name: options.pop(name) for name in names})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """Command-line options; ``visualize --help`` describes them."""
 
     images: tuple[Path, ...] = ()
+    spec: str = "demo"
+    weights: str = "DEFAULT"
+    checkpoint: Path | None = None
+    checkpoint_key: str | None = None
     model_args: tuple[str, ...] = ()
     forward_args: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    checkpoint_key: str | None = None
     input_size: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -28,15 +46,8 @@ class ModelRequest:
     crop: Size | None = None
     device: str = "cpu"
 
-    def load(
-        self,
-        spec: str,
-        checkpoint: Path | None,
-        *,
-        weights: str = "DEFAULT",
-        checkpoint_key: str | None = None,
-    ) -> LoadedModel:
-        """Load a model as ``load_model`` does, with the options' preprocessing.
+    def load(self) -> LoadedModel:
+        """Load the model as ``load_model`` does, with the options' preprocessing.
 
         Raises:
             FmapboardError: as ``load_model``, and if options exclude each other.
@@ -45,10 +56,10 @@ class ModelRequest:
         if self.input_size is not None and sized:
             raise ConfigurationError(f"--input-size and {sized[0]} are mutually exclusive")
         return load_model(
-            spec,
-            weights=weights,
-            checkpoint=checkpoint,
-            checkpoint_key=checkpoint_key,
+            self.spec,
+            weights=self.weights,
+            checkpoint=self.checkpoint,
+            checkpoint_key=self.checkpoint_key,
             input_size=self.input_size,
             model_args=self.model_args,
             forward_args=self.forward_args,

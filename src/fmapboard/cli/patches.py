@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.progress import track
 
@@ -16,52 +16,40 @@ from fmapboard.imaging.images import find_images
 from fmapboard.imaging.patches import PatchFinder, Tensors, make_directories, patches_table
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import new_directory
-from fmapboard.model.layers import Layers
 from fmapboard.writers.remote import RemoteDirectory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(ModelRequest):
-    """The command-line options; ``fmapboard patches --help`` describes them."""
-
-    spec: str
-    weights: str = "DEFAULT"
-    checkpoint: Path | None = None
-    layers: Layers = None
-    k: int = 9
-    channels: int = 64
-    several_per_image: bool = False
-    log_dir: Path | RemoteDirectory | None = None
-    out: Path | None = None
-    step: int = 0
-    batch_size: int = 4
-
-
-def search_images(request: Request) -> None:
+def search_images(
+    request: ModelRequest,
+    *,
+    log_dir: Path | RemoteDirectory | None,
+    out: Path | None,
+    batch_size: int,
+    **options: Any,
+) -> None:
     """Load the model, search the images, write everything, and print a table.
 
+    Args:
+        request: The model and the images.
+        log_dir: The run directory, or None.
+        out: The folder of PNG files, or None.
+        batch_size: Maximum number of images per forward pass.
+        options: Those of `PatchFinder`.
+
     Raises:
-        FmapboardError: The request is invalid or failed; the message is one line.
+        FmapboardError: An option is invalid, or something failed; the message is one line.
     """
     files = find_images(request.images)
-    loaded = request.load(
-        request.spec,
-        request.checkpoint,
-        weights=request.weights,
-        checkpoint_key=request.checkpoint_key,
-    )
+    loaded = request.load()
     model = loaded.model.to(device_named(request.device))
     errors, output = console(stderr=True), console()
     if loaded.report is not None:
         errors.print(str(loaded.report))
     # An invalid pattern fails before anything is written.
-    chosen = selected_layers(model, request.layers)
-    images = ReadImages.of(files, loaded.preprocessing, ahead=2 * request.batch_size)
-    finder = PatchFinder(
-        model, images, partial(errors.print, soft_wrap=True), request.layers, request.k,
-        request.channels or None, not request.several_per_image, request.batch_size, request.step,
-    )  # fmt: skip
-    log_dir, out = request.log_dir, request.out
+    chosen = selected_layers(model, options["layers"])
+    images = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
+    say = partial(errors.print, soft_wrap=True)
+    finder = PatchFinder(model, images, say, batch_size=batch_size, **options)
     if log_dir is None and out is None:
         log_dir = new_directory(Path("runs/patches"))
         out = log_dir / "png"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
-from fmapboard.cli.checkpoint_series import Checkpoint, draw_series, series_of
 from fmapboard.cli.console import (
     console,
     not_shown,
@@ -27,10 +26,12 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.all_images import AllImages, selected_layers
-from fmapboard.imaging.drawing import Drawing, class_names, scored
+from fmapboard.imaging.checkpoint_series import Checkpoint, series_of, series_passes
+from fmapboard.imaging.drawing import Drawing, class_names, draw_all, draw_folder, scored
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_fitted
+from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.load import LoadedModel
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import layer_table
@@ -45,146 +46,124 @@ TABLES = 3
 """With more images than this, only the first one's table is printed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(ModelRequest):
-    """The command-line options; ``visualize --help`` describes them."""
-
-    spec: str = "demo"
-    weights: str = "DEFAULT"
-    checkpoint: Path | None = None
-    logdir: Path | RemoteDirectory | None = None
-    out: Path | None = None
-    html: Path | None = None
-    only_list: bool = False
-    samples: int | None = None
-    silence: tuple[str, ...] = ()
-    embedding: str | None = None
-    drawing: Drawing = field(default_factory=Drawing)
-
-    @classmethod
-    def of(cls, **options: Any) -> Request:
-        """The options by name; all that a request has no field for are those of its `Drawing`."""
-        drawn = options.keys() - {one.name for one in fields(cls)}
-        return cls(drawing=Drawing(**{name: options.pop(name) for name in drawn}), **options)
-
-    def class_names(self, model: nn.Module) -> tuple[str, ...]:
-        """Names of the classes of a network with its own weights; empty if they are not known."""
-        has_own = self.checkpoint is None and self.weights.lower() != "none"
-        return class_names(self.spec, self.weights, model) if has_own else ()
-
-
-def visualize_images(request: Request) -> None:
+def visualize_images(
+    request: ModelRequest,
+    drawing: Drawing,
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+    html: Path | None,
+    only_list: bool,
+    samples: int | None,
+    silence: Sequence[str],
+    embedding: str | None,
+) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
     Raises:
-        FmapboardError: the request is invalid or failed; the message is one line.
+        FmapboardError: an option is invalid, or the model or a file fails; the message is one line.
+            The output of earlier images is kept.
     """
-    drawing = request.drawing
     if drawing.class_number is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
     files = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option, value in (
-        ("silence", request.silence), ("embedding", request.embedding), ("step", drawing.step),
+        ("silence", silence), ("embedding", embedding), ("step", drawing.step),
     ):  # fmt: skip
         if series and value:
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
-    loaded = request.load(
-        request.spec,
-        series[0].path if series else request.checkpoint,
-        weights=request.weights,
-        checkpoint_key=request.checkpoint_key,
-    )
+    loaded = (replace(request, checkpoint=series[0].path) if series else request).load()
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
-    if request.only_list:
+    if only_list:
         _print_layers(loaded, files[0].path if request.images else None, drawing.layers, inputs)
         return
-    images = ReadImages.of(
-        files[: request.samples], loaded.preprocessing, ahead=2 * drawing.batch_size
-    )
-    steps = len(series or images.sources)
-    with logged_for(request.html, request.logdir, steps, say_report) as logdir:
-        draw_images(replace(request, logdir=logdir), loaded, images, inputs, series)
+    images = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
+    count = len(series or images.sources)
+    with logged_for(html, logdir, count, say_report) as place:
+        # An invalid pattern fails before anything is written.
+        chosen = selected_layers(loaded.model, drawing.layers)
+        inputs.check(loaded.model)
+        around = silenced(loaded.model, silence) if silence else nullcontext()
+        loaded.model.to(device_named(request.device))
+        say_model(loaded)
+        if place is None and out is None:
+            place = new_directory(Path("runs/visualize"))
+            out = place / "png"
+        if silence:
+            console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
+        drawing = replace(drawing, inputs=inputs)
+        with what_ran(), around:
+            if series:
+                load = partial(_load, loaded, request.checkpoint_key)
+                passes = series_passes(drawing, series, images, load, logdir=place, out=out)
+                found = draw_all(loaded.model, passes, say=_say, each=_print_score)
+            else:
+                found = _draw_each(request, drawing, loaded, images, place, out, embedding)
+        given = len(images.sources)
+        say_where(place, out, images=1 if series else given)
+        say_overwritten(found.replaced, out)
+        noun, of = ("picture", given * count) if series else ("image", given)
+        said = [found.line(of, noun=noun, chosen=chosen)]
+        if place is not None and not is_temporary(place):
+            said.append(not_shown(count if series else found.count, place))
+        console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
     images.check_complete()
 
 
-def draw_images(
-    request: Request,
+def _say(text: str) -> None:
+    console(stderr=True).print(text, soft_wrap=True)
+
+
+def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
+    report = load_checkpoint(loaded.model, checkpoint.path, key=key)
+    _say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+
+
+def _print_score(name: str, written: WrittenImage, classes: Sequence[str] = ()) -> None:
+    if written.score is not None:
+        console().print(scored(name, written.score, classes), soft_wrap=True)
+
+
+def _draw_each(
+    request: ModelRequest,
+    drawing: Drawing,
     loaded: LoadedModel,
     images: ReadImages,
-    inputs: ForwardInputs,
-    series: Sequence[Checkpoint] = (),
-) -> None:
-    """Draw a loaded network's feature maps for images, once or with each checkpoint of a series.
-
-    Raises:
-        FmapboardError: the request is invalid or failed; the output of earlier images is kept.
-    """
-    # An invalid pattern fails before anything is written.
-    chosen = selected_layers(loaded.model, request.drawing.layers)
-    inputs.check(loaded.model)
-    around = silenced(loaded.model, request.silence) if request.silence else None
-    loaded.model.to(device_named(request.device))
-    say_model(loaded)
-    logdir, folder = request.logdir, request.out
-    if logdir is None and folder is None:
-        logdir = new_directory(Path("runs/visualize"))
-        folder = logdir / "png"
-    request = replace(
-        request, logdir=logdir, out=folder, drawing=replace(request.drawing, inputs=inputs)
-    )
-    if around is not None:
-        console().print(f"silenced: {', '.join(request.silence)}", soft_wrap=True)
-        drawing = replace(request.drawing, around=lambda images, first: around)
-        request = replace(request, drawing=drawing)
-    with what_ran():
-        if series:
-            found = draw_series(
-                request.drawing, loaded, series, images,
-                checkpoint_key=request.checkpoint_key, logdir=logdir, out=folder,
-            )  # fmt: skip
-        else:
-            found = _draw_each(request, loaded, images)
-    given = len(images.sources)
-    say_where(logdir, folder, images=1 if series else given)
-    say_overwritten(found.replaced, folder)
-    noun, of = ("picture", given * len(series)) if series else ("image", given)
-    said = [found.line(of, noun=noun, chosen=chosen)]
-    if logdir is not None and not is_temporary(logdir):
-        said.append(not_shown(len(series) or found.count, logdir))
-    console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
-
-
-def _draw_each(request: Request, loaded: LoadedModel, images: ReadImages) -> AllImages:
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+    embedding: str | None,
+) -> AllImages:
     """Draw each image as a step of its own, and print tables of the layers."""
-    out, logdir = console(), request.logdir
     stays = logdir is not None and not is_temporary(logdir)
-    check_embedding(request.embedding, loaded.model, logdir if stays else None)
+    check_embedding(embedding, loaded.model, logdir if stays else None)
     count, unloaded = len(images.sources), loaded.not_loaded()
-    errors = console(stderr=True)
-    progress = progress_bar("visualizing", disable=count <= TABLES or not errors.is_terminal)
+    has_bar = count > TABLES and console(stderr=True).is_terminal
+    progress = progress_bar("visualizing", disable=not has_bar)
     task = progress.add_task("", total=count)
-    classes = request.class_names(loaded.model) if request.drawing.attribution else ()
+    has_own = request.checkpoint is None and request.weights.lower() != "none"
+    classes: Sequence[str] = ()
+    if drawing.attribution and has_own:
+        classes = class_names(request.spec, request.weights, loaded.model)
 
     def each(name: str, written: WrittenImage) -> None:
-        number = images.numbers[written.step.step - request.drawing.step]
+        number = images.numbers[written.step.step - drawing.step]
         progress.update(task, completed=number + 1)
-        if written.step.step == request.drawing.step or count <= TABLES:
+        if written.step.step == drawing.step or count <= TABLES:
             source = images.sources[number]
             path = source.path if isinstance(source, ImageFile) else name
-            out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
-            out.print(layer_table(written.step, written.files, unloaded))
+            console().print(f"\n{escaped(path, keep='')}", soft_wrap=True)
+            console().print(layer_table(written.step, written.files, unloaded))
             progress.start()  # not earlier: the bar would interrupt the first table
-        if written.score is not None:
-            out.print(scored(name, written.score, classes), soft_wrap=True)
+        _print_score(name, written, classes)
 
     try:
-        return request.drawing.drawn(
-            loaded.model, images, logdir=logdir, out=request.out, embedding=request.embedding,
+        return draw_folder(
+            drawing, loaded.model, images, logdir=logdir, out=out, embedding=embedding,
             say=partial(progress.console.print, soft_wrap=True),
-            tell=partial(out.print, soft_wrap=True), each=each,
+            tell=partial(console().print, soft_wrap=True), each=each,
         )  # fmt: skip
     finally:
         if progress.live.is_started:

@@ -1,9 +1,9 @@
-"""Draw a model's feature maps for images: what the command and ``fmapboard.visualize`` share."""
+"""Draw a model's feature maps for images, once or with each checkpoint of a series."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +17,7 @@ from fmapboard.errors import escaped
 from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.imaging.all_images import AllImages
-from fmapboard.imaging.embedding import Around, with_embedding
+from fmapboard.imaging.embedding import Embedding, check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import ImageWriter, WrittenImage
@@ -103,10 +103,6 @@ def _added(step: PendingStep, found: tuple[Attribution, ...]) -> PendingStep:
     return replace(step, to_host=to_host)
 
 
-def _alone(images: Tensor, first: int) -> AbstractContextManager[object]:
-    return nullcontext()
-
-
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """What is drawn of each image, and how; ``visualize --help`` describes the options.
@@ -117,8 +113,6 @@ class Drawing:
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
         labels: PNG files bear the layer's name and the channels' numbers.
-        around: Called with a batch of prepared images and the number of its first image, from 0;
-            the batch runs inside the context that it returns.
     """
 
     layers: Layers = None
@@ -134,7 +128,6 @@ class Drawing:
     effective: bool = False
     inputs: ForwardInputs | None = None
     labels: bool = False
-    around: Around = _alone
 
     def written(
         self,
@@ -145,6 +138,7 @@ class Drawing:
         *,
         say: Callable[[str], object],
         compose: SummaryBuilder | None = None,
+        embedding: Embedding | None = None,
     ) -> Generator[WrittenImage, None, None]:
         """Yield each image after everything about it is written.
 
@@ -156,6 +150,7 @@ class Drawing:
             say: Called with a message if the model runs on one image at a time.
             compose: Made the summaries of earlier steps of the same run, by `composing`; None
                 begins a run.
+            embedding: Gets the prepared images.
 
         Raises:
             FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
@@ -184,48 +179,9 @@ class Drawing:
             effective=self.effective,
         )
         inputs = self.inputs or ForwardInputs.of(None, 1)
-        recorded = self._recorded(passes, inputs, images)
+        recorded = self._recorded(passes, inputs, images, embedding)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
-
-    def drawn(
-        self,
-        model: nn.Module,
-        images: ReadImages,
-        *,
-        logdir: Path | RemoteDirectory | None,
-        out: Path | None,
-        embedding: str | None,
-        say: Callable[[str], object],
-        tell: Callable[[str], object],
-        each: Callable[[str, WrittenImage], object],
-    ) -> AllImages:
-        """Draw every image as a step of its own, and return what was found in all of them.
-
-        Args:
-            model: As for `written`, as are all errors.
-            images: As for `written`.
-            logdir: The run directory for TensorBoard, or None.
-            out: The folder of PNG files, or None.
-            embedding: The layer whose outputs are written for the Projector, or None.
-            say: Called with a message if the model runs on one image at a time.
-            tell: Called with one line when the Projector's files are written.
-            each: Called with the name of each image and what was written of it.
-        """
-        board = None if logdir is None else TensorBoardWriter(logdir, start_step=self.step)
-        around, collected = with_embedding(embedding, self.around, model, images, board, tell)
-        folders = images.of_read(folders_of(out, images.names))
-        written = replace(self, around=around).written(model, images, board, folders, say=say)
-        found, names = AllImages(), images.of_read(images.names)
-        try:
-            with closing(collected(written)) as done:
-                for number, one in enumerate(done):
-                    found.add(names[number], one.step, one.replaced)
-                    each(names[number], one)
-        finally:
-            if board is not None:
-                board.close()
-        return found
 
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
@@ -241,18 +197,117 @@ class Drawing:
         passes: ImagePasses,
         inputs: ForwardInputs,
         images: ReadImages,
+        embedding: Embedding | None,
     ) -> Generator[PendingStep, None, None]:
         """Yield one recorded step per image, numbered from 0."""
         first = 0
         with closing(images.tensors()) as tensors:
             for batch in batched(tensors, 1 if inputs.per_image else self.batch_size):
                 prepared = images.prepare(batch)
-                with inputs.of_image(images.numbers[first]), self.around(prepared, first):
+                with inputs.of_image(images.numbers[first]):
+                    if embedding is not None:
+                        embedding.read(prepared)
                     steps: Iterable[PendingStep] = passes(prepared, first)
                     if self.attribution:
                         steps = with_attributions(steps, passes.model, prepared, self.class_number)
                     yield from steps
                 first += len(batch)
+
+
+Each = Callable[[str, WrittenImage], object]
+"""Called with the name of each image and what was written of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Images that are drawn with the weights that the model has now.
+
+    Attributes:
+        drawing: What is drawn, with the number of the first step.
+        images: The images.
+        board: Writes the steps for TensorBoard, or None.
+        folders: Folder for each image's PNG files, or None.
+        found_as: What an image is called where several are summed up; None for its name.
+        name: What it is called elsewhere; None for its name.
+        compose: As for `Drawing.written`.
+    """
+
+    drawing: Drawing
+    images: ReadImages
+    board: Writer | None
+    folders: Sequence[Path | None]
+    name: str | None = None
+    found_as: str | None = None
+    compose: SummaryBuilder | None = None
+
+
+def draw_all(
+    model: nn.Module,
+    passes: Iterable[Pass],
+    *,
+    say: Callable[[str], object],
+    each: Each,
+    embedding: Embedding | None = None,
+) -> AllImages:
+    """Draw the images of all passes, and return what was found in them."""
+    found = AllImages()
+    for one in passes:
+        images, names = one.images, one.images.of_read(one.images.names)
+        written = one.drawing.written(
+            model, images, one.board, one.folders,
+            say=say, compose=one.compose, embedding=embedding,
+        )  # fmt: skip
+        with closing(written):
+            for number, image in enumerate(written):
+                name = one.name or names[number]
+                found.add(one.found_as or name, image.step, image.replaced)
+                each(name, image)
+    return found
+
+
+def draw_folder(
+    drawing: Drawing,
+    model: nn.Module,
+    images: ReadImages,
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+    embedding: str | None,
+    say: Callable[[str], object],
+    tell: Callable[[str], object],
+    each: Each,
+) -> AllImages:
+    """Draw every image as a step of its own, all in one run.
+
+    Args:
+        drawing: What is drawn of each image.
+        model: As for `Drawing.written`, as are all errors.
+        images: As for `Drawing.written`.
+        logdir: The run directory for TensorBoard, or None.
+        out: The folder of PNG files, or None.
+        embedding: The layer whose outputs are written for the Projector, or None.
+        say: Called with a message if the model runs on one image at a time.
+        tell: Called with one line when the Projector's files are written.
+        each: Called for every image.
+    """
+    with ExitStack() as stack:
+        board = None
+        if logdir is not None:
+            board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
+        folders = images.of_read(folders_of(out, images.names))
+        one = Pass(drawing, images, board, folders)
+        if embedding is None:
+            return draw_all(model, [one], say=say, each=each)
+        place = check_embedding(embedding, model, None if board is None else board.log_dir)
+        vectors = Embedding(model, embedding, images, place)
+
+        def each_vector(name: str, written: WrittenImage) -> None:
+            vectors.add_thumbnail(written)
+            each(name, written)
+
+        found = draw_all(model, [one], say=say, each=each_vector, embedding=vectors)
+        tell(vectors.write())
+        return found
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,60 +22,6 @@ from fmapboard.model.tensors import first_tensor
 from fmapboard.records import Bytes8, Picture
 from fmapboard.writers.projector import ProjectorData, thumbnail_side, write_projector
 from fmapboard.writers.remote import RemoteDirectory
-from fmapboard.writers.tensorboard import TensorBoardWriter
-
-Collected = Callable[[Generator[WrittenImage, None, None]], Generator[WrittenImage, None, None]]
-Around = Callable[[Tensor, int], AbstractContextManager[object]]
-"""Called with prepared images and the number of the first one, from 0, which run inside of it."""
-
-
-def with_embedding(
-    layer: str | None,
-    around: Around,
-    model: nn.Module,
-    images: ReadImages,
-    board: TensorBoardWriter | None,
-    say: Callable[[str], object],
-) -> tuple[Around, Collected]:
-    """Make a drawing also write a layer's outputs as vectors for the Projector.
-
-    Args:
-        layer: Name of the layer, or None: nothing is added.
-        around: The context in which the images run.
-        model: The model that runs.
-        images: The images, whose names label them.
-        board: Its directory gets the files.
-        say: Called with one line when they are written.
-
-    Returns:
-        The context to use, and a function that is to be applied to the written images; the files
-        are written after the last one.
-
-    Raises:
-        ConfigurationError: As ``check_embedding``.
-    """
-    if layer is None:
-        return around, lambda written: written
-    folder = check_embedding(layer, model, None if board is None else board.log_dir)
-    names = images.of_read(images.names)
-    embedding = Embedding(model, layer, names, len(images.sources), folder)
-
-    @contextlib.contextmanager
-    def reading(images: Tensor, first: int) -> Iterator[None]:
-        with around(images, first):
-            embedding.read(images)
-            yield
-
-    def collected(
-        written: Generator[WrittenImage, None, None],
-    ) -> Generator[WrittenImage, None, None]:
-        with closing(written):
-            for one in written:
-                embedding.add_thumbnail(one)
-                yield one
-        say(embedding.write())
-
-    return reading, collected
 
 
 def check_embedding(
@@ -117,22 +61,14 @@ class Embedding:
     Args:
         model: Any module.
         layer: Name of a layer, or of one of its calls, such as ``relu.call2``.
-        labels: One per image, complete when ``write`` is called.
-        images: Maximum number of images.
+        images: The images, whose names label the vectors.
         directory: Where ``write`` writes.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layer: str,
-        labels: Sequence[str],
-        images: int,
-        directory: Path,
-    ) -> None:
+    def __init__(self, model: nn.Module, layer: str, images: ReadImages, directory: Path) -> None:
         name = _module_of(layer, named_layers(model))
-        self._layer, self._labels = layer, labels
-        self._directory, self._side = directory, thumbnail_side(images)
+        self._layer, self._labels = layer, images.of_read(images.names)
+        self._directory, self._side = directory, thumbnail_side(len(images.sources))
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._vectors: list[Any] = []
         self._thumbnails: list[Bytes8] = []

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.imaging.all_images import overwritten, selected_layers
-from fmapboard.imaging.drawing import Drawing
+from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
@@ -198,8 +198,8 @@ def _drawn(
         steps.append(one.step.step)
         files.append(one.files)
 
-    found = drawing.drawn(
-        model, given, logdir=logdir, out=folder, embedding=embedding,
+    found = draw_folder(
+        drawing, model, given, logdir=logdir, out=folder, embedding=embedding,
         say=lambda text: log.info("%s", text), tell=projector.append, each=each,
     )  # fmt: skip
     line = found.line(len(given.sources), chosen=selected_layers(model, drawing.layers))

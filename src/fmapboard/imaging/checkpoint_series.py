@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from fmapboard.cli.console import console
 from fmapboard.errors import CheckpointError
 from fmapboard.formats.overview import StepSource
-from fmapboard.imaging.all_images import AllImages
-from fmapboard.imaging.drawing import Drawing, folders_of, scored
+from fmapboard.imaging.drawing import Drawing, Pass, folders_of
 from fmapboard.imaging.images import natural_order
-from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.load import LoadedModel
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -85,73 +80,62 @@ def step_in(name: str) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
-def draw_series(
+def series_passes(
     drawing: Drawing,
-    loaded: LoadedModel,
     series: Sequence[Checkpoint],
     images: ReadImages,
+    load: Callable[[Checkpoint], object],
     *,
-    checkpoint_key: str | None,
     logdir: Path | RemoteDirectory | None,
     out: Path | None,
-) -> AllImages:
-    """Draw every image with every checkpoint; one step per checkpoint, one run per image.
+) -> Iterator[Pass]:
+    """The passes that draw every image with every checkpoint, for `drawing.draw_all`.
+
+    Each image has a run of its own, in which each checkpoint is a step.
 
     Args:
         drawing: What is drawn of each image.
-        loaded: The model; its weights are replaced.
         series: The checkpoints.
         images: The images, all of which are held in memory.
-        checkpoint_key: Where the weights are inside a checkpoint, or None.
+        load: Loads a checkpoint into the model.
         logdir: Directory of the run; of one run per image if there are several. None writes none.
         out: Folder of PNG files: one folder per step, below one per image if there are several.
 
-    Returns:
-        What was found in all of them.
-
     Raises:
-        FmapboardError: A checkpoint or an image cannot be read, the model cannot run, or a file
-            cannot be written. The output of earlier checkpoints is complete.
+        FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
+            checkpoints is complete.
     """
     pixels = list(images.tensors())
-    say, found = partial(console(stderr=True).print, soft_wrap=True), AllImages()
     places = [place or Path() for place in folders_of(Path(), images.names)]
-    runs = [_Run(places[number], drawing, logdir) for number in images.numbers]
+    runs = [_Run(drawing, logdir, places[number]) for number in images.numbers]
     with ExitStack() as stack:
         for run in runs:
             stack.callback(run.close)
         for checkpoint in series:
-            report = load_checkpoint(loaded.model, checkpoint.path, key=checkpoint_key)
-            say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+            load(checkpoint)
             source = StepSource("checkpoint", checkpoint.path.name)
             own = replace(drawing, step=checkpoint.step, source=source)
             for number, image, run in zip(images.numbers, pixels, runs, strict=True):
                 folder = None if out is None else out / run.place / f"step{checkpoint.step}"
-                written = own.written(
-                    loaded.model, images.only(number, image), run.board, [folder], say=say,
-                    compose=run.compose,
-                )  # fmt: skip
                 name = f"{images.names[number]} ({source.name})"
-                for one in written:
-                    found.add(source.name if len(runs) == 1 else name, one.step, one.replaced)
-                    if one.score is not None:
-                        console().print(scored(name, one.score), soft_wrap=True)
+                found_as = source.name if len(runs) == 1 else name
+                only = images.only(number, image)
+                yield Pass(own, only, run.board, [folder], name, found_as, run.compose)
                 if run.board is not None:
                     run.board.flush()  # Ctrl-C while the next checkpoint loads ends the process
-    return found
 
 
 class _Run:
     """The steps of one image.
 
     Args:
-        place: The image's folder within the run directory and the folder of PNG files.
         drawing: What is drawn.
         logdir: The run directory, or None.
+        place: The image's folder within the run directory and the folder of PNG files.
     """
 
     def __init__(
-        self, place: Path, drawing: Drawing, logdir: Path | RemoteDirectory | None
+        self, drawing: Drawing, logdir: Path | RemoteDirectory | None, place: Path
     ) -> None:
         self.place, self.compose = place, drawing.composing(same_image=True)
         self.board: TensorBoardWriter | None = None
