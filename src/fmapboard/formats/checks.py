@@ -7,48 +7,45 @@ It is an object with ``format`` and ``findings``, a list of objects with the key
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict, cast, get_type_hints
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
-from fmapboard.formats.tab_records import read_json, reading, typed, write_json
+from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
 from fmapboard.formats.training_facts import MAX_NAMES
 
 Class = Literal["warning", "note"]
 _MAX_FINDINGS = 256
 
 
-class StoredFinding(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFinding:
     """What is stored of a `health.finding.Finding`, which describes its fields."""
 
     kind: str
     class_: Class
     message: str
-    healthy: str
-    meaning: str
-    advice: str
-    layer: str | None
-    parameter: str | None
-    parameters: tuple[str, ...]
-    since_step: int | None
-    value: float | None
+    healthy: str = ""
+    meaning: str = ""
+    advice: str = ""
+    layer: str | None = None
+    parameter: str | None = None
+    parameters: tuple[str, ...] = ()
+    since_step: int | None = None
+    value: float | None = None
 
 
 _STORED_AS = {"class_": "class", "since_step": "since"}
-"""Field -> its key in the blob, where the two differ."""
-_KINDS = get_type_hints(StoredFinding)
+_KEYS = {each.name: _STORED_AS.get(each.name, each.name) for each in fields(StoredFinding)}
+"""Field -> its key in the blob."""
 
 
-def pack_checks(findings: Iterable[Mapping[str, Any]]) -> tuple[bytes, ...]:
-    """The blob of a record.
-
-    Args:
-        findings: the fields of each finding, of which those of `StoredFinding` are stored.
-    """
+def pack_checks(findings: Iterable[StoredFinding]) -> tuple[bytes, ...]:
+    """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
     for each in list(findings)[:_MAX_FINDINGS]:
-        kept = {_STORED_AS.get(name, name): each[name] for name in _KINDS}
-        kept |= {"parameters": each["parameters"][:MAX_NAMES], "value": _finite(each["value"])}
-        listed.append(kept)
+        kept = replace(each, parameters=each.parameters[:MAX_NAMES], value=_finite(each.value))
+        listed.append({key: stored(getattr(kept, name)) for name, key in _KEYS.items()})
     return (write_json({"findings": listed}),)
 
 
@@ -62,14 +59,8 @@ def unpack_checks(blob: bytes | None) -> list[StoredFinding]:
         listed = read_json(blob)["findings"]
         if not isinstance(listed, list) or len(listed) > _MAX_FINDINGS:
             raise TypeError(f"expected a list of at most {_MAX_FINDINGS} findings")
-        return [_finding(raw) for raw in listed]
-
-
-def _finding(raw: Mapping[str, Any]) -> StoredFinding:
-    return cast(
-        StoredFinding,
-        {name: typed(kind, raw[_STORED_AS.get(name, name)]) for name, kind in _KINDS.items()},
-    )
+        by_field = [{name: raw[key] for name, key in _KEYS.items()} for raw in listed]
+        return [typed(StoredFinding, raw) for raw in by_field]
 
 
 def _finite(value: float | None) -> float | None:

@@ -21,13 +21,21 @@ import json
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.tab_records import Floats, FormatError, pack, reading, typed, unpack
+from fmapboard.formats.tab_records import (
+    Floats,
+    FormatError,
+    pack,
+    reading,
+    stored,
+    typed,
+    unpack,
+)
 
 _MAX_LAYERS_TEXT = 16 * 2**20
 """Maximum size in bytes of blob 2 after decompression: about 60,000 layers."""
@@ -71,8 +79,8 @@ class LayerFacts:
 
 def pack_layers(layers: Sequence[LayerFacts]) -> bytes:
     """Blob 2 of a record."""
-    listed = [asdict(layer) for layer in layers]
-    return zlib.compress(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode(), 6)
+    text = json.dumps(stored(layers), separators=(",", ":"), ensure_ascii=False)
+    return zlib.compress(text.encode(), 6)
 
 
 def digest(blob: bytes) -> str:
@@ -233,7 +241,7 @@ def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes,
         "since": since,
         "layers": digest(packed),
         **({"input": dict(of.network_input)} if of.network_input else {}),
-        **({"source": asdict(of.source)} if of.source else {}),
+        **({"source": stored(of.source)} if of.source else {}),
     }
     return pack(header, {"numbers": table}, [packed])
 

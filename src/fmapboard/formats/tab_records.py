@@ -63,7 +63,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
@@ -183,6 +183,22 @@ def read_json(blob: bytes | None, max_bytes: int = 2**20) -> dict[str, Any]:
     raw: dict[str, Any] = json.loads(blob)
     refuse_newer(raw["format"])
     return raw
+
+
+def stored(value: Any) -> Any:
+    """A value as JSON has it, for `typed` to read: a dataclass as an object, a tuple as a list.
+
+    Lone surrogates in text, which readers refuse, become question marks.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, (tuple, list)):
+        return [stored(each) for each in value]
+    if isinstance(value, dict):
+        return {stored(name): stored(each) for name, each in value.items()}
+    if is_dataclass(value):
+        return {each.name: stored(getattr(value, each.name)) for each in fields(value)}
+    return value
 
 
 def typed(kind: Any, raw: Any) -> Any:

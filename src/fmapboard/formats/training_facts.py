@@ -12,10 +12,10 @@ value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
-from fmapboard.formats.tab_records import read_json, reading, typed, write_json
+from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
 
 MAX_NAMES = 64
 """Maximum number of names and of images that are stored per list."""
@@ -151,46 +151,46 @@ class TrainingFacts:
             model is known.
         not_cleared: parameters whose gradient still held that of an earlier, completed optimizer
             step when the first backward pass of the step began; None if that is not known.
-        eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
-            nothing was trained.
         eval_modules: names of the modules that compute something else in eval mode, at most
             `MAX_EVAL_MODULES`; empty unless ``eval_mode`` is True. The root's name is empty.
-        batch: number of images in the batch; None if the input is no batch of images.
         constant_images: indices in the batch of the images in which all values are equal; None if
             the input is no batch of images.
         identical_images: pairs of indices (i, j), i < j, of equal images, where i is the first of
             its kind; None if the input is no batch of images.
-        unchanged: parameter -> for how long it has not changed, although it has a gradient and its
-            learning rate is above 0.
         nonfinite_weights: parameters of which one of the values kept for the histogram (all, up to
             16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
         frozen: parameters with ``requires_grad=False``.
-        rates: lowest and highest learning rate of the parameter groups; None if it is not known.
-        accumulated: the gradients of two or more forward passes were applied.
         no_gradient: trainable parameters that an optimizer holds which stepped, without a gradient;
             None if no optimizer stepped.
-        idle: what a step without an optimizer step tells; None of others, and if the weights have
-            changed since the last such step.
         initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
             `measure.statistics.PendingGaps`).
+        unchanged: parameter -> for how long it has not changed, although it has a gradient and its
+            learning rate is above 0.
+        rates: lowest and highest learning rate of the parameter groups; None if it is not known.
+        eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
+            nothing was trained.
+        batch: number of images in the batch; None if the input is no batch of images.
+        accumulated: the gradients of two or more forward passes were applied.
+        idle: what a step without an optimizer step tells; None of others, and if the weights have
+            changed since the last such step.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
     not_in_optimizer: tuple[str, ...] | None = None
     not_cleared: tuple[str, ...] | None = None
-    eval_mode: bool | None = None
     eval_modules: tuple[str, ...] = ()
-    batch: int | None = None
     constant_images: tuple[int, ...] | None = None
     identical_images: tuple[tuple[int, int], ...] | None = None
-    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
     nonfinite_weights: tuple[str, ...] | None = None
     frozen: tuple[str, ...] = ()
-    rates: tuple[float, float] | None = None
-    accumulated: bool = False
     no_gradient: tuple[str, ...] | None = None
-    idle: Idle | None = None
     initial_norms: tuple[str, ...] = ()
+    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    rates: tuple[float, float] | None = None
+    eval_mode: bool | None = None
+    batch: int | None = None
+    accumulated: bool = False
+    idle: Idle | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -202,23 +202,21 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """
     raw: dict[str, Any] = {}
     left_out = dict(found.left_out)
-    for name, most in _LISTS.items():
-        entries = getattr(found, name)
-        if entries is None:
-            raw[name] = None
-            continue
-        raw[name] = [_stored(entry) for entry in entries[:most]]
-        _count(left_out, name, len(entries) - most)
-    kept = list(found.unchanged.items())[:MAX_NAMES]
-    raw["unchanged"] = {_stored(name): {"steps": u.steps, "since": u.since} for name, u in kept}
-    _count(left_out, "unchanged", len(found.unchanged) - MAX_NAMES)
-    rates = found.rates
-    raw["rates"] = None if rates is None else {"lo": rates[0], "hi": rates[1]}
-    raw |= {name: getattr(found, name) for name in ("eval_mode", "batch", "accumulated")}
-    if found.idle is not None:
-        raw["idle"] = asdict(found.idle)
-    if left_out:
-        raw["left_out"] = left_out
+    for name in (each.name for each in fields(found)):
+        value = getattr(found, name)
+        most = MAX_EVAL_MODULES if name == "eval_modules" else MAX_NAMES
+        if isinstance(value, (tuple, Mapping)):
+            kept = value[:most] if isinstance(value, tuple) else dict(list(value.items())[:most])
+            if len(kept) < len(value):
+                left_out[name] = left_out.get(name, 0) + len(value) - len(kept)
+            value = kept
+        raw[name] = stored(value)
+    if found.rates is not None:
+        raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
+    raw["left_out"] = left_out
+    for name in ("idle", "left_out"):
+        if not raw[name]:
+            del raw[name]
     return (write_json(raw),)
 
 
@@ -238,7 +236,8 @@ def unpack_training_facts(blobs: Sequence[bytes | None]) -> TrainingFacts:
 
 def pack_nonfinite(found: FirstNonfinite) -> tuple[bytes, ...]:
     """The blob of the record of the first non-finite value."""
-    raw = {key: _stored(value) for key, value in asdict(found).items() if key != "name"}
+    raw = stored(found)
+    del raw["name"]
     return (write_json(raw),)
 
 
@@ -255,29 +254,3 @@ def unpack_nonfinite(blobs: Sequence[bytes | None], name: str) -> FirstNonfinite
     with reading("the first non-finite value is"):
         found: FirstNonfinite = typed(FirstNonfinite, read_json(blobs[0] if blobs else None))
         return replace(found, name=name)
-
-
-_LISTS = {
-    "not_in_optimizer": MAX_NAMES,
-    "not_cleared": MAX_NAMES,
-    "eval_modules": MAX_EVAL_MODULES,
-    "constant_images": MAX_NAMES,
-    "identical_images": MAX_NAMES,
-    "nonfinite_weights": MAX_NAMES,
-    "frozen": MAX_NAMES,
-    "no_gradient": MAX_NAMES,
-    "initial_norms": MAX_NAMES,
-}
-"""Field -> maximum number of entries that are stored."""
-
-
-def _count(left_out: dict[str, int], name: str, more: int) -> None:
-    if more > 0:
-        left_out[name] = left_out.get(name, 0) + more
-
-
-def _stored(entry: Any) -> Any:
-    """A name without lone surrogates, which readers refuse; an index; or a pair as a list."""
-    if isinstance(entry, str):
-        return entry.encode("utf-8", "replace").decode()
-    return list(entry) if isinstance(entry, tuple) else entry

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmapboard.formats.checks import Class
+from fmapboard.formats.checks import StoredFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(StoredFinding):
     """One fault of a run.
 
     Attributes:
@@ -31,19 +31,8 @@ class Finding:
         model: name of the model, as in ``watch(name=...)``; "" for none. Set by `run_checks`.
     """
 
-    kind: str
-    class_: Class
-    message: str
-    since_step: int | None = None
-    layer: str | None = None
-    parameter: str | None = None
-    value: float | None = None
-    healthy: str = ""
-    meaning: str = ""
-    advice: str = ""
     picture: str = ""
     model: str = ""
-    parameters: tuple[str, ...] = ()
 
     @property
     def link(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 # ``numpy.median`` imports it. On the worker thread, a process that is forked meanwhile, such as a
@@ -222,7 +222,7 @@ class LiveChecks:
         state = replace(_with_findings(state, report.findings), stores=True)
         records = (
             *step.records,
-            TabRecord(self._prefix + tags.CHECKS, pack_checks(map(asdict, report.findings))),
+            TabRecord(self._prefix + tags.CHECKS, pack_checks(report.findings)),
         )
         texts = dict(step.texts)
         if state.new:

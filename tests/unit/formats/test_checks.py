@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -27,12 +27,12 @@ WARNING = Finding(
 
 
 def test_a_finding_is_read_back() -> None:
-    (read,) = unpack_checks(pack_checks([asdict(WARNING)])[0])
-    assert Finding(**read) == WARNING
+    (read,) = unpack_checks(pack_checks([WARNING])[0])
+    assert Finding(**asdict(read)) == WARNING
 
 
 def test_the_keys_are_those_of_format_1() -> None:
-    whole = json.loads(pack_checks([asdict(WARNING)])[0])
+    whole = json.loads(pack_checks([WARNING])[0])
     assert whole["format"] == 1
     assert set(whole["findings"][0]) == {
         "kind", "class", "message", "healthy", "meaning", "advice", "layer", "parameter",
@@ -49,7 +49,7 @@ def test_the_keys_are_those_of_format_1() -> None:
     ],
 )  # fmt: skip
 def test_damaged_findings_are_refused(change: dict[str, object]) -> None:
-    whole = json.loads(pack_checks([asdict(WARNING)])[0])
+    whole = json.loads(pack_checks([WARNING])[0])
     whole["findings"][0] |= change
     with pytest.raises(FormatError, match="not in fmapboard's format"):
         unpack_checks(json.dumps(whole).encode())
@@ -73,5 +73,5 @@ def test_a_newer_format_says_what_to_do() -> None:
 
 
 def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
-    (read,) = unpack_checks(pack_checks([{**asdict(WARNING), "value": float("inf")}])[0])
-    assert read["value"] is None
+    (read,) = unpack_checks(pack_checks([replace(WARNING, value=float("inf"))])[0])
+    assert read.value is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -194,7 +194,7 @@ def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() ->
     first = stored(checks, step(0)).records[-1]
     assert first.tag == "gen.fmapboard_checks"
     (read,) = unpack_checks(first.blobs[0])
-    assert Finding(**read) == WARNING
+    assert Finding(**asdict(read)) == WARNING
     object.__setattr__(says, "findings", [])
     assert stored(checks, step(1)).records[-1].blobs == pack_checks([])
 

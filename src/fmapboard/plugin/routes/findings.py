@@ -67,7 +67,7 @@ def stored_findings(reader: Reader, run: str, table: HealthTable) -> list[Findin
     listed: list[Finding] = []
     for (name, _), blob in zip([of for of in newest if of[1].blobs], blobs, strict=True):
         try:
-            listed += [Finding(**found, model=name) for found in unpack_checks(blob)]
+            listed += [Finding(**asdict(each), model=name) for each in unpack_checks(blob)]
         except FormatError:
             continue
     return listed
