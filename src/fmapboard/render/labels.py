@@ -92,11 +92,11 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
         if call is not None and len(call.kernel_shape or ()) > 2:
             is_rows = tagged.layout == "rows"
             title += "  outputs down, inputs across" if is_rows else "  inputs down, outputs across"
-        drawn = [_with_matrix_numbers(one) for one in tagged.samples]
+        drawn = [_with_matrix_numbers(one, KERNEL_PADDING) for one in tagged.samples]
     elif not count:
         drawn = [_rgb(enlarge(one)) for one in tagged.samples]
     elif tagged.layout == "rows":
-        drawn = [_with_row_numbers(one, count) for one in tagged.samples]
+        drawn = [_with_matrix_numbers(one, 0) for one in tagged.samples]
     else:
         drawn = [_with_tile_numbers(one, count, padding) for one in tagged.samples]
     return replace(tagged, samples=tuple(Picture(_below(title, pixels)) for pixels in drawn))
@@ -124,48 +124,33 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
     return page
 
 
-def _with_matrix_numbers(picture: Picture) -> Bytes8:
-    """A matrix of kernels with the numbers of its rows to the left and of its columns above.
+def _with_matrix_numbers(picture: Picture, padding: int) -> Bytes8:
+    """A matrix of tiles with the numbers of its rows to the left and of its columns above.
 
-    Where a number has no space, every second one is written, or every third one, and so on.
+    Where a number has no space, every second one is written, or every third one, and so on. A
+    sequence is a matrix without padding, of one column, which has no number.
 
     Returns:
-        u8 [H, W, 3]; a single row or column has no number.
+        u8 [H, W, 3]; a single row or column of kernels has no number.
     """
     pixels = _rgb(enlarge(picture))
-    factor = pixels.shape[1] // picture.pixels.shape[1]
-    pad = KERNEL_PADDING * factor
-    down, across = (side * factor + pad for side in picture.tile)
-    rows, per_row = (
-        max(1, (side - pad) // each)
-        for side, each in zip(pixels.shape[:2], (down, across), strict=True)
-    )
-    wide = text_width(str(per_row - 1))
-    left, top = text_width(str(rows - 1)) + _GAP, HEIGHT + _GAP
     height, width = pixels.shape[:2]
+    factor = width // picture.pixels.shape[1]
+    pad = padding * factor
+    down, across = (side * factor + pad for side in picture.tile)
+    rows, per_row = max(1, (height - pad) // down), max(1, (width - pad) // across)
+    wide = text_width(str(per_row - 1))
+    left, top = text_width(str(rows - 1)) + _GAP, HEIGHT + _GAP if padding else 0
     page = blank_page(
         top + max(height, HEIGHT), left + max(width, pad + (per_row - 1) * across + wide)
     )
     page[top : top + height, left : left + width] = pixels
-    if rows > 1:
+    if rows > 1 or not padding:
         for row in range(0, rows, -(-(HEIGHT + 2) // down)):
             write(page, str(row), top + pad + row * down, 0)
     if per_row > 1:
         for column in range(0, per_row, -(-(wide + _GAP) // across)):
             write(page, str(column), 0, left + pad + column * across)
-    return page
-
-
-def _with_row_numbers(picture: Picture, count: int) -> Bytes8:
-    """The rows of a sequence with the numbers of some to their left, u8 [H, W, 3]."""
-    pixels = _rgb(enlarge(picture))
-    height = pixels.shape[0] // count
-    left = text_width(str(count - 1)) + _GAP
-    page = blank_page(max(len(pixels), HEIGHT), left + pixels.shape[1])
-    page[: len(pixels), left:] = pixels
-    every = -(-(HEIGHT + 2) // max(1, height))
-    for number in range(0, count, every):
-        write(page, str(number), number * height, 0)
     return page
 
 

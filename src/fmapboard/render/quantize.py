@@ -7,7 +7,7 @@ pool to training.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -144,10 +144,11 @@ class Averaged:
         return clipped
 
 
+@dataclass(slots=True, eq=False)
 class Quantizer:
     """Quantizes the maps of one run, in step order; used by one thread at a time.
 
-    Args:
+    Attributes:
         max_tile: Maximum side of a drawn map in px; larger maps are averaged over square blocks.
             A row of a sequence may be 8 times as long (see ``longest``). None keeps the size.
         scale: ``"channel"`` scales each channel of each sample between its own finite extremes;
@@ -156,14 +157,10 @@ class Quantizer:
         zero_centered: Scale from -m to m, where m is the largest magnitude.
     """
 
-    def __init__(
-        self,
-        max_tile: int | None = 64,
-        scale: Scale = "channel",
-        zero_centered: bool = False,
-    ) -> None:
-        self._max_tile, self._scale, self._zero_centered = max_tile, scale, zero_centered
-        self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
+    max_tile: int | None = 64
+    scale: Scale = "channel"
+    zero_centered: bool = False
+    _locked: dict[Hashable, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
 
     def __call__(
         self,
@@ -189,7 +186,7 @@ class Quantizer:
             averaged: How the maps were averaged on an accelerator; None if they were not.
         """
         if averaged is None:
-            drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
+            drawn, block = shrink(maps, longest(self.max_tile, layout))  # [n, c, h, w]
         else:
             drawn, block = averaged.within(maps), averaged.block
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
@@ -200,9 +197,9 @@ class Quantizer:
         if block > 1:
             own_lo, own_hi, flat = _constant_planes(own_lo, own_hi, averaged or maps)
         lo, hi = self._limits(own_lo, own_hi, one_pixel)
-        if self._scale == "locked":
+        if self.scale == "locked":
             lo, hi = self._lock(key, lo, hi)
-        inside = finite and block == 1 and self._scale != "locked"
+        inside = finite and block == 1 and self.scale != "locked"
         return Planes(
             quantize(drawn, lo, hi, inside=inside),
             None if finite else mark(drawn),
@@ -224,10 +221,10 @@ class Quantizer:
             hi: Largest finite value, likewise.
             one_pixel: The planes have one pixel.
         """
-        if self._scale == "layer" or one_pixel:
+        if self.scale == "layer" or one_pixel:
             lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
             hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
-        if self._zero_centered:
+        if self.zero_centered:
             hi = np.maximum(np.abs(lo), np.abs(hi))
             lo = -hi
         none = np.isinf(lo) | np.isinf(hi)  # no finite value

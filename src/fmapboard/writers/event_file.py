@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,7 @@ from tensorboard.compat.proto import event_pb2, graph_pb2, node_def_pb2
 from fmapboard.errors import WriteError, log
 from fmapboard.formats import framing
 from fmapboard.records import GraphNode, ModelGraph
-from fmapboard.writers.remote import RemoteDirectory, RemoteFile
+from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
 from fmapboard.writers.trackers import begun_for_trackers
 
 
@@ -52,22 +53,33 @@ _AT_ONCE = 512
 
 
 class LocalFile:
-    """Appends records, unbuffered; not thread-safe.
+    """A new file that records are appended to, unbuffered; not thread-safe.
 
     Args:
-        path: Path of the file.
-        begun: True if the file exists and is appended to; otherwise it must not exist.
+        directory: Created if it does not exist.
+        suffix: End of the file's name.
+        head: The first record, in parts.
 
     Raises:
-        WriteError: The file cannot be opened.
+        WriteError: The file cannot be written.
     """
 
-    def __init__(self, path: Path, *, begun: bool = False) -> None:
-        self.path = path
+    def __init__(self, directory: Path, suffix: str, head: list[bytes]) -> None:
+        make_directory(directory)
+        begun = begun_for_trackers(directory, MARKER + suffix)
+        self.path = begun or directory / _file_name(suffix)
         try:
-            self._file = path.open("ab" if begun else "xb", buffering=0)
+            self._file = self.path.open("ab" if begun else "xb", buffering=0)
         except OSError as error:
-            raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
+            raise WriteError(f"cannot write to {self.path}: {error.strerror or error}") from error
+        if begun:
+            return  # with its first record
+        try:
+            self.append(head)
+        except WriteError:
+            self.close()
+            self.path.unlink(missing_ok=True)
+            raise
 
     def append(self, record: list[bytes]) -> None:
         """Write a record, given in parts.
@@ -280,32 +292,13 @@ class EventFile:
         version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
         head = framing.frame(version.SerializeToString())
         if isinstance(self._directory, Path):
-            return _local(self._directory, self._suffix, head)
-        self._directory.make()
-        file = RemoteFile(self._directory, lambda: _file_name(self._suffix), head)
-        file.append([])
-        return file
+            return LocalFile(self._directory, self._suffix, head)
+        return RemoteFile(self._directory, partial(_file_name, self._suffix), head)
 
 
 def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes]:
     event = event_pb2.Event(wall_time=wall_time, step=step, graph_def=b"".join(graphs))
     return framing.frame(event.SerializeToString())
-
-
-def _local(directory: Path, suffix: str, head: list[bytes]) -> LocalFile:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
-    begun = begun_for_trackers(directory, MARKER + suffix)
-    file = LocalFile(begun or directory / _file_name(suffix), begun=begun is not None)
-    try:
-        file.append([] if begun else head)
-    except WriteError:
-        file.close()
-        file.path.unlink(missing_ok=True)
-        raise
-    return file
 
 
 def _key(directory: Path | RemoteDirectory) -> Path | str:

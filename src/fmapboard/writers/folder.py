@@ -13,7 +13,7 @@ from fmapboard.errors import WriteError
 from fmapboard.records import LoggedStep, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
-from fmapboard.writers.remote import local_directory
+from fmapboard.writers.remote import local_directory, make_directory
 
 
 @dataclass(slots=True)
@@ -84,12 +84,12 @@ class FolderWriter:
 
     def __post_init__(self) -> None:
         self.folder = local_directory(self.folder, "a folder of PNG files")
-        _make(self.folder)
+        make_directory(self.folder)
 
     def write(self, step: LoggedStep) -> None:
         """Write the step's pictures."""
         folder = self.folder / f"step{step.step}" if self.per_step else self.folder
-        _make(folder)
+        make_directory(folder)
         self.files = {}
         taken: set[str] = set()
         for tagged in step.pictures:
@@ -156,10 +156,3 @@ def free_name(stem: str, taken: set[str]) -> str:
         candidate, number = f"{stem}-{number}", number + 1
     taken.add(candidate.lower())
     return candidate
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write to {folder}: {error.strerror or error}") from error

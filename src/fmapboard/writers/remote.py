@@ -72,6 +72,18 @@ def local_directory(given: str | PathLike[str], why: str) -> Path:
     return directory
 
 
+def make_directory(directory: Path) -> None:
+    """Create a local directory, unless it exists.
+
+    Raises:
+        WriteError: It cannot be created.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
+
+
 _PACKAGES = {
     "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hdfs": "pyarrow",
     "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "adl": "adlfs",
@@ -159,16 +171,21 @@ class RemoteFile:
     """A series of objects to which records are appended by uploading them again; not thread-safe.
 
     Args:
-        directory: An existing directory.
+        directory: Created if the file system has directories.
         new_name: Returns the name of the next object; names must sort in the order of creation.
         head: The record that begins each object, in parts.
+
+    Raises:
+        MissingExtra, ConfigurationError, WriteError: As ``RemoteDirectory.make``.
     """
 
     def __init__(
         self, directory: RemoteDirectory, new_name: Callable[[], str], head: list[bytes]
     ) -> None:
+        directory.make()
         self._directory, self._new_name, self._head = directory, new_name, b"".join(head)
         self._name, self._content = new_name(), self._head
+        self.append([])
 
     @property
     def path(self) -> str:

@@ -43,7 +43,7 @@ from fmapboard.render import png
 from fmapboard.writers import Writer
 from fmapboard.writers.event_file import EventFile, graph_def, has_foreign_events
 from fmapboard.writers.remote import RemoteDirectory, log_directory
-from fmapboard.writers.trackers import MlflowRun, TrackerFeed
+from fmapboard.writers.trackers import TrackerFeed, join_mlflow_run, mlflow_run
 
 KEEP_EARLIER = 2**62
 """A ``start_step`` that adds to an earlier run in the directory and discards nothing of it."""
@@ -136,13 +136,12 @@ class SummaryWriterAdapter:
             )
         self._writer = writer
         self._encode = Encoder()
-        self._mlflow_run = MlflowRun.of_this_thread()
+        self._mlflow_run = mlflow_run()
 
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's SummaryWriter."""
         try:
-            if self._mlflow_run is not None:
-                self._mlflow_run.join()
+            join_mlflow_run(self._mlflow_run)
             file = self._writer._get_file_writer()
             if step.graph is not None:
                 event = self._message("Event")(graph_def=graph_def(step.graph))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -122,12 +123,12 @@ def wandb_follows() -> bool:
     return bool(getattr(sys.modules.get("wandb"), "patched", {}).get("tensorboard"))
 
 
+@dataclass(slots=True)
 class TrackerFeed:
     """Passes each step to the methods that a tracker has replaced in torch's FileWriter."""
 
-    def __init__(self, file_writer: Any, run: MlflowRun | None) -> None:
-        self._file_writer: Any = file_writer
-        self._run = run
+    _file_writer: Any
+    _mlflow_run: str | None
 
     @staticmethod
     def of(directory: Path | str) -> TrackerFeed | None:
@@ -136,7 +137,7 @@ class TrackerFeed:
         kind = getattr(module, "FileWriter", None)
         if module is None or kind is None or not _is_replaced(kind, module):
             return None
-        run = MlflowRun.of_this_thread()
+        run = mlflow_run()
         if run is None and _mlflow_follows(kind):
             log.warning(
                 "MLflow gets nothing, since no run is active: call mlflow.start_run() before "
@@ -152,8 +153,7 @@ class TrackerFeed:
         if self._file_writer is None:
             return
         try:
-            if self._run is not None:
-                self._run.join()
+            join_mlflow_run(self._mlflow_run)
             self._file_writer.add_summary(first_format(step), step.step, step.wall_time)
         except Exception as error:
             _warn(type(self._file_writer).add_event.__globals__["__name__"], error)
@@ -175,32 +175,26 @@ class _NoFile:
     flush = close = reopen = lambda self: None
 
 
-class MlflowRun:
-    """The user's active MLflow run, which MLflow does not see in other threads.
+def mlflow_run() -> str | None:
+    """The id of this thread's active run, if MLflow's autologging follows torch's FileWriter.
 
-    In another thread MLflow's autologging would start a new run.
+    In other threads MLflow does not see it, and its autologging would start a new run.
     """
+    kind = getattr(sys.modules.get(_TORCH), "FileWriter", None)
+    if kind is None or not _mlflow_follows(kind):
+        return None
+    run = sys.modules["mlflow"].active_run()
+    return None if run is None else run.info.run_id
 
-    def __init__(self, run_id: str) -> None:
-        self._run_id = run_id
 
-    @staticmethod
-    def of_this_thread() -> MlflowRun | None:
-        """The active run, if MLflow's autologging has replaced methods of torch's FileWriter."""
-        kind = getattr(sys.modules.get(_TORCH), "FileWriter", None)
-        if kind is None or not _mlflow_follows(kind):
-            return None
-        run = sys.modules["mlflow"].active_run()
-        return None if run is None else MlflowRun(run.info.run_id)
-
-    def join(self) -> None:
-        """Make the run active in this thread too, without changing its status."""
-        mlflow: Any = sys.modules["mlflow"]
-        if mlflow.active_run() is None:
-            status = mlflow.get_run(self._run_id).info.status
-            mlflow.start_run(run_id=self._run_id, log_system_metrics=False)
-            if status != "RUNNING":
-                mlflow.MlflowClient().update_run(self._run_id, status=status)
+def join_mlflow_run(run_id: str | None) -> None:
+    """Make a run active in this thread too, without changing its status; None for no run."""
+    mlflow: Any = sys.modules.get("mlflow")
+    if run_id is not None and mlflow.active_run() is None:
+        status = mlflow.get_run(run_id).info.status
+        mlflow.start_run(run_id=run_id, log_system_metrics=False)
+        if status != "RUNNING":
+            mlflow.MlflowClient().update_run(run_id, status=status)
 
 
 def _mlflow_follows(kind: type) -> bool:

@@ -319,24 +319,20 @@ def _loop(
         if low:  # if a torch thread loses its core, the others spin and wait
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
-        _process(reference, wake, low)
+        while True:
+            wake.get()
+            worker = reference()
+            if worker is None:
+                return
+            while worker._advance(low):
+                pass
+            if worker._is_over():
+                for other in worker._wake.values():  # threads that wait, if a start was interrupted
+                    other.put(None)
+                return
+            del worker
     finally:
         identifiers.discard(threading.get_ident())
-
-
-def _process(reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool) -> None:
-    while True:
-        wake.get()
-        worker = reference()
-        if worker is None:
-            return
-        while worker._advance(low):
-            pass
-        if worker._is_over():
-            for other in worker._wake.values():  # threads that wait, if a start was interrupted
-                other.put(None)
-            return
-        del worker
 
 
 def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:
