@@ -75,3 +75,8 @@ def test_a_newer_format_says_what_to_do() -> None:
 def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
     (read,) = unpack_checks(pack_checks([replace(WARNING, value=float("inf"))])[0])
     assert read.value is None
+
+
+def test_a_name_that_cannot_be_sent_is_replaced() -> None:
+    (read,) = unpack_checks(pack_checks([replace(WARNING, layer="a\ud800b")])[0])
+    assert read.layer == "a?b"
