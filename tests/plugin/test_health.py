@@ -19,9 +19,9 @@ from two_layer_runs import log_steps, store_blobs
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
 from fmapboard.plugin import http, routes
-from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.shading import LEVELS, UNKNOWN_LEVEL
+from fmapboard.plugin.source import Reader, Source
 
 FACTS = LayerFacts("a", "a", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, drawn=2, roles=("feature_maps",))
 TAG = "fmapboard_overview"

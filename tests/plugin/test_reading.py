@@ -1,4 +1,4 @@
-"""Tag names, the cache of records, and concurrent calls."""
+"""Tag names, and concurrent calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fmapboard.plugin.data_source import OVERHEAD, AtOnce, Cache, Calls, in_turn
+from fmapboard.plugin.source import AtOnce, Calls, in_turn
 from fmapboard.plugin.tag_names import LayerTag, layer_of, natural
 
 
@@ -40,30 +40,6 @@ def test_names_are_sorted_in_natural_order() -> None:
     assert sorted(names, key=natural) == [
         "", "9", "10", "Zz", "b", "layer2.9", "layer2.10", "layer10.2", "layer²",
     ]  # fmt: skip
-
-
-def test_the_cache_evicts_the_least_recently_used_blob() -> None:
-    cache = Cache(4 * (100 + OVERHEAD))
-    for key in "abcd":
-        cache.put(key, bytes(100), 100)
-    assert cache.get("a") == bytes(100)
-    cache.put("e", bytes(100), 100)
-    assert [key for key in "abcde" if cache.get(key) is not None] == ["a", "c", "d", "e"]
-    assert cache.held == 4 * (100 + OVERHEAD)
-
-
-def test_a_blob_that_is_put_twice_counts_once() -> None:
-    cache = Cache(10_000, 2_500)
-    cache.put("a", bytes(100), 100)
-    cache.put("a", bytes(200), 200)
-    assert (cache.get("a"), cache.held) == (bytes(200), 200 + OVERHEAD)
-
-
-def test_the_cache_is_not_emptied_for_one_large_blob() -> None:
-    cache = Cache(10_000, 2_500)
-    cache.put("small", bytes(10), 10)
-    cache.put("large", bytes(9_000), 9_000)
-    assert (cache.get("large"), cache.get("small")) == (None, bytes(10))
 
 
 @pytest.mark.parametrize("calls", [in_turn, AtOnce()])

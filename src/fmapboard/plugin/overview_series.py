@@ -269,7 +269,7 @@ def unread_step(reader: Reader, run: str, name: str, wall_times: Sequence[float]
         wall_times: those of the overviews of this model that were read, s.
     """
     read = max(wall_times, default=0.0)
-    return reader.source.ends.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
+    return reader.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
 
 
 def _listing(

@@ -8,7 +8,6 @@ from typing import Any
 from tensorboard.plugins import base_plugin
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
@@ -24,7 +23,9 @@ from fmapboard.plugin.routes.overview import overview
 from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.routes.timeline import timeline
+from fmapboard.plugin.source import Source
 from fmapboard.plugin.static_files import ENTRY, static_routes
+from fmapboard.runs.provider import Provider as Reader
 
 Route = Callable[[Reader, Query], Answer]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class _Series(Kept):
 def attribution(reader: Reader, query: Query) -> Answer:
     """``data/attribution``: the attribution series of a run in network order; may be empty."""
     run = query.text("run")
-    names = [name for name in map(_name, reader.image_tags(run)) if name is not None]
+    names = [name for name in map(_name, reader.tags_of(IMAGES, run)) if name is not None]
     every = _series(reader, run, names)
     if not every:
         return long_answer({"run": run, "series": []})
@@ -105,7 +105,7 @@ def _series(reader: Reader, run: str, names: Iterable[_Name]) -> list[_Series]:
     return [series for series in every if series.points]
 
 
-def _with_picture(points: dict[str, list[Point]], tag: str) -> tuple[Point, ...]:
+def _with_picture(points: Mapping[str, list[Point]], tag: str) -> tuple[Point, ...]:
     return tuple(point for point in points.get(tag, ()) if len(point.blobs) > _PICTURE)
 
 

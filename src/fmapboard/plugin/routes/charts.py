@@ -15,6 +15,8 @@ from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import headers_at
 from fmapboard.plugin.tag_names import natural
+from fmapboard.runs.events import SCALARS
+from fmapboard.runs.provider import HISTOGRAMS
 
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
 _OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())
@@ -36,9 +38,9 @@ def numbers(reader: Reader, query: Query) -> Answer:
     if header is not None and header.activation is not None:
         scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation))
     per_parameter = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
-    of_each = _of_parameters(reader.scalar_tags(run), prefix, per_parameter, layer)
+    of_each = _of_parameters(reader.tags_of(SCALARS, run), prefix, per_parameter, layer)
     of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
-    of_parameter = _of_parameters(reader.histogram_tags(run), prefix, _OF_PARAMETER, layer)
+    of_parameter = _of_parameters(reader.tags_of(HISTOGRAMS, run), prefix, _OF_PARAMETER, layer)
     return Answer(
         {
             "scalars": _scalars(reader, run, prefix, [*scalars, *of_each]),

@@ -181,7 +181,7 @@ def _picture_tags(layers: Iterable[_Layer]) -> dict[str, set[str]]:
     return tags
 
 
-def _place(layer: _Layer, stored: Mapping[str, dict[str, list[Point]]]) -> tuple[Any, Any]:
+def _place(layer: _Layer, stored: Mapping[str, Mapping[str, list[Point]]]) -> tuple[Any, Any]:
     """Where a layer's picture is stored, and what `map_values` needs with it; or None twice."""
     header, (role, sample) = layer.record.header, (layer.side.role, layer.side.sample)
     at = next((i for i, picture in enumerate(header.pictures) if picture.role == role), None)

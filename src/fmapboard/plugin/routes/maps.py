@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,7 +83,7 @@ def _add_pictures(
 
 
 def picture_places(
-    header: Header, stored: dict[str, list[Point]], first: Point | None, step: int
+    header: Header, stored: Mapping[str, list[Point]], first: Point | None, step: int
 ) -> list[list[tuple[Point, int]]]:
     """The blobs of each picture's samples, in the Images series or the first-step record."""
     places, in_first_record = [], FIRST_PICTURE

@@ -1,0 +1,217 @@
+"""What is asked of runs: the provider that answers, and the one that reads event files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from fmapboard.formats.tab_records import PLUGIN_NAME
+from fmapboard.runs.cache import Cache
+from fmapboard.runs.events import SCALARS
+from fmapboard.runs.log import EventLog, TagSeries
+
+T = TypeVar("T")
+IMAGES, HISTOGRAMS = "images", "histograms"
+BUILT = 128 * 2**20
+"""Bytes of parsed records to cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One step of a blob series; ``blobs`` has one entry per blob, by which the provider knows it.
+
+    Attributes:
+        wall_time: s; 0 if it is not finite.
+    """
+
+    plugin: str
+    run: str
+    tag: str
+    step: int
+    wall_time: float
+    blobs: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One step of a scalar series."""
+
+    step: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One step of a series of arrays."""
+
+    step: int
+    numpy: Any
+
+
+class Provider(Protocol):
+    """Answers questions about runs; thread-safe.
+
+    Series of other tags than those asked for, and runs that do not exist, are missing in its
+    answers.
+    """
+
+    def started(self) -> Mapping[str, float | None]:
+        """Run -> wall time of its first event, s; None if unknown."""
+        ...
+
+    def tags(self, run: str | None = None) -> Mapping[str, Sequence[str]]:
+        """Run -> tags of the tab's records in it, in any order; of all runs, or only of one."""
+        ...
+
+    def points(
+        self, plugin: str, run: str, tags: Iterable[str] | None = None
+    ) -> Mapping[str, list[Point]]:
+        """Tag -> the steps that are kept of a run's blob series, ascending.
+
+        Args:
+            plugin: name of the plugin that the series belong to.
+            run: name of the run.
+            tags: the tags to read; None for all.
+        """
+        ...
+
+    def tags_of(self, plugin: str, run: str) -> Sequence[str]:
+        """Tags of a run's series that belong to a plugin, in any order."""
+        ...
+
+    def scalars(self, run: str, tags: Iterable[str]) -> Mapping[str, Sequence[Any]]:
+        """Tag -> data points with ``step`` and ``value``, ascending."""
+        ...
+
+    def histograms(self, run: str, tags: Iterable[str]) -> Mapping[str, Sequence[Any]]:
+        """Tag -> data points with ``step`` and ``numpy``, ascending.
+
+        ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
+        """
+        ...
+
+    def blobs(
+        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
+    ) -> list[bytes | None]:
+        """The requested blobs, in order; None for a blob that cannot be read.
+
+        Args:
+            requested: pairs of a point and the index of the blob in it.
+            keep: True to cache the blobs for later requests.
+        """
+        ...
+
+    def built(
+        self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
+    ) -> T:
+        """A value that is kept for later requests; see `Cache.renew`."""
+        ...
+
+    def kept(self, key: tuple[str, ...]) -> Any:
+        """What `built` returned last for a key, without asking for anything; None if nothing."""
+        ...
+
+    def unread(self, run: str, tag: str, read: float) -> int | None:
+        """The newest step of a series that is not read yet; see `LogEnds.unread`."""
+        ...
+
+
+class Files:
+    """A provider over event files.
+
+    Args:
+        logs: by name of the run.
+    """
+
+    def __init__(self, logs: Mapping[str, EventLog]) -> None:
+        self._logs = logs
+        self._built = Cache(BUILT)
+
+    def started(self) -> dict[str, float | None]:
+        """See `Provider`."""
+        return {run: log.started for run, log in self._logs.items()}
+
+    def tags(self, run: str | None = None) -> dict[str, list[str]]:
+        """See `Provider`."""
+        asked = self._logs if run is None else [run]
+        found = {name: self.tags_of(PLUGIN_NAME, name) for name in asked}
+        return {name: listed for name, listed in found.items() if listed}
+
+    def points(
+        self, plugin: str, run: str, tags: Iterable[str] | None = None
+    ) -> dict[str, list[Point]]:
+        """See `Provider`."""
+        return {
+            tag: [
+                Point(plugin, run, tag, datum.step, finite(datum.wall_time), range(datum.blobs))
+                for datum in series.ordered()
+            ]
+            for tag, series in self._series(plugin, run, tags)
+        }
+
+    def tags_of(self, plugin: str, run: str) -> list[str]:
+        """See `Provider`."""
+        return [tag for tag, _ in self._series(plugin, run, None)]
+
+    def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Scalar]]:
+        """See `Provider`."""
+        return {
+            tag: [Scalar(d.step, d.number) for d in series.ordered() if d.number is not None]
+            for tag, series in self._series(SCALARS, run, tags)
+        }
+
+    def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Tensor]]:
+        """See `Provider`."""
+        log = self._logs.get(run)
+        return {
+            tag: [Tensor(datum.step, log.array(datum)) for datum in series.ordered()]
+            for tag, series in self._series(HISTOGRAMS, run, tags)
+            if log is not None
+        }
+
+    def blobs(
+        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
+    ) -> list[bytes | None]:
+        """See `Provider`; nothing is cached."""
+        values: dict[int, list[bytes]] = {}
+        found: list[bytes | None] = []
+        for point, index in requested:
+            if id(point) not in values:
+                values[id(point)] = self._strings(point)
+            blobs = values[id(point)]
+            found.append(blobs[index] if index < len(blobs) else None)
+        return found
+
+    def built(
+        self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
+    ) -> T:
+        """See `Provider`."""
+        return self._built.renew(key, build, nbytes)
+
+    def kept(self, key: tuple[str, ...]) -> Any:
+        """See `Provider`."""
+        return self._built.get(key)
+
+    def unread(self, run: str, tag: str, read: float) -> int | None:
+        """None: the files are read to their ends."""
+        return None
+
+    def _strings(self, point: Point) -> list[bytes]:
+        log = self._logs[point.run]
+        datum = log.series[point.tag].data.get(point.step)
+        return [] if datum is None else log.strings(datum)
+
+    def _series(
+        self, plugin: str, run: str, tags: Iterable[str] | None
+    ) -> Iterator[tuple[str, TagSeries]]:
+        log, asked = self._logs.get(run), None if tags is None else set(tags)
+        for tag, series in [] if log is None else log.series.items():
+            if series.plugin == plugin and series.data and (asked is None or tag in asked):
+                yield tag, series
+
+
+def finite(wall_time: float) -> float:
+    """A wall time, s; 0 if it is not finite."""
+    return wall_time if math.isfinite(wall_time) else 0.0
