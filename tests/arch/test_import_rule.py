@@ -36,8 +36,8 @@ PLUGIN_MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
-    *("cli.options", "cli.model_commands", "cli.report", "imaging.missing_files"),
-    *("imaging.images", "cli.check", "cli.run_files", "writers", "summary", "render"),
+    *("cli.options", "cli.python_options", "cli.model_commands", "cli.report", "cli.check"),
+    *("imaging.missing_files", "imaging.images", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "health", "runs", "schedule", "records", "formats", "errors"),
     *("plugin", "report"),
 }

@@ -9,8 +9,6 @@ import click
 from fmapboard import __version__
 from fmapboard.cli.options import (
     EXISTING,
-    Palette,
-    batch_size,
     checkpoint_key,
     command,
     device,
@@ -18,14 +16,11 @@ from fmapboard.cli.options import (
     input_option,
     input_size,
     judged,
-    layers,
-    log_directory_option,
     model_arg,
-    png_folder,
     preprocessing_options,
-    step,
     weights,
 )
+from fmapboard.cli.python_options import options_of
 
 COMMON = (
     *("--model", "--weights", "--checkpoint", "--logdir", "--out", "--html", "--layers"),
@@ -60,13 +55,7 @@ COMMON = (
     "'ckpt_*.pt' makes one step per checkpoint.",
 )
 @checkpoint_key
-@log_directory_option("Write TensorBoard event files into this run directory.")
-@png_folder
-@click.option(
-    "--html", type=EXISTING, help="Write one HTML file that opens without TensorBoard, a report."
-)
-@step("Number of the first image's step; the others follow.")
-@layers("Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers.")
+@options_of("visualize", "log_dir", "out", "html", "step", "layers")
 @click.option(
     "--list",
     "only_list",
@@ -76,58 +65,15 @@ COMMON = (
 @input_size
 @preprocessing_options
 @click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
-@batch_size
-@click.option(
-    "--colormap",
-    type=Palette(["grey", "viridis", "magma", "signed"]),
-    default="grey",
-    show_default=True,
-)
-@click.option(
-    "--scale",
-    type=click.Choice(["channel", "layer"]),
-    default="channel",
-    show_default=True,
-    help="Normalize each channel on its own, or all channels of a layer together.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(min=0),
-    help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
-)
-@click.option(
-    "--labels",
-    is_flag=True,
-    help="Write the layer's name and the channels' numbers into the PNG files.",
-)
-@click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
-@click.option(
-    "--attribution",
-    is_flag=True,
-    help="Also draw where larger activations raise the score of a class, over the image.",
-)
-@click.option(
-    "--class",
-    "class_number",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Which class, counted from 0.  [default: the one with the highest score]",
-)
+@options_of("visualize", "batch_size", "colormap", "scale", "depth", "labels", "kernels")
+@options_of("visualize", "attribution", "target")
 @click.option(
     "--silence",
     multiple=True,
     metavar="LAYER:CHANNELS",
     help="Set channels of a layer to 0, such as layer1.0.conv1:3,17. Repeatable.",
 )
-@click.option(
-    "--effective", is_flag=True, help="Draw what the next layer receives, after forward hooks."
-)
-@click.option(
-    "--embedding",
-    metavar="LAYER",
-    help="Also write this layer's output for each image, averaged over space, with thumbnails "
-    "for TensorBoard's Projector.",
-)
+@options_of("visualize", "effective", "embedding")
 @device
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:
@@ -165,20 +111,9 @@ def visualize(**options: Any) -> None:
 @input_option
 @checkpoint_key
 @click.option("--checkpoint-key-b", metavar="NAME", help="The same for B, if it is another.")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    help="Relative error above which a layer is different.  [default: 1e-12 in float64, 1e-5 in "
-    "float32, 5e-4 in float16, 4e-3 in bfloat16]",
-)
+@options_of("diff", "tolerance")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object with all layers.")
-@png_folder
-@log_directory_option(
-    "Write the runs a, b and difference for TensorBoard into this directory.",
-    remote=False,
-    name="log_dir",
-)
-@layers("Layers to draw; always with the first difference.  [default: convolutions]")
+@options_of("diff", "out", "log_dir", "layers")
 @input_size
 @preprocessing_options
 @device
@@ -218,33 +153,10 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
     "--checkpoint", type=EXISTING, help="Load weights from this file, folder or index of shards."
 )
 @checkpoint_key
-@layers("Layers to search, such as 'layer1.*'.  [default: all convolutions]")
-@click.option(
-    "-k", type=click.IntRange(min=1), default=9, show_default=True, help="Crops per channel."
-)
-@click.option(
-    "--channels",
-    type=click.IntRange(min=0),
-    default=64,
-    show_default=True,
-    callback=lambda context, option, given: given or None,
-    help="Search the first N channels of each layer; 0 for all.",
-)
-@click.option(
-    "--several-per-image",
-    "one_per_image",
-    is_flag=True,
-    callback=lambda context, option, given: not given,
-    help="Take the largest values of all positions.  [default: at most one crop of an image]",
-)
-@log_directory_option(
-    "Add the patches to this run for TensorBoard, or begin a run there.", name="log_dir"
-)
-@png_folder
-@step("Number of the step for TensorBoard: how far the network was trained.")
+@options_of("patches", "layers", "k", "channels", "one_per_image", "log_dir", "out", "step")
 @input_size
 @preprocessing_options
-@batch_size
+@options_of("patches", "batch_size")
 @device
 def patches_command(**options: Any) -> None:
     """Find the parts of IMAGES (files or folders) that excite each channel of a network most.

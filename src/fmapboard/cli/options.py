@@ -123,18 +123,8 @@ weights = click.option(
     help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
     "name of torchvision weights.",
 )
-png_folder = click.option(
-    "--out", type=Directory(remote=False), help="Write PNG files into this folder."
-)
 input_size = click.option(
     "--input-size", type=click.IntRange(min=1), help="Side of the square input in px."
-)
-batch_size = click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Maximum number of images per forward pass; it does not change the result.",
 )
 device = click.option(
     "--device", default="cpu", show_default=True, help="Torch device, such as cuda:0."
@@ -167,17 +157,6 @@ def layers(text: str) -> Decorator:
         metavar="GLOB",
         callback=lambda context, option, given: list(given) or None,
         help=f"{text} Repeatable.",
-    )
-
-
-def step(text: str) -> Decorator:
-    """``--step``, 0 by default.
-
-    Args:
-        text: what the step is the number of.
-    """
-    return click.option(
-        "--step", type=click.IntRange(min=0), default=0, show_default=True, help=text
     )
 
 

@@ -50,7 +50,7 @@ def visualize_images(
     request: ModelRequest,
     drawing: Drawing,
     *,
-    logdir: Path | RemoteDirectory | None,
+    log_dir: Path | RemoteDirectory | None,
     out: Path | None,
     html: Path | None,
     only_list: bool,
@@ -64,7 +64,7 @@ def visualize_images(
         FmapboardError: an option is invalid, or the model or a file fails; the message is one line.
             The output of earlier images is kept.
     """
-    if drawing.class_number is not None and not drawing.attribution:
+    if drawing.target is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
     files = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     inputs = inputs_from(request.inputs, len(files))
@@ -82,7 +82,7 @@ def visualize_images(
         return
     images = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
     count = len(series or images.sources)
-    with logged_for(html, logdir, count, say_report) as place:
+    with logged_for(html, log_dir, count, say_report) as place:
         # An invalid pattern fails before anything is written.
         chosen = selected_layers(loaded.model, drawing.layers)
         inputs.check(loaded.model)

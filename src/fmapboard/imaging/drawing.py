@@ -122,7 +122,7 @@ class Drawing:
     depth: int | None = None
     kernels: bool = False
     attribution: bool = False
-    class_number: int | None = None
+    target: int | None = None
     step: int = 0
     source: StepSource | None = None
     effective: bool = False
@@ -209,7 +209,7 @@ class Drawing:
                         embedding.read(prepared)
                     steps: Iterable[PendingStep] = passes(prepared, first)
                     if self.attribution:
-                        steps = with_attributions(steps, passes.model, prepared, self.class_number)
+                        steps = with_attributions(steps, passes.model, prepared, self.target)
                     yield from steps
                 first += len(batch)
 

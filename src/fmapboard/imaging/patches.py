@@ -262,10 +262,9 @@ def patches(
         channels: The first channels of each layer that are searched; None for all.
         one_per_image: Take at most one crop of an image per channel; False takes the ``k`` largest
             values over all positions, which often lie side by side in one image.
-        log_dir: Run directory or URL of the event file for TensorBoard. In a directory with an
-            earlier run of fmapboard, the patches are added to it: give the run's directory to see
-            them in the tab beside the channels' maps. Otherwise the maps of the first image are
-            written, too.
+        log_dir: Run directory or URL for TensorBoard, to whose run the patches are added. In the
+            directory of an earlier run of fmapboard, the tab shows them beside the channels' maps.
+            Without an earlier run, the maps of the first image are written, too.
         out: Folder of the PNG files: one picture per layer, with one row per channel.
         step: Number of the step for TensorBoard: how far the model was trained.
         transform: As in ``visualize``.

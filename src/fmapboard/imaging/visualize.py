@@ -124,7 +124,7 @@ def visualize(
         batch_size: Maximum number of images per forward pass; it does not change the result.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
-        depth: Depth slice of 3-D maps to draw; None draws the middle one.
+        depth: Depth slice of 3-D maps to draw, counted from 0; None draws the middle one.
         kernels: Also draw the convolution kernels.
         attribution: Also draw where larger activations raise the score of a class.
         target: Which class, counted from 0; None takes the one with the highest score.

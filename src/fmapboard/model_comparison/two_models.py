@@ -58,7 +58,7 @@ def diff(
             convolution. The first difference is drawn in any case.
         out: Folder of PNG files: the first image's maps in both models in ``a`` and ``b``, and the
             second model's minus the first's in ``difference``.
-        log_dir: Directory of three runs for TensorBoard, with the same names.
+        log_dir: Directory of the runs ``a``, ``b`` and ``difference`` for TensorBoard.
 
     Returns:
         ``first``, the name of the first difference, or None; ``layers``, with the errors of each.

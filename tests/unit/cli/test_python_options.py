@@ -1,0 +1,94 @@
+"""The options of a command and the arguments of its Python function agree."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+import fmapboard
+from fmapboard.cli.model_commands import diff_command, patches_command, visualize
+from fmapboard.cli.python_options import FLAGS, arguments_of, first_sentence
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], click.Command]] = {
+    "visualize": (fmapboard.visualize, visualize),
+    "patches": (fmapboard.patches, patches_command),
+    "diff": (fmapboard.diff, diff_command),
+}
+PYTHON_ONLY = {"transform", "normalization", "inputs", "forward_kwargs"}
+"""Arguments for which the commands have options of another kind, such as --mean and --input."""
+
+
+def documented(function: Callable[..., Any]) -> dict[str, str]:
+    """The docstring's text on each argument, on one line."""
+    section = (inspect.getdoc(function) or "").split("Args:\n")[1].split("\n\n")[0]
+    parts = re.split(r"^ {4}(\w+): ", section, flags=re.M)[1:]
+    return {
+        name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def differing(function: str, name: str) -> dict[str, Any]:
+    return {**FLAGS.get(name, {}), **FLAGS.get(f"{function}.{name}", {})}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_keyword_argument_is_an_option_with_its_default(function: str) -> None:
+    called, command = FUNCTIONS[function]
+    options = {one.name: one for one in command.params if isinstance(one, click.Option)}
+    parameters = inspect.signature(called).parameters.values()
+    keywords = {one.name: one.default for one in parameters if one.default is not one.empty}
+    assert keywords.keys() - PYTHON_ONLY <= options.keys()
+    for name in keywords.keys() - PYTHON_ONLY:
+        given = command.make_context("x", ["a", "b", "--model", "demo"]).params[name]
+        assert given == keywords[name], name
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_help_of_an_option_is_the_first_sentence_about_the_argument(function: str) -> None:
+    called, command = FUNCTIONS[function]
+    texts = documented(called)
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    compared = [one for one in options if one.name in texts.keys() - PYTHON_ONLY]
+    assert len(compared) >= 4
+    for option in compared:
+        assert option.name is not None
+        own = differing(function, option.name)
+        expected = own.get("help") or first_sentence(texts[option.name])
+        absent = f"  [default: {own['absent']}]" if "absent" in own else ""
+        assert option.help == expected + absent
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_what_is_read_from_the_source_is_what_python_says(function: str) -> None:
+    called, _ = FUNCTIONS[function]
+    parameters = inspect.signature(called).parameters.values()
+    expected = {
+        one.name: (one.annotation, one.default, documented(called)[one.name])
+        for one in parameters
+        if one.default is not one.empty
+    }
+    read = arguments_of(function)
+    assert {n: (one.type, one.default, one.text) for n, one in read.items()} == expected
+
+
+def test_the_table_of_flags_names_only_arguments_that_exist() -> None:
+    every = {name for function in FUNCTIONS for name in arguments_of(function)}
+    of_functions = {f"{f}.{name}" for f in FUNCTIONS for name in arguments_of(f)}
+    assert FLAGS.keys() <= every | of_functions
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("One of 3-D maps, such as ``x``. More.", "One of 3-D maps, such as x."),
+        ('``"a"``: first; ``"b"``: second.', "a: first; b: second."),
+        ("Which class, counted from 0; None takes the best.", "Which class, counted from 0."),
+    ],
+)
+def test_a_help_has_neither_markup_nor_none(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence
