@@ -26,82 +26,31 @@ from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.measure.reducer import PendingMaps, PendingMeasurement, Reducer, rounded
+from fmapboard.measure.reducer import PendingMeasurement, Reducer, rounded
 from fmapboard.measure.sample import PendingSample, sample_of_each
-from fmapboard.measure.statistics import PendingStatistics, statistics
+from fmapboard.measure.statistics import statistics
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.records import LayerCall, Normalization, Statistics, StepData, TensorKind
-from fmapboard.render.quantize import Quantizer
 from fmapboard.session.step import Collected, PendingStep
 
 MAX_BYTES = 8 * 2**20
 """Larger tensors, which do not stay in the CPU cache, are reduced one image at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingImages:
-    """Measurements of several images, still batched (see ``reducer.PendingMeasurement``).
-
-    Attributes:
-        layer_call: The layer call that was measured.
-        kind: Which tensor of the layer call.
-        shape: Shape of the tensor for one image, [1, ...].
-        quantize: Quantizer of the run.
-        drawn: Copy [N, C, H, W] of what is drawn, all images.
-        statistics: Statistics of all images, in which each channel of each image counts as one.
-        samples: Values for the histograms, [N, S].
-        count: Number of images.
-        total: Number of values per image.
-    """
-
-    layer_call: LayerCall
-    kind: TensorKind
-    shape: tuple[int, ...]
-    quantize: Quantizer
-    drawn: PendingMaps | None
-    statistics: PendingStatistics
-    samples: Tensor | None
-    count: int
-    total: int
-
-    def split(self) -> list[PendingMeasurement]:
-        """One measurement per image, with its statistics finalized."""
-        drawn, samples = self.drawn, self.samples
-        return [
-            PendingMeasurement(
-                self.layer_call,
-                self.kind,
-                self.shape,
-                self.quantize,
-                None if drawn is None else replace(drawn, maps=drawn.maps[n : n + 1]),
-                numbers,
-                None if samples is None else PendingSample(samples[n], self.total),
-            )
-            for n, numbers in enumerate(_of_each(self.statistics.to_host(), self.count))
-        ]
-
-
-def _of_each(together: Statistics, count: int) -> list[Statistics]:
-    """Split statistics [N*C] of the channels of N images."""
-    arrays: dict[str, Any] = {
-        field.name: np.split(values, count)
-        for field in fields(together)
-        if isinstance(values := getattr(together, field.name), np.ndarray)
-    }
-    return [Statistics(**{name: each[n] for name, each in arrays.items()}) for n in range(count)]
-
-
 def reduce_images(
     reduce: Reducer, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
-) -> PendingImages | None:
+) -> list[PendingMeasurement] | None:
     """Reduce a tensor [N, ...] that has one entry per image; None if reducing one by one is better.
 
     That is the case off the CPU (where operations are queued anyway), for tensors above
     ``MAX_BYTES``, for non-contiguous ones, and with non-finite or extreme values, for which all
     values of a tensor are read in another way. All images are drawn, regardless of the reducer's
     ``samples``.
+
+    Returns:
+        One measurement per image, with its statistics finalized.
     """
     if not tensor.is_cpu or tensor.nbytes > MAX_BYTES:
         return None
@@ -122,9 +71,28 @@ def reduce_images(
             kept = reduce.keep(view, None, each=True)
     assert reduce.quantize is not None  # set in Reducer.__post_init__
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
-    return PendingImages(
-        layer_call, kind, shape, reduce.quantize, kept, numbers, samples, count, total
-    )
+    return [
+        PendingMeasurement(
+            layer_call,
+            kind,
+            shape,
+            reduce.quantize,
+            None if kept is None else replace(kept, maps=kept.maps[n : n + 1]),
+            own,
+            None if samples is None else PendingSample(samples[n], total),
+        )
+        for n, own in enumerate(_of_each(numbers.to_host(), count))
+    ]
+
+
+def _of_each(together: Statistics, count: int) -> list[Statistics]:
+    """Split statistics [N*C] of the channels of N images."""
+    arrays: dict[str, Any] = {
+        field.name: np.split(values, count)
+        for field in fields(together)
+        if isinstance(values := getattr(together, field.name), np.ndarray)
+    }
+    return [Statistics(**{name: each[n] for name, each in arrays.items()}) for n in range(count)]
 
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -155,18 +123,13 @@ class ImageListener(CaptureListener):
         self._reduce, self._count, self._shapes = reducer, count, shapes
         self._normalization = normalization
         self._inputs: list[PendingInputImage] = []
-        self._layers: list[PendingImages | list[PendingMeasurement]] = []
+        self._layers: list[list[PendingMeasurement]] = []
         self._seconds = 0.0
 
     @property
     def labels(self) -> list[str]:
         """Labels of the layers that ran, in call order."""
-        layers = self._layers
-        layer_calls = [
-            (one.layer_call if isinstance(one, PendingImages) else one[0].layer_call)
-            for one in layers
-        ]
-        return [layer_call.label for layer_call in layer_calls]
+        return [each[0].layer_call.label for each in self._layers]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy the model's input, which its first operation may overwrite."""
@@ -192,7 +155,7 @@ class ImageListener(CaptureListener):
 
     def _reduced(
         self, layer_call: LayerCall, tensor: Tensor, module: nn.Module
-    ) -> PendingImages | list[PendingMeasurement]:
+    ) -> list[PendingMeasurement]:
         if self._count == 1:
             return [self._reduce(layer_call, "feature_maps", tensor, module)]
         batched = reduce_images(self._reduce, layer_call, "feature_maps", tensor, module)
@@ -217,8 +180,7 @@ class ImageListener(CaptureListener):
             first: Number of the first step.
             kernels: Convolution kernels for the first image's step.
         """
-        arrived, inputs = Transfer()((self._layers, self._inputs))()
-        layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
+        layers, inputs = Transfer()((self._layers, self._inputs))()
         own = zip(*layers, strict=True) if layers else [()] * self._count
         milliseconds = self._seconds * 1e3 / self._count
         return [

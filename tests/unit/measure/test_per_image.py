@@ -42,7 +42,7 @@ def together_and_alone(
     reduce = reduce or reducer()
     found = reduce_images(reduce, layer_call, "feature_maps", tensor, module)
     assert found is not None, "reduced one by one"
-    each = [pending.to_host() for pending in found.split()]
+    each = [pending.to_host() for pending in found]
     alone = [
         reduce(layer_call, "feature_maps", tensor[n : n + 1], module).to_host()
         for n in range(len(tensor))
@@ -135,7 +135,7 @@ def test_nothing_that_is_kept_shares_memory_with_the_live_tensor(side: int) -> N
     found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 1))
     assert found is not None
     tensor.fill_(torch.nan)
-    for here, there in zip(found.split(), alone, strict=True):
+    for here, there in zip(found, alone, strict=True):
         assert_equal(here.to_host(), there)
 
 
@@ -210,5 +210,5 @@ def test_extremes_that_the_statistics_hold_are_not_read_again(
     tensor = random_maps(3, 6, 12, 12)
     found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 3))
     assert found is not None
-    assert all(pending.to_host().planes is not None for pending in found.split())
+    assert all(pending.to_host().planes is not None for pending in found)
     assert read == []
