@@ -40,6 +40,11 @@ _BANDS = 32
 _THINNER = 4
 """Ratio of the thickness of bands to that of the next ones."""
 
+# Why the whole image is given.
+CONTROL_FLOW = "control flow that depends on the image"
+OTHER_GRID = "the number of positions, which depends on the image"
+_FAILS = "the forward pass, which fails on NaN"
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -85,37 +90,31 @@ class MeasuredFields:
     Attributes:
         of_layer: By label of the layer call, in call order.
         separable: False if the images of a batch depend, or may depend, on each other.
-        passes: Number of images that the model ran on.
+        unknown: Why the fields of layers that are not listed count as the whole image.
     """
 
     of_layer: dict[str, Fields]
     separable: bool
-    passes: int
+    unknown: str = CONTROL_FLOW
 
 
-def measure_fields(
-    registry: HookRegistry, image: Tensor, batch_size: int, *, only_grids: bool = False
-) -> MeasuredFields:
+def measure_fields(registry: HookRegistry, image: Tensor, batch_size: int) -> MeasuredFields:
     """Measure the fields of all layers of a registry.
 
     Args:
         registry: Selects the layers; its model runs in eval mode and is left unchanged.
         image: [1, C, H, W], as the model takes it.
         batch_size: Maximum number of images per pass.
-        only_grids: Measure nothing: all fields are the whole image.
 
     Raises:
         Exception: What the model raises on the image itself.
     """
     if image.is_floating_point():
         image = torch.nan_to_num(image, 0, 0, 0)  # its own NaN would reach every probe
-    runner = Runner(registry)
-    alone = runner(image.clone())
-    lost, separable = _lost(runner, image, alone)
-    if only_grids:
-        lost = {**dict.fromkeys(alone.grids, "the number of image sizes"), **lost}
+    alone = _seen(registry, image.clone())
+    lost, separable = _lost(registry, image, alone)
     size = batch_size if separable else 1
-    rows, columns = (_Extents(runner, image, axis, size) for axis in (-2, -1))
+    rows, columns = (_Extents(registry, image, axis, size) for axis in (-2, -1))
     grids = {label: grid for label, grid in alone.grids.items() if label not in lost}
     try:
         spans = rows(grids), columns(grids)
@@ -132,15 +131,10 @@ def measure_fields(
         constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
         boxes[constant] = [0, 0, *size_px]
         found[label] = Fields(grid, boxes, None, constant)
-    return MeasuredFields(found, separable, runner.images)
+    return MeasuredFields(found, separable)
 
 
-CONTROL_FLOW = "control flow that depends on the image"
-OTHER_GRID = "the number of positions, which depends on the image"
-_FAILS = "the forward pass, which fails on NaN"
-
-
-def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], bool]:
+def _lost(registry: HookRegistry, image: Tensor, alone: Seen) -> tuple[dict[str, str], bool]:
     """The layers that run after NaN may have been lost, and whether images are independent.
 
     A pass on two images, one of them NaN throughout; if that is impossible, only on that one.
@@ -148,7 +142,7 @@ def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], b
     if not image.is_floating_point():
         return dict.fromkeys(alone.grids, f"the input, which is {image.dtype}"), True
     pair = torch.cat([torch.full_like(image, torch.nan), image])
-    seen = watched(runner, pair)
+    seen = _watched(registry, pair)
     separable = (
         seen is not None
         and not seen.lost  # else an image may have an influence without NaN
@@ -156,7 +150,7 @@ def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], b
         and all((seen.hits[label][1] == hit[0]).all() for label, hit in alone.hits.items())
     )
     if not separable:
-        seen = watched(runner, pair[:1])
+        seen = _watched(registry, pair[:1])
     if seen is None:
         return dict.fromkeys(alone.grids, _FAILS), separable
     others = {
@@ -196,32 +190,24 @@ class Seen(CaptureListener):
             self.lost[label] = self._flow.lost_at
 
 
-class Runner:
-    """Runs the model, and counts the images that it runs on."""
-
-    def __init__(self, registry: HookRegistry) -> None:
-        self._registry = registry
-        self.images = 0
-
-    def __call__(self, images: Tensor, flow: NanFlow | None = None) -> Seen:
-        """What a pass on images [N, C, H, W] shows; with ``flow``, also what lost NaN."""
-        seen = Seen(len(images), flow)
-        self.images += len(images)
-        # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
-        with (
-            torch.backends.cudnn.flags(enabled=False),
-            torch.backends.nnpack.flags(enabled=False),
-            self._registry.listening(seen),
-        ):
-            run_side_pass(self._registry.model, images)
-        return seen
+def _seen(registry: HookRegistry, images: Tensor, flow: NanFlow | None = None) -> Seen:
+    """What a pass on images [N, C, H, W] shows; with ``flow``, also what lost NaN."""
+    seen = Seen(len(images), flow)
+    # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
+    with (
+        torch.backends.cudnn.flags(enabled=False),
+        torch.backends.nnpack.flags(enabled=False),
+        registry.listening(seen),
+    ):
+        run_side_pass(registry.model, images)
+    return seen
 
 
-def watched(runner: Runner, images: Tensor) -> Seen | None:
+def _watched(registry: HookRegistry, images: Tensor) -> Seen | None:
     """What a pass showed while it was watched for operations that lose NaN; None if it failed."""
     try:
         with NanFlow() as flow:
-            return runner(images, flow)
+            return _seen(registry, images, flow)
     except Exception:  # of any type: the model was not made for NaN
         return None
 
@@ -229,8 +215,8 @@ def watched(runner: Runner, images: Tensor) -> Seen | None:
 class _Extents:
     """The first and the last row, or column, that each position depends on."""
 
-    def __init__(self, runner: Runner, image: Tensor, axis: int, batch_size: int) -> None:
-        self._runner, self._image, self._axis = runner, image, axis
+    def __init__(self, registry: HookRegistry, image: Tensor, axis: int, batch_size: int) -> None:
+        self._registry, self._image, self._axis = registry, image, axis
         self._batch_size, self._length = batch_size, image.shape[axis]
 
     def __call__(self, grids: Mapping[str, tuple[int, ...]]) -> dict[str, Ints]:
@@ -281,7 +267,7 @@ class _Extents:
         for some in range(0, len(offsets), self._batch_size):
             starts = offsets[some : some + self._batch_size]
             probes = torch.cat([self._with_nan(start, thickness, period) for start in starts])
-            seen = self._runner(probes)
+            seen = _seen(self._registry, probes)
             for number, start in enumerate(starts):
                 yield start, {name: hit[number] for name, hit in seen.hits.items()}
 

@@ -22,7 +22,6 @@ from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
 from fmapboard.top_patches.fields import (
-    CONTROL_FLOW,
     OTHER_GRID,
     Fields,
     MeasuredFields,
@@ -97,7 +96,7 @@ class PatchSearch:
                 for label, output in seen.outputs.items():
                     if label not in fields.of_layer:  # it did not run on the measured image
                         size_px = tuple(images.shape[-2:])
-                        whole = Fields.whole(output.grid, size_px, CONTROL_FLOW)
+                        whole = Fields.whole(output.grid, size_px, fields.unknown)
                         fields.of_layer[label] = whole
                     self._layer(label, output).add(output, number, source, fields.of_layer[label])
                 outputs = seen.outputs.values()
@@ -109,31 +108,27 @@ class PatchSearch:
         """The crops by label of the layer call, in call order."""
         return {label: one.result(self.images) for label, one in self._of_layer.items()}
 
-    @property
-    def field_passes(self) -> int:
-        """Number of images that ran to measure receptive fields."""
-        return sum(measured.passes for measured in self._fields.values())
-
     def _measured(self, image: Tensor) -> MeasuredFields:
         assert self._registry is not None
         size = tuple(image.shape[1:])
-        if size not in self._fields:
+        if size in self._fields:
+            return self._fields[size]
+        if len(self._fields) < MOST_SIZES:
+            self.say(f"Measuring receptive fields, for images of {size[1]}×{size[2]} px")
             run = partial(run_side_pass, self._registry.model, image)
-            is_known = len(self._fields) < MOST_SIZES
-            if is_known:
-                self.say(f"Measuring receptive fields, for images of {size[1]}×{size[2]} px")
             with explained(self._registry.model, run):
-                measured = measure_fields(
-                    self._registry, image, self.batch_size, only_grids=not is_known
-                )
+                measured = measure_fields(self._registry, image, self.batch_size)
             if not measured.separable:
                 self.say("Running one image per forward pass: the images of a batch may interact")
-            if not is_known and len(self._fields) == MOST_SIZES:
+        else:
+            separable = all(one.separable for one in self._fields.values())
+            measured = MeasuredFields({}, separable, "the number of image sizes")
+            if len(self._fields) == MOST_SIZES:
                 self.say(
                     f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"
                 )
-            self._fields[size] = measured
-        return self._fields[size]
+        self._fields[size] = measured
+        return measured
 
     def _run(self, images: Tensor) -> _Outputs:
         assert self._registry is not None
