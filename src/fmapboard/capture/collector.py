@@ -41,39 +41,27 @@ from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
 class BatchNormReader:
     """Reads the BatchNorm layers, SyncBatchNorm included, that update their statistics in a pass.
 
+    Layers are left out in eval mode, and if they keep no statistics.
+
     Args:
-        model: the unwrapped model.
+        model: the unwrapped model, whose forward pass begins.
 
     Attributes:
-        pending: what was read in the last pass that ended.
+        pending: what was read, once the pass has returned.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self.discard()
-
-    def discard(self) -> None:
-        """Drop what was read."""
-        self._layers: dict[str, _BatchNorm] = {}
-        self._before: Packed | None = None
         self.pending: PendingGaps | None = None
-
-    def begins(self) -> None:
-        """Called when a forward pass of the model begins.
-
-        Layers are left out in eval mode, and if they keep no statistics.
-        """
-        self.discard()
-        for name, module in self._model.named_modules():
+        self._layers: dict[str, _BatchNorm] = {}
+        for name, module in model.named_modules():
             if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
                 variance, count = module.running_var, module.num_batches_tracked
                 if variance is not None and count is not None and not is_lazy(variance):
                     self._layers[clean_name(name) or type(module).__name__] = module
-        if self._layers:
-            self._before = self._copied()
+        self._before = self._copied() if self._layers else None
 
     def ended(self) -> None:
-        """Called when that pass has returned."""
+        """Called when the pass has returned."""
         before, self._before = self._before, None
         if before is not None:
             own = [BatchNormLayer(n, m.momentum, m.eps) for n, m in self._layers.items()]
@@ -108,7 +96,8 @@ class ActivationCollector(CaptureListener):
         compares_images: compare the images of the batch with each other.
         input_trains: a tensor that the network receives requires a gradient; None if not known.
         batch: the result.
-        batch_norms: what the pass has changed in BatchNorm layers.
+        model: whose BatchNorm layers are read; None reads none.
+        batch_norms: what the pass has changed in them.
         unread: by label, why the output of a layer call was not read.
         sums: follows the gradients of outputs.
     """
@@ -127,6 +116,7 @@ class ActivationCollector(CaptureListener):
     compares_images: bool = False
     batch: PendingBatch | None = None
     input_trains: bool | None = None
+    model: nn.Module | None = None
     batch_norms: BatchNormReader | None = None
     unread: dict[str, Unread] = field(default_factory=dict)
     sums: GradientSums = field(init=False)
@@ -141,18 +131,16 @@ class ActivationCollector(CaptureListener):
         self.pending.clear()
         self.inputs.clear()
         self.unread.clear()
-        self.batch = None
-        if self.batch_norms is not None:
-            self.batch_norms.discard()
+        self.batch = self.batch_norms = None
         if self.attribution is not None:
             self.attribution.discard()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
-        if self.batch_norms is not None:
+        if self.model is not None:
             with self.guard("BatchNorm"):
-                self.batch_norms.begins()
+                self.batch_norms = BatchNormReader(self.model)
         with self.guard("network input"):
             self.inputs += input_images(
                 (args, kwargs),
@@ -220,7 +208,7 @@ class ActivationCollector(CaptureListener):
                     self.unread[layer_call.label] = why
                 return
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"
-            self._keep(layer_call, kind, tensor, module, pictures=self.pictures)
+            self._keep(layer_call, kind, tensor, module)
             if side == "output" and tensor.requires_grad and self._follows(layer_call, tensor):
                 self._follow(layer_call, tensor, module)
 
@@ -231,14 +219,9 @@ class ActivationCollector(CaptureListener):
         return self.attribution.pending(self.loss_scale, tuple(self.inputs) if own_images else ())
 
     def _keep(
-        self,
-        layer_call: LayerCall,
-        kind: TensorKind,
-        tensor: Tensor,
-        module: nn.Module,
-        *,
-        pictures: bool,
+        self, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
     ) -> None:
+        pictures = self.pictures or kind == "gradients_of_maps"
         with aside(tensor.device.type, tensor.nbytes):
             reduced = self.reduce(
                 layer_call, kind, tensor, module, pictures=pictures, numbers=self.numbers
@@ -260,7 +243,7 @@ class ActivationCollector(CaptureListener):
             nonlocal position
             if gradient is not None:
                 unscaled = self._unscaled(gradient)
-                self._keep(layer_call, "gradients_of_maps", unscaled, module, pictures=True)
+                self._keep(layer_call, "gradients_of_maps", unscaled, module)
                 if position is None:
                     position = len(self.pending) - 1
                 else:
@@ -304,5 +287,5 @@ def collector_for(
         attribution=(
             None if attribution.chosen is False else AttributionPass(attribution, reduce, guard)
         ),
-        batch_norms=BatchNormReader(watched.model),
+        model=watched.model,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from torch import nn
 
-from fmapboard.capture.isolation import block_begins, block_ended
+from fmapboard.capture.isolation import restoring
 from fmapboard.capture.module_calls import compiled_wrappers
 from fmapboard.capture.passes import Aside, CaptureListener, LayerCalls, PassRecorder, Placed, Side
 from fmapboard.capture.taps import TapChoice, has_taps
@@ -104,12 +103,12 @@ class HookRegistry:
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-    ) -> contextlib.AbstractContextManager[None]:
+    ) -> restoring:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
         """
-        return _Listening(self, partial(self.arm, listener, sides=sides))
+        return restoring(partial(self.arm, listener, sides=sides), self.disarm)
 
     def arm(
         self,
@@ -148,31 +147,7 @@ class HookRegistry:
         if self._recorder.is_open:
             self._recorder.end()
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Ignore all hook calls inside the block, for a forward pass that fmapboard runs itself."""
-        recorder = self._recorder
-        recorder.is_paused = True
-        try:
-            yield
-        finally:
-            recorder.is_paused = False
-
-
-class _Listening(contextlib.AbstractContextManager[None]):
-    """A block in which a registry is armed."""
-
-    def __init__(self, registry: HookRegistry, arm: Callable[[], None]) -> None:
-        self._registry, self._arm = registry, arm
-
-    def __enter__(self) -> None:
-        block_begins(self)
-        try:
-            self._arm()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self._registry.disarm()
-        block_ended(self)
+    def paused(self) -> restoring:
+        """Ignore all hook calls in a ``with`` block, for a pass that fmapboard runs itself."""
+        pause = partial(setattr, self._recorder, "is_paused")
+        return restoring(partial(pause, True), partial(pause, False))

@@ -113,6 +113,32 @@ def close_blocks(count: int) -> None:
         block_ended(block)
 
 
+class restoring:  # lower case: a context manager that is used like a function
+    """Call a function when a block begins, and another one when it ends: a `Block` of the two.
+
+    Args:
+        begin: may be interrupted.
+        end: undoes what ``begin`` has done so far; may be called again, also if it was interrupted.
+    """
+
+    __slots__ = ("_begin", "_end")
+
+    def __init__(self, begin: Callable[[], object], end: Callable[[], object]) -> None:
+        self._begin, self._end = begin, end
+
+    def __enter__(self) -> None:
+        block_begins(self)
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+        block_ended(self)
+
+
 class aside:  # lower case: a context manager that is used like a function
     """Run a block without autograd, autocast or dispatch modes.
 

@@ -46,8 +46,7 @@ class Call:
         kwargs: likewise.
         of_replica: it is such a copy.
         compiles: the call runs inside a function that torch.compile has made.
-        layers: the layers that are recorded, by name.
-        hooked: the modules that may have hooks until the call ends.
+        layers: the layers that are recorded, by name, which may have hooks until the call ends.
         is_recorded: an uncompiled pass was recorded in its place.
         puts_back: the parts of the model are watched again when it ends.
     """
@@ -58,7 +57,6 @@ class Call:
     of_replica: bool
     compiles: bool = False
     layers: dict[str, nn.Module] = field(default_factory=dict)
-    hooked: tuple[nn.Module, ...] = ()
     is_recorded: bool = False
     puts_back: bool = False
 

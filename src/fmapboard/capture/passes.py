@@ -6,15 +6,17 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import nn
 
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
+from fmapboard.capture.isolation import restoring
 from fmapboard.capture.layer_hook import LayerHook, install_last, is_recorded_last
 from fmapboard.capture.module_calls import (
     Call,
@@ -293,10 +295,11 @@ class Placed:
         self.parts.clear()
 
 
+@dataclass(eq=False)
 class PassRecorder:
     """Follows the calls of a model from ``begin`` until ``end``, and records those that count.
 
-    Args:
+    Attributes:
         calls: the watched layers.
         wrappers: what torch.compile made of the model.
         placed: what is placed outside.
@@ -306,47 +309,43 @@ class PassRecorder:
         thread: see there.
         aside: see there.
         failed: as in ``HookRegistry``.
-
-    Attributes:
         is_open: True from ``begin`` until ``end``.
         is_paused: all calls are ignored.
         root_ran: a pass of the root was recorded.
         was_called: a call of the model, or of a part of it, was seen.
     """
 
-    def __init__(
-        self,
-        calls: LayerCalls,
-        wrappers: list[nn.Module],
-        placed: Placed,
-        taps: TapChoice,
-        listener: CaptureListener,
-        *,
-        sides: tuple[Side, ...] = (),
-        thread: int | None = None,
-        aside: Aside | None = None,
-        failed: Callable[[str, Exception], None] | None = None,
-    ) -> None:
-        self._model, self._calls, self._wrappers = calls.watched.model, calls, wrappers
-        self._placed, self._taps = placed, taps
-        self._listener, self._sides, self._aside, self._on_failure = listener, sides, aside, failed
-        self._thread, self._home = thread, threading.get_ident()
-        self._turns = _NO_TURNS if thread else _Turns()
-        self._passes = PassTracker(listener)
+    calls: LayerCalls
+    wrappers: list[nn.Module]
+    placed: Placed
+    taps: TapChoice
+    listener: CaptureListener
+    sides: tuple[Side, ...] = ()
+    thread: int | None = None
+    aside: Aside | None = None
+    failed: Callable[[str, Exception], None] | None = None
+    is_open: bool = False
+    is_paused: bool = False
+    root_ran: bool = False
+    was_called: bool = False
+
+    def __post_init__(self) -> None:
+        self._model, self._home = self.calls.watched.model, threading.get_ident()
+        self._turns = _NO_TURNS if self.thread else _Turns()
+        self._passes = PassTracker(self.listener)
         self._device = next((p.device for p in self._model.parameters()), None)
         self._running: dict[int, Call] = {}
-        self.is_open = self.is_paused = self.root_ran = self.was_called = False
 
     def begin(self, *, with_parts: bool) -> None:
         """Begin to follow calls of the model and, with ``with_parts``, of its parts as well."""
-        self.is_open, placed = True, self._placed
-        if self._aside is None:
+        self.is_open, placed = True, self.placed
+        if self.aside is None:
             hold_eager(placed)
-        if "output" in self._sides:
+        if "output" in self.sides:
             placed.receiver = weakref.ref(self)
             receive_taps(placed.receiver)
         for module in self._roots():
-            allows_hooks = self._aside is None or not self._is_compiled(module)
+            allows_hooks = self.aside is None or not self._is_compiled(module)
             placed.roots.append(CallWatch(module, self, allows_hooks=allows_hooks))
             placed.roots[-1].place()
         if with_parts:
@@ -354,12 +353,12 @@ class PassRecorder:
 
     def end(self) -> None:
         """Record no more; may be called again, also if it was interrupted."""
-        self._listener = CaptureListener()
-        self._passes = PassTracker(self._listener)
+        self.listener = CaptureListener()
+        self._passes = PassTracker(self.listener)
         for call in list(self._running.values()):
             self._unhook(call)
         self._running.clear()
-        self._placed.take()
+        self.placed.take()
         self.is_open = False
 
     def _roots(self) -> list[nn.Module]:
@@ -369,11 +368,11 @@ class PassRecorder:
         """
         model = self._model
         has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
-        return self._wrappers if self._wrappers and has_hooks else [*self._wrappers, model]
+        return self.wrappers if self.wrappers and has_hooks else [*self.wrappers, model]
 
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
-        allows_hooks, parts = self._aside is None or not is_compile_used(), self._placed.parts
+        allows_hooks, parts = self.aside is None or not is_compile_used(), self.placed.parts
         for module in self._model.modules():
             if module is self._model or isinstance(module, torch.jit.ScriptModule):
                 continue
@@ -395,7 +394,7 @@ class PassRecorder:
                 else:
                     self._part_begins(call)
         except Exception as error:
-            self._failed("", error, handled)
+            self._report("", error, handled)
         return self._running.get(thread) is call
 
     def call_returned(self, call: Call, output: Any) -> None:
@@ -409,9 +408,9 @@ class PassRecorder:
                 if is_root:
                     self._passes.root_ends()
                 if is_root or (not self.root_ran and call.module in self._model.children()):
-                    self._listener.pass_ended(output)
+                    self.listener.pass_ended(output)
         except Exception as error:
-            self._failed("", error, handled)
+            self._report("", error, handled)
 
     def call_left(self, call: Call) -> None:
         """Remove the hooks when a call has ended in any way."""
@@ -422,12 +421,12 @@ class PassRecorder:
         if call.puts_back and self.is_open:
             self._watch_parts()
 
-    def _failed(self, name: str, error: Exception, handled: BaseException | None) -> None:
-        """Called when a hook on a layer raised an error; the name of the root is empty."""
+    def _report(self, name: str, error: Exception, handled: BaseException | None) -> None:
+        """Report an error that a hook on a layer raised; the name of the root is empty."""
         raise_interrupt(error, handled)
-        if self._on_failure is None:
+        if self.failed is None:
             raise error
-        self._on_failure(name or "forward pass", error)
+        self.failed(name or "forward pass", error)
 
     def _is_on_other_device(self, of_replica: bool, values: Any) -> bool:
         """True for a DataParallel replica on a device other than the model's own.
@@ -439,7 +438,7 @@ class PassRecorder:
 
     def _is_foreign_thread(self, of_replica: bool) -> bool:
         """True if a thread whose passes do not count calls the model, and no replica of it."""
-        return not of_replica and self._thread not in (None, threading.get_ident())
+        return not of_replica and self.thread not in (None, threading.get_ident())
 
     def _follows(self, call: Call) -> bool:
         if not self.is_open or self.is_paused or threading.get_ident() in self._running:
@@ -453,28 +452,28 @@ class PassRecorder:
         """In the thread that armed the registry: record its passes instead of another thread's."""
         if self._home != threading.get_ident() or not self._is_root(call.module):
             return False
-        if not self._listener.counts(received) or not self._listener.takes_over():
+        if not self.listener.counts(received) or not self.listener.takes_over():
             return False
-        self._thread = self._home
+        self.thread = self._home
         for other in list(self._running.values()):
             self._unhook(other)
         self._running.clear()
-        self._passes = PassTracker(self._listener)
+        self._passes = PassTracker(self.listener)
         return True
 
     def _is_root(self, module: nn.Module) -> bool:
-        return module is self._model or is_replica(module) or module in self._wrappers
+        return module is self._model or is_replica(module) or module in self.wrappers
 
     def _root_begins(self, call: Call) -> None:
         # What is called inside is not of interest, and torch.compile is not to see the watches.
-        call.puts_back = bool(self._placed.parts)
-        self._placed.take_parts()
+        call.puts_back = bool(self.placed.parts)
+        self.placed.take_parts()
         if not self._passes.root_begins((call.args, call.kwargs)):
             return
         self.root_ran, call.puts_back = True, False
-        if self._thread is None and not call.of_replica:
-            self._thread = threading.get_ident()
-        self._listener.begin(call.args, call.kwargs)
+        if self.thread is None and not call.of_replica:
+            self.thread = threading.get_ident()
+        self.listener.begin(call.args, call.kwargs)
         if self.is_open:  # memory did not run out
             layers = self._layers()
             self._record(call, _own_layers(call.module, layers) if call.of_replica else layers)
@@ -482,58 +481,50 @@ class PassRecorder:
     def _part_begins(self, call: Call) -> None:
         inside = set(call.module.modules())
         for part in inside - {call.module}:
-            if (watch := self._placed.parts.pop(part, None)) is not None:
+            if (watch := self.placed.parts.pop(part, None)) is not None:
                 watch.take()
         if self._passes.phase != "done":
             own = {name: layer for name, layer in self._layers().items() if layer in inside}
             self._record(call, own)
 
     def _layers(self) -> dict[str, nn.Module]:
-        return {**self._calls.watched.layers, **self._calls.watched.numbers_only}
+        return {**self.calls.watched.layers, **self.calls.watched.numbers_only}
 
     def _record(self, call: Call, layers: dict[str, nn.Module]) -> None:
         """Record the call that begins, or an uncompiled one in its place if it is compiled."""
         call.layers, passes = layers, self._passes
-        if self._aside is None or not (call.compiles or self._is_compiled(call.module)):
+        if self.aside is None or not (call.compiles or self._is_compiled(call.module)):
             self._hook_layers(call)
             return
         try:
-            passes.accepts_all = passes.phase == "recording" or self._listener.counts(
+            passes.accepts_all = passes.phase == "recording" or self.listener.counts(
                 (call.args, call.kwargs)
             )
             if passes.accepts_all:
-                self._aside(call.module, call.args, call.kwargs, self._hooked(call))
+                hooked = restoring(partial(self._hook_layers, call), partial(self._unhook, call))
+                self.aside(call.module, call.args, call.kwargs, hooked)
         finally:
             passes.accepts_all = False
         call.is_recorded = True
 
     def _is_compiled(self, module: nn.Module) -> bool:
         """True if torch.compile must not see hooks inside the module."""
-        return is_compile_used() and (module in self._wrappers or has_compiled_parts(module))
-
-    @contextlib.contextmanager
-    def _hooked(self, call: Call) -> Iterator[None]:
-        self._hook_layers(call)
-        try:
-            yield
-        finally:
-            self._unhook(call)
+        return is_compile_used() and (module in self.wrappers or has_compiled_parts(module))
 
     def _hook_layers(self, call: Call) -> None:
-        call.hooked = tuple(call.layers.values())
         for name, module in call.layers.items():
-            if "input" in self._sides and name in self._calls.watched.layers:
+            if "input" in self.sides and name in self.calls.watched.layers:
                 hook = LayerHook(self._layer_runs, call, name, "input")
                 module.register_forward_pre_hook(hook, with_kwargs=True)
-            if "output" in self._sides:
+            if "output" in self.sides:
                 hook = LayerHook(self._layer_runs, call, name, "output")
-                if self._calls.effective or is_recorded_last(module):
+                if self.calls.effective or is_recorded_last(module):
                     install_last(hook, module)
                 else:
                     module.register_forward_hook(hook, prepend=True, with_kwargs=True)
 
     def _unhook(self, call: Call) -> None:
-        for module in call.hooked:
+        for module in call.layers.values():
             for hooks, flags in (
                 (module._forward_hooks, module._forward_hooks_with_kwargs),
                 (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
@@ -562,11 +553,11 @@ class PassRecorder:
             if call.of_replica:
                 if self._is_on_other_device(True, (args, kwargs, output)):
                     return
-            elif self._thread != thread and self._thread is not None:
+            elif self.thread != thread and self.thread is not None:
                 return
             self._deliver(name, module, side, (args, kwargs) if side == "input" else output)
         except Exception as error:
-            self._failed(name, error, handled)
+            self._report(name, error, handled)
 
     def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
         """Called with a tensor that the user names with ``tap``; see ``taps.TapReceiver``."""
@@ -575,14 +566,14 @@ class PassRecorder:
             module = self._running_part(running)
             if module is None or is_unobservable():
                 return
-            label, of_replica = tap_label(name, self._calls.watched.layers), is_replica(module)
+            label, of_replica = tap_label(name, self.calls.watched.layers), is_replica(module)
             call = self._running.get(threading.get_ident())
             if self._is_foreign_thread(of_replica) or (call is not None and call.is_recorded):
                 return
-            if not self._is_on_other_device(of_replica, value) and self._taps(label):
+            if not self._is_on_other_device(of_replica, value) and self.taps(label):
                 self._deliver(label, tap_module(), "output", value)
         except Exception as error:
-            self._failed(label, error, handled)
+            self._report(label, error, handled)
 
     def _running_part(self, running: list[nn.Module]) -> nn.Module | None:
         """The root, or a copy of it on another device, if this thread makes a call of it.
@@ -597,12 +588,12 @@ class PassRecorder:
         return next((module for module in running if module in own), None)
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
-        if self.is_paused or not self._calls.selects(name, side, value):
+        if self.is_paused or not self.calls.selects(name, side, value):
             return
         counted = self._passes.call(name, side, value)
         if counted is not None:
-            layer_call = self._calls.of(name, *counted, side, module)
-            self._listener.captured(layer_call, side, value, module)
+            layer_call = self.calls.of(name, *counted, side, module)
+            self.listener.captured(layer_call, side, value, module)
 
 
 def _own_layers(replica: nn.Module, layers: dict[str, nn.Module]) -> dict[str, nn.Module]:
