@@ -186,7 +186,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     written = texts(tmp_path)
     assert written.keys() == {tag, "fmapboard/checks"}
     assert written[tag] == [(2, said)]
-    ((step, finding),) = written["fmapboard/checks"]
+    step, finding = written["fmapboard/checks"][0]
     assert step == 2
     assert "in this layer, in code between `bad` (call 2) and this layer" in finding
     assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
@@ -209,6 +209,7 @@ def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_fi
     first, second = (step.texts for step in kept.steps)
     assert first.pop("net.fmapboard/first_nonfinite") == f"step 0: {said}"
     assert "such values arise in the backward pass" in first.pop("net.fmapboard/checks")
+    assert "then in 1 further layer" in second.pop("net.fmapboard/checks")
     assert first == second == {}
     assert len(caplog.records) == 1
 

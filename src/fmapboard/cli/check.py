@@ -123,4 +123,5 @@ def _scope(report: Report) -> str:
     health = report.record.health
     if health is None:
         return "what is recorded"
-    return f"{len(health.rows)} layers × {len(health.steps)} steps"
+    of = f" of {health.written}" if health.written > len(health.steps) else ""
+    return f"{len(health.rows)} layers × {len(health.steps)}{of} steps"

@@ -1,9 +1,9 @@
-"""What is wrong in a run, in words: facts that follow from a `HealthTable` alone, ranked."""
+"""The lasting states of a run's layers, in words: they follow from a `HealthTable` alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,8 +145,33 @@ class LayerFinding:
     message: str
 
 
-def findings(table: HealthTable) -> list[LayerFinding]:
+DEAD = (
+    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
+    "far below zero",
+    "Lower the learning rate or warm it up; or use a leaky activation",
+)
+"""What dead channels may mean, and what to do."""
+MEANINGS = {
+    "large": "The weights grow, or the inputs are not scaled; float16 overflows at 65,504. Lower "
+    "the learning rate, clip the gradients, or add normalization layers.",
+    "dead": ". ".join(DEAD) + ".",
+    "constant": "These channels tell nothing about the input. Look at the layer's weights, and at "
+    "what it receives.",
+    "unchanged": "The layer is frozen, or its updates are too small for its number format. Nothing "
+    "is wrong if that is intended.",
+}
+"""What a state may mean and what to do, in sentences, by kind."""
+
+Place = tuple[str, str, str]
+"""Kind of state, name of the model, and label of a layer."""
+
+
+def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFinding]:
     """Everything that is wrong, the most severe first; equally severe, the earliest first.
+
+    Args:
+        table: the health of the run.
+        told: states of layers to leave out, since a check has said them.
 
     - Non-finite values: the first layer that had them is named, and the number of others.
     - Large values: magnitudes of at least `health.states.LARGE`.
@@ -159,6 +184,10 @@ def findings(table: HealthTable) -> list[LayerFinding]:
         return []
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
+    for index, row in enumerate(table.rows):
+        for kind in flags:
+            if (kind, row.name, row.facts.label) in told:
+                flags[kind][:, index] = False
     found = [
         *_nonfinite(table, flags["nonfinite"]),
         *_large(table, flags["large"]),

@@ -159,6 +159,9 @@ _SERIES = frozenset(
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
+FIRST_STEPS, LAST_STEPS = 4, 28
+"""Logged steps of a training that the checks see: those at the start, and the newest. A long run
+then takes no more memory, and its numbers are the same while it is logged and afterwards."""
 _LISTS = 8
 """Lists of layers to keep parsed."""
 
@@ -213,18 +216,18 @@ class RecordBuilder:
         """Step -> why a record of it cannot be read."""
 
     def add_scalar(self, step: int, tag: str, value: float) -> None:
-        """Add a value of a scalar.
+        """Add a value of a scalar, as an event file stores it.
 
         Args:
             step: the logged step.
             tag: the tag without the model's prefix.
             value: the value; may be NaN or infinite.
         """
-        self._at(step).scalars[tag] = value
+        self._at(step).scalars[tag] = _stored(value)
 
     def add_scalars(self, step: int, values: dict[str, float]) -> None:
-        """Replace the scalars of a step; ``values`` is kept, by tag without the model's prefix."""
-        self._at(step).scalars = values
+        """Replace the scalars of a step, by tag without the model's prefix."""
+        self._at(step).scalars = {tag: _stored(value) for tag, value in values.items()}
 
     def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
         """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
@@ -262,14 +265,9 @@ class RecordBuilder:
         found._listed = self._listed  # unpacked lists, whoever unpacked them
         return found
 
-    def thin(self, first: int, last: int) -> None:
-        """Keep only the first and the last steps, to bound the memory of a long run."""
-        ordered = sorted(self._steps)
-        for step in ordered[first : max(first, len(ordered) - last)]:
-            del self._steps[step]
-
     def record(self) -> RunRecord:
-        """What was collected so far."""
+        """What was collected so far; in a training the steps between first and last are dropped."""
+        self._thin()
         ordered = sorted(self._steps.items())
         overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
         told = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
@@ -282,6 +280,13 @@ class RecordBuilder:
             first={label: arrays for label, (_, arrays) in self._first.items()},
             network_input={at: of.network_input for at, of in overviews if of.network_input},
         )
+
+    def _thin(self) -> None:
+        """Keep the first and the last steps; all of them if they are images or checkpoints."""
+        if any(of.overview is not None and of.overview.source for of in self._steps.values()):
+            return
+        for step in sorted(self._steps)[FIRST_STEPS:-LAST_STEPS]:
+            del self._steps[step]
 
     def _at(self, step: int) -> _Step:
         return self._steps.setdefault(step, _Step())
@@ -309,6 +314,12 @@ class RecordBuilder:
         }
         if len(found) == len(_STATISTICS) and len({one.shape for one in found.values()}) == 1:
             self._first[label] = step, {name: one.ravel().copy() for name, one in found.items()}
+
+
+def _stored(value: float) -> float:
+    """The value with the precision of an event file, so that a live run has the same numbers."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _series(

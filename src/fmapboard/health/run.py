@@ -146,14 +146,10 @@ def _checked(check: Any) -> Check:
     return known
 
 
-_FIRST, _LAST = 4, 12
-"""Logged steps whose numbers are kept: those at the start, and the newest."""
-_OFTEN, _EVERY = 8, 4
-"""The checks run at each of the first logged steps, and then at every fourth one."""
 _NONFINITE = "nonfinite"
 """Kind of which the log has a warning at the step with the first non-finite value."""
 _MOST = 3
-"""Maximum number of notes of one kind that are reported; of warnings it is one."""
+"""Maximum number of notes of one kind that are in the log; of warnings it is one."""
 
 Failed = Callable[[str, str], None]
 """Reports a check that failed, given its kind and the error."""
@@ -165,25 +161,24 @@ class LiveState:
 
     Attributes:
         record: what was collected of the steps.
-        count: number of steps.
-        reported: kind, layer and parameter of the findings that were reported.
-        stores: the run has a record of findings.
+        blobs: the findings that were stored last.
+        reported: kind, layer and parameter of the findings that are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
     """
 
     record: RecordBuilder
-    count: int = 0
+    blobs: tuple[bytes, ...] = pack_checks(())
     reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
-    stores: bool = False
     new: tuple[Finding, ...] = ()
 
 
 class LiveChecks:
     """Runs checks over the steps of one logger; used by one thread at a time.
 
-    Each finding is reported once: warnings at level WARNING of the logger ``fmapboard``, notes
-    at level INFO, both as text in TensorBoard. A record of the tab holds all findings of
-    the newest step at which the checks ran, and replaces the one before.
+    They run at every logged step, over the record that `RecordBuilder` would collect of the run's
+    files. Whenever they say something else than at the step before, a record of the tab and a text
+    of TensorBoard hold all findings. The log has each finding once: warnings at level WARNING of
+    the logger ``fmapboard``, notes at level INFO.
 
     Args:
         checks: the checks.
@@ -204,32 +199,26 @@ class LiveChecks:
     def __call__(self, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
         """What ``stored`` takes, and the step with what the checks say of the run up to it.
 
-        The step is returned as it is if that is nothing.
+        The step is returned as it is if they say the same as before.
         """
         before = self._state
         if not self._checks:
             return before, step
-        count = before.count + 1
-        state = replace(before, record=self._with_step(step), count=count, new=())
-        is_first = self._prefix + tags.FIRST_NONFINITE in step.texts
-        if count > _OFTEN and count % _EVERY and not is_first:
-            return state, step
-        report = run_checks(state.record.record(), self._checks)
+        record = self._with_step(step)
+        report = run_checks(record.record(), self._checks)
         for kind, error in report.failed.items():
             self._failed(kind, error)
-        if not report.findings and not state.stores:
+        blobs = pack_checks(report.findings)
+        state = replace(before, record=record, blobs=blobs, new=())
+        if blobs == before.blobs:
             return state, step
-        state = replace(_with_findings(state, report.findings), stores=True)
-        records = (
-            *step.records,
-            TabRecord(self._prefix + tags.CHECKS, pack_checks(report.findings)),
-        )
-        texts = dict(step.texts)
-        if state.new:
-            lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in state.new]
-            texts[self._prefix + tags.CHECKS_TEXT] = "\n".join(lines)
-        if is_first:  # the log has it
+        state = _with_new(state, report.findings)
+        if self._prefix + tags.FIRST_NONFINITE in step.texts:  # the log has it
             state = replace(state, new=tuple(one for one in state.new if one.kind != _NONFINITE))
+        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, blobs))
+        lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in report.findings]
+        text = "\n".join(lines or ["Nothing is found any more."])
+        texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}
         return state, replace(step, records=records, texts=texts)
 
     def stored(self, state: LiveState, step: int) -> None:
@@ -251,12 +240,11 @@ class LiveChecks:
         for each in step.records:
             if is_read(each.tag):
                 record.add_blobs(step.step, each.tag[size:], each.blobs)
-        record.thin(_FIRST, _LAST)
         return record
 
 
-def _with_findings(state: LiveState, found: Sequence[Finding]) -> LiveState:
-    """The state with the findings that are to be reported: few of each kind, each once."""
+def _with_new(state: LiveState, found: Sequence[Finding]) -> LiveState:
+    """The state with the findings that are to be logged: few of each kind, each once."""
     reported, new = set(state.reported), []
     for finding in found:
         place = finding.kind, finding.layer, finding.parameter

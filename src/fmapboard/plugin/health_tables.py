@@ -13,6 +13,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, KINDS, is_of_images
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
+from fmapboard.health.record import RunRecord
 from fmapboard.health.table import HealthTable, rows_of
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import missing
@@ -58,6 +59,14 @@ def health_table(reader: Reader, run: str) -> HealthTable:
     build = partial(_renewed, reader, run, overview)
     _, table = reader.built(("health", run), build, _bytes)
     return table
+
+
+def model_record(reader: Reader, run: str, name: str) -> RunRecord:
+    """What the overview series of a model tells the checks; its records must be readable."""
+    (model,) = (each for each in run_overview(reader, run).models if each.name == name)
+    told = first_nonfinite(reader, run, [tags.prefix(name)])
+    table = replace(_built(run, (model,)), first_nonfinite=told)
+    return RunRecord(run, name, table, network_input=model.inputs)
 
 
 def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) -> HealthTable:

@@ -50,6 +50,7 @@ class ModelOverview:
         listed: the lists of layers that the records refer to.
         errors: step -> why its record cannot be read.
         sources: step -> what it shows, of ``visualize``.
+        inputs: step -> numbers of the network's input.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModelOverview:
     listed: Listed
     errors: Mapping[int, str]
     sources: Mapping[int, StepSource] = field(default_factory=dict)
+    inputs: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     def column(self, name: str) -> Floats:
         """A column of ``numbers``, [steps, layers]."""
@@ -111,7 +113,12 @@ def read_model(
     known = {**(before.sources if before is not None else {})}
     known |= {step: found.source for step, found in steps.items() if found.source is not None}
     sources = {point.step: known[point.step] for point in points if point.step in known}
-    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors, sources)
+    given = {**(before.inputs if before is not None else {})}
+    given |= {step: found.network_input for step, found in steps.items() if found.network_input}
+    inputs = {point.step: given[point.step] for point in points if point.step in given}
+    return ModelOverview(
+        name, kept, points, layers, numbers, newest, listed, errors, sources, inputs
+    )
 
 
 def _records(

@@ -196,7 +196,21 @@ def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() ->
     (read,) = unpack_checks(first.blobs[0])
     assert Finding(**asdict(read)) == WARNING
     object.__setattr__(says, "findings", [])
-    assert stored(checks, step(1)).records[-1].blobs == pack_checks([])
+    gone = stored(checks, step(1))
+    assert gone.records[-1].blobs == pack_checks([])
+    assert gone.texts == {"gen.fmapboard/checks": "Nothing is found any more."}
+
+
+def test_what_the_checks_say_is_stored_again_when_it_is_something_else() -> None:
+    says = Says([WARNING])
+    checks = live(says)
+    stored(checks, step(0))
+    again = step(1)
+    assert stored(checks, again) is again
+    object.__setattr__(says, "findings", [replace(WARNING, value=2.0, message="two faults")])
+    said = stored(checks, step(2))
+    assert said.texts == {"fmapboard/checks": "- **warning: mine**: two faults"}
+    assert [one.value for one in unpack_checks(said.records[-1].blobs[0])] == [2.0]
 
 
 def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
@@ -223,35 +237,35 @@ def test_a_step_that_is_logged_again_leaves_what_is_known_of_it_if_it_cannot_be_
     assert known.record.record().scalars["gradient_norm"]["w"].values.tolist() == [1.0]
 
 
-def test_the_checks_run_at_the_first_eight_steps_then_at_every_fourth() -> None:
+def test_the_checks_see_the_first_and_the_newest_steps_of_a_long_run_at_each_step() -> None:
     says = Says([])
     checks = live(says)
-    for number in range(21):
+    for number in range(40):
         stored(checks, step(number))
-    assert [seen[-1] for seen in says.seen] == [*range(8), 11, 15, 19]
-    assert says.seen[-1] == (0, 1, 2, 3, *range(8, 20))
+    assert [seen[-1] for seen in says.seen] == list(range(40))
+    assert says.seen[31] == tuple(range(32))
+    assert says.seen[-1] == (0, 1, 2, 3, *range(12, 40))
 
 
-def test_they_run_at_once_where_the_first_nonfinite_value_is_found(
+def test_the_log_leaves_the_first_nonfinite_value_to_the_warning_about_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    says = Says([])
-    checks = live(says)
-    for number in range(9):
-        stored(checks, step(number))
+    checks = live(Says([replace(WARNING, kind="nonfinite")]))
     texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
-    object.__setattr__(says, "findings", [replace(WARNING, kind="nonfinite")])
     said = stored(checks, step(9, texts=texts)).texts["fmapboard/checks"]
-    assert says.seen[-1][-1] == 9
     assert said.startswith("- **warning: nonfinite**: a `fault`")  # with its explanation
     assert caplog.records == []  # `watch` logs where it was found
 
 
-def test_warnings_are_told_once_per_kind_and_notes_three_times() -> None:
+def test_the_log_has_a_warning_once_per_kind_and_notes_three_times_and_the_text_has_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
     warnings = [replace(WARNING, layer=f"conv{i}") for i in range(5)]
     notes = [replace(NOTE, kind="n", parameter=f"w{i}") for i in range(5)]
     text = stored(live(Says([*warnings, *notes])), step(0)).texts["fmapboard/checks"]
-    assert (text.count("warning:"), text.count("note:")) == (1, 3)
+    assert (text.count("warning:"), text.count("note:")) == (5, 5)
+    assert [one.levelname for one in caplog.records] == ["WARNING", "INFO", "INFO", "INFO"]
 
 
 def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:

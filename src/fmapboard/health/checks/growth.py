@@ -15,9 +15,6 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.record import NotRecorded, RunRecord, Steps
 from fmapboard.health.table import call_text
 
-MAGNITUDES = "magnitudes in"
-"""Start of the message about a layer whose magnitudes grow over the steps."""
-
 _SMALL = (
     "The first layers hardly learn: saturating activations, too small weights, or a deep network "
     "without normalization or skip connections",
@@ -111,7 +108,7 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="note",
-                message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
+                message=f"magnitudes in {call_text(table, row)} grew {value:.2g}-fold since step "
                 f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
                 f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
                 since_step=table.steps[step],

@@ -13,16 +13,11 @@ import numpy.typing as npt
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.finding import Finding
-from fmapboard.health.layer_findings import LayerFinding, findings
+from fmapboard.health.layer_findings import DEAD, LayerFinding, findings
 from fmapboard.health.record import NotRecorded, RunRecord
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, after_activation, call_text
 
-DEAD_MEANING = (
-    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
-    "far below zero"
-)
-DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
 _FROM_START = (
     "These channels pass no gradient, since the first logged step, before this run can have done "
     "it: its biases start far below zero, or the input has hardly any content",
@@ -81,7 +76,7 @@ class DeadCheck:
         where = call_text(table, row) + after_activation(table, row)
         more = f"; the same in {found.more} further layers" if found.more else ""
         since = self._since(table, found)
-        meaning, advice = DEAD_MEANING, DEAD_ADVICE
+        meaning, advice = DEAD
         if since <= table.steps[0] and not table.is_of_images:
             meaning, advice = _FROM_START
         return Finding(

@@ -62,8 +62,8 @@ import { withFeeders } from "./feeders.js";
  * One line of `data/findings`.
  * @typedef {object} Finding
  * @property {string} kind such as "nonfinite" or "dead"; later versions have more
- * @property {"warning"|"note"} class
- * @property {number} severity 1 to 3: the order of the findings; 3 for warnings
+ * @property {"warning"|"note"|"state"} class of states no check tells
+ * @property {number} severity of its class, 1 to 3: the order of the findings
  * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string} label of the layer, "" for a parameter
  * @property {string|null} key null if the layer has no pictures

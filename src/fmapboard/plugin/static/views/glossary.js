@@ -58,6 +58,10 @@ export const GLOSSARY = Object.freeze({
     "note",
     "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
   ],
+  state: [
+    "state",
+    "A lasting state of a layer that no check judges: it may be intended, as frozen weights are.",
+  ],
   flagged: [
     "flagged",
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",

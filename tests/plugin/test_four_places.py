@@ -1,0 +1,140 @@
+"""The command, the tab, the report, the Text dashboard and the log say the same of a run."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checked_runs import found, network
+from run_reader import read
+from tab_client import open_tab
+from tensorboard.util import tensor_util
+from torch import nn
+
+import fmapboard
+from fmapboard.report.write import write_report
+
+STEPS = 40
+KEPT = 10
+"""Steps that TensorBoard keeps if it is started without options."""
+
+
+def noise() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    for _ in range(STEPS):
+        yield torch.randn(8, 3, 16, 16), torch.randint(0, 10, (8,))
+
+
+def unscaled() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Images from 0 to 255."""
+    for images, classes in noise():
+        yield images.sigmoid() * 255, classes
+
+
+def constant() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    for images, classes in noise():
+        yield images[:, :, :1, :1].expand_as(images).clone(), classes
+
+
+def normalized() -> nn.Module:
+    layers: list[nn.Module] = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+
+
+def leaky() -> nn.Module:
+    layers: list[nn.Module] = [nn.Conv2d(3, 8, 3), nn.LeakyReLU(), nn.Conv2d(8, 8, 3), nn.GELU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training, and the kinds of its findings at its end."""
+
+    kinds: set[str]
+    make: Callable[[], nn.Module] = network
+    batches: Callable[[], Iterator[tuple[torch.Tensor, torch.Tensor]]] = noise
+    rate: float = 0.01
+    leaves_out: str = ""
+    nan_at: int = -1
+
+    def train(self, run: Path) -> None:
+        torch.manual_seed(0)
+        model = self.make()
+        held = [p for name, p in model.named_parameters() if name != self.leaves_out]
+        optimizer = torch.optim.SGD(held, lr=self.rate)
+        with fmapboard.watch(model, run, optimizer=optimizer, every=1):
+            for step, (images, classes) in enumerate(self.batches()):
+                if step == self.nan_at:
+                    with torch.no_grad():
+                        model.get_parameter("4.weight")[0, 0, 0, 0] = float("nan")
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(images), classes).backward()
+                optimizer.step()
+
+
+CASES = {
+    "healthy": Case(set()),
+    "healthy_batchnorm": Case(set(), normalized, rate=0.05),
+    "healthy_leaky": Case(set(), leaky),
+    "unscaled": Case({"input_scale"}, batches=unscaled, rate=1e-4),
+    "steep": Case({"dead"}, rate=20.0),
+    "rate_0": Case({"unchanged_weights"}, rate=0.0),
+    "constant": Case({"constant_images"}, batches=constant),
+    "left_out": Case({"not_in_optimizer"}, leaves_out="4.weight"),
+    "nan": Case({"nonfinite"}, nan_at=35),
+}
+
+
+def of_report(run: Path, page: Path) -> list[dict[str, Any]]:
+    """The findings that a report embeds."""
+    write_report([run], page)
+    stored = re.findall(r'<script type="text/plain" id="(.).*?">(.*?)</script>', page.read_text())
+    blobs = [(kind, base64.b64decode(text)) for kind, text in stored]
+    plain = [gzip.decompress(blob) if kind == "z" else blob for kind, blob in blobs]
+    (answer,) = (json.loads(blob) for blob in plain if b'"findings":' in blob[:400])
+    listed: list[dict[str, Any]] = answer["findings"]
+    return listed
+
+
+def of_texts(run: Path) -> list[str]:
+    """The newest text of the checks, one line per finding."""
+    accumulator = read(run)
+    if "fmapboard/checks" not in accumulator.Tags()["tensors"]:
+        return []
+    newest = accumulator.Tensors("fmapboard/checks")[-1]
+    return tensor_util.make_ndarray(newest.tensor_proto)[()].decode().splitlines()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_place_says_the_same_findings_in_the_same_words(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    CASES[name].train(tmp_path / name)
+    said = found(capsys, tmp_path / name)
+    assert {one["kind"] for one in said} >= CASES[name].kinds
+    assert bool(said) == bool(CASES[name].kinds)
+    assert of_texts(tmp_path / name) == [
+        f"- **{one['class']}: {one['kind']}**: {one['message']}" for one in said
+    ]
+    tab = open_tab(tmp_path, KEPT).ask("data/findings", run=name)["findings"]
+    listed = [one for one in tab if one["class"] != "state"]
+    assert [(one["class"], one["kind"], one["value"]) for one in listed] == [
+        (one["class"], one["kind"], one["value"]) for one in said
+    ]
+    for own, line in zip(said, listed, strict=True):
+        words = f"{line['message']}. {line['explanation']}".rstrip(". ")
+        assert own["message"].startswith(words)
+    reported = of_report(tmp_path / name, tmp_path / "page.html")
+    assert [one for one in reported if one["class"] != "state"] == listed
+    logged = {one.getMessage().split(": ")[2] for one in caplog.records if "step " in one.msg}
+    assert {one["kind"] for one in said} <= logged | {"nonfinite"}
+    assert ("nonfinite" in CASES[name].kinds) == ("first non-finite values" in caplog.text)
