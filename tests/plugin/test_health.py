@@ -18,8 +18,10 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
-from fmapboard.plugin import http, routes
+from fmapboard.plugin import http
+from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.health_tables import health_table
+from fmapboard.plugin.routes import health as health_route
 from fmapboard.plugin.shading import LEVELS, UNKNOWN_LEVEL
 from fmapboard.plugin.source import Reader, Source
 
@@ -37,7 +39,7 @@ def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader
     with provider_of(faulty_runs, loader) as provider:
         reader = Reader(Source(provider, in_process=True), RequestContext(), "")
         table = health_table(reader, "faulty")
-        with pytest.raises(http.Refused, match="no feature maps in run 'nope'"):
+        with pytest.raises(Missing, match="no feature maps in run 'nope'"):
             health_table(reader, "nope")
     assert (table.steps, table.written) == (tuple(STEPS), 10)
     assert [row.facts.label for row in table.rows] == ["big", "act", "act.call2", "many", "last"]
@@ -90,7 +92,7 @@ def test_the_numbers_of_very_many_cells_are_sent_by_step(
 ) -> None:
     tab = open_tab(faulty_runs)
     facts, arrays = health(tab, "faulty")
-    monkeypatch.setattr(routes.health, "MAX_NUMBERS", 49)
+    monkeypatch.setattr(health_route, "MAX_NUMBERS", 49)
     fewer, body = tab.open("data/health", run="faulty")
     assert (fewer["arrays"], len(body)) == ([], 3 * 50)
     for at, step in enumerate(STEPS):

@@ -1,182 +1,167 @@
-"""HTTP requests and responses: validated queries in, JSON or bytes out, errors as JSON."""
+"""Routes as WSGI applications: a query becomes a route's parameters, its answer a response."""
 
 from __future__ import annotations
 
 import gzip
-import json
+import inspect
 import logging
 import math
 import re
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-CACHED = 3600  # s, how long the browser may cache a `lasting` answer
-JSON, BYTES = "application/json", "application/octet-stream"
-_SMALL = 4096  # bytes, up to which an answer is not worth compressing
+from fmapboard.plugin import answers
+from fmapboard.plugin.answers import Binary, Invalid, Missing, Png, body, dumped
+from fmapboard.plugin.query import Answer, Query, container, long_answer, missing, spelled
+from fmapboard.runs.provider import Provider
+
+__all__ = [
+    "Answer",
+    "Query",
+    "container",
+    "data_app",
+    "file_app",
+    "long_answer",
+    "missing",
+    "spelled",
+]
+
+_CACHED = 3600
+"""Time in s for which the browser may keep an answer."""
+_JSON, _BYTES = "application/json", "application/octet-stream"
+_SMALL = 4096
+"""Bytes up to which an answer is not worth compressing; text is always compressed."""
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _LOW = -(2**63)
 _log = logging.getLogger("tensorboard")
 
-
-class Refused(Exception):
-    """A request that cannot be answered: an HTTP status, and the reason as the text."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+Route = Callable[..., answers.Answer]
 
 
-def bad(why: str) -> Refused:
-    """The error for an invalid query: status 400."""
-    return Refused(400, why)
+def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
+    """A WSGI application that responds with a route's answer.
 
+    The values of the query have the names and types of the route's parameters. With ``ts``, the
+    wall time of the requested data, the browser may keep the response if the data is of that time.
 
-def missing(why: str) -> Refused:
-    """The error for data that does not exist, or no longer: status 404."""
-    return Refused(404, why)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The body and headers of a response."""
-
-    content: Any
-    """JSON-serializable data, or bytes, as ``content_type`` says."""
-    content_type: str = JSON
-    headers: tuple[tuple[str, str], ...] = ()
-    lasting: bool = False
-    """True if the browser may cache the response, for an hour."""
-    compress: bool = False
-    """True to compress bytes at a low level, if the browser accepts that; text always is."""
-
-
-def long_answer(content: dict[str, Any]) -> Answer:
-    """A JSON answer with very many values; they must be plain, and non-finite ones `spelled`.
-
-    TensorBoard searches all other JSON for values that JSON cannot represent, which takes most of
-    the time of a long answer.
+    Args:
+        route: is given a provider and the parameters.
+        provider: returns the provider for a WSGI environment.
     """
-    return Answer(json.dumps(content, separators=(",", ":"), allow_nan=False))
+    asked = list(inspect.signature(route, eval_str=True).parameters.values())[1:]
+
+    def respond(request: Request) -> Response:
+        if asked and asked[0].name == "query":
+            former = route(provider(request.environ), Query(request.args))
+            return _sent(request, former, lasts=False)
+        given = {each.name: _read(request, each) for each in asked}
+        stamp = _stamp(request)
+        answer = route(provider(request.environ), **given)
+        return _sent(request, answer, lasts=stamp is not None and stamp == answer.as_of)
+
+    return _guarded(respond)
 
 
-def spelled(value: float) -> float | str:
-    """A number for `long_answer`; non-finite ones are strings, as TensorBoard sends them."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def file_app(content: str, content_type: str) -> Any:
+    """A WSGI application that responds with a text file."""
+    return _guarded(lambda request: _respond(request, content, content_type))
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """The validated values of a query string.
-
-    Every method raises `Refused` (400) with the key's name if the value is missing or invalid.
-    """
-
-    request: Request
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """A non-empty string."""
-        value: str | None = self.request.args.get(key)
-        if value:
-            return value
-        if default is None:
-            raise bad(f"the query has no {key}")
-        return default
-
-    def texts(self, key: str) -> list[str]:
-        """All values of a key, at least one; none is empty."""
-        values: list[str] = self.request.args.getlist(key)
-        if not values or not all(values):
-            raise bad(f"the query has no {key}, or an empty one")
-        return values
-
-    def whole(self, key: str, default: int | None = None) -> int:
-        """An integer of 64 bits."""
-        value = self.request.args.get(key)
-        if value is None and default is not None:
-            return default
-        if value is None or not _WHOLE.fullmatch(value) or not _LOW <= int(value) < -_LOW:
-            raise bad(f"the query's {key} must be an integer, not {value!r}")
-        return int(value)
-
-    def stamp(self) -> float | None:
-        """The wall time ``ts``, s, or None; it lets the browser cache the response."""
-        value = self.request.args.get("ts")
-        if value is None:
-            return None
-        try:
-            stamp = float(value)
-        except ValueError:
-            stamp = math.nan
-        if not math.isfinite(stamp):
-            raise bad(f"the query's ts must be a time in seconds, not {value!r}")
-        return stamp
-
-
-Handler = Callable[[Any, Query], Answer]
-
-
-def app(handler: Handler) -> Any:
-    """A WSGI application that responds with the `Answer` of ``handler(environ, query)``.
-
-    `Refused` becomes a JSON error with its status; any other exception is logged, with status 500.
-    """
+def _guarded(respond: Callable[[Request], Response]) -> Any:
+    """A WSGI application; an exception becomes a JSON error, and is logged if it is unexpected."""
 
     def answer(request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return _refused(request, 405, f"{request.method} is not supported here; use GET")
         try:
-            if request.method not in ("GET", "HEAD"):
-                raise Refused(405, f"{request.method} is not supported here; use GET")
-            return _send(request, handler(request.environ, Query(request)))
-        except Refused as refused:
-            return _send_error(request, refused.status, str(refused))
+            return respond(request)
+        except Invalid as error:
+            return _refused(request, 400, str(error))
+        except Missing as error:
+            return _refused(request, 404, str(error))
         except Exception as error:
             _log.exception("fmapboard: the Feature maps tab could not answer %s", request.path)
-            return _send_error(request, 500, f"{type(error).__name__} on the server; see its log")
+            return _refused(request, 500, f"{type(error).__name__} on the server; see its log")
 
     return Request.application(answer)
 
 
-def _send(request: Request, answer: Answer) -> Response:
+def _sent(request: Request, answer: answers.Answer, *, lasts: bool) -> Response:
+    if isinstance(answer, Answer):
+        return _former(request, answer)
+    content, expires = body(answer), _CACHED if lasts else 0
+    if isinstance(answer, Png):
+        headers = [("X-Step", str(answer.step))]
+        return _respond(request, content, "image/png", expires=expires, headers=headers)
+    if not isinstance(answer, Binary):
+        return _respond(request, content, _JSON, expires=expires)
+    encoding = None
+    if answer.compresses and len(content) > _SMALL and request.accept_encodings["gzip"]:
+        content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
+    return _respond(request, content, _BYTES, expires=expires, content_encoding=encoding)
+
+
+def _former(request: Request, answer: Answer) -> Response:
     content, encoding = answer.content, None
+    if not isinstance(content, (str, bytes)):
+        content = dumped(content)
     if answer.compress and len(content) > _SMALL and request.accept_encodings["gzip"]:
         content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
-    response: Response = http_util.Respond(
-        request,
-        content,
-        answer.content_type,
-        expires=CACHED if answer.lasting else 0,
-        content_encoding=encoding,
-        headers=list(answer.headers),
-    )
+    expires = _CACHED if answer.lasting else 0
+    kind = answer.content_type
+    return _respond(request, content, kind, expires=expires, content_encoding=encoding)
+
+
+def _refused(request: Request, status: int, why: str) -> Response:
+    return _respond(request, dumped({"error": why}), _JSON, code=status)
+
+
+def _respond(request: Request, content: str | bytes, content_type: str, **more: Any) -> Response:
+    response: Response = http_util.Respond(request, content, content_type, **more)
     return response
 
 
-def _send_error(request: Request, status: int, why: str) -> Response:
-    response: Response = http_util.Respond(request, {"error": why}, JSON, code=status)
-    return response
+def _read(request: Request, parameter: inspect.Parameter) -> Any:
+    """The value of a parameter in a query; its default if it is not there.
 
-
-def container(
-    facts: dict[str, Any],
-    parts: Sequence[bytes],
-    *,
-    lasting: bool = False,
-    compress: bool = False,
-) -> Answer:
-    """A binary answer: the length of a JSON text (uint32, little-endian), the text, the parts.
-
-    Args:
-        facts: the JSON data.
-        parts: follow one another without padding.
-        lasting: see `Answer`.
-        compress: see `Answer`; pictures are compressed already.
+    Raises:
+        Invalid: the value is missing, or of another type.
     """
-    text = json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()
-    body = b"".join([struct.pack("<I", len(text)), text, *parts])
-    return Answer(body, BYTES, lasting=lasting, compress=compress)
+    name, default = parameter.name, parameter.default
+    values: list[str] = request.args.getlist(name)
+    if parameter.annotation == Sequence[str]:
+        if not values or not all(values):
+            raise Invalid(f"the query has no {name}, or an empty one")
+        return values
+    value = values[0] if values else None
+    if parameter.annotation is int:
+        return default if value is None and default is not parameter.empty else _whole(name, value)
+    if value:
+        return value
+    if default is parameter.empty:
+        raise Invalid(f"the query has no {name}")
+    return default
+
+
+def _whole(name: str, value: str | None) -> int:
+    """An integer of 64 bits."""
+    if value is None or not _WHOLE.fullmatch(value) or not _LOW <= int(value) < -_LOW:
+        raise Invalid(f"the query's {name} must be an integer, not {value!r}")
+    return int(value)
+
+
+def _stamp(request: Request) -> float | None:
+    """The wall time ``ts``, s, or None."""
+    value = request.args.get("ts")
+    if value is None:
+        return None
+    try:
+        stamp = float(value)
+    except ValueError:
+        stamp = math.nan
+    if not math.isfinite(stamp):
+        raise Invalid(f"the query's ts must be a time in seconds, not {value!r}")
+    return stamp

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin.data_source import Point, Reader
-from fmapboard.plugin.http import Query, missing
+from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.tag_names import LayerTag, layer_of
+from fmapboard.runs.provider import Point, Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Series(Kept):
     layer: LayerTag
 
 
-def series_of(reader: Reader, run: str, keys: Iterable[str] | None = None) -> list[Series]:
+def series_of(provider: Provider, run: str, keys: Iterable[str] | None = None) -> list[Series]:
     """The layers of a run, in any order; with ``keys`` only those layers, if they exist."""
     if keys is None:
-        found = reader.points(PLUGIN_NAME, run)
+        found = provider.points(PLUGIN_NAME, run)
     else:
         asked = [(key, layer_of(key)) for key in keys]
         known = [layer for key, layer in asked if layer is not None and layer.key == key]
         both = [tag for layer in known for tag in (layer.key, layer.first_key)]
-        found = reader.points(PLUGIN_NAME, run, both) if both else {}
+        found = provider.points(PLUGIN_NAME, run, both) if both else {}
     layers = {layer for layer in map(layer_of, found) if layer is not None}
     every = [
         Series(tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())), layer)
@@ -64,16 +64,15 @@ def series_of(reader: Reader, run: str, keys: Iterable[str] | None = None) -> li
     return [series for series in every if series.own or series.firsts]
 
 
-def requested_series(reader: Reader, query: Query) -> Series:
-    """The layer given by ``run`` and ``key`` of a query.
+def requested_series(provider: Provider, run: str, key: str) -> Series:
+    """A layer.
 
     Raises:
-        Refused: there is no such layer.
+        Missing: there is no such layer.
     """
-    run, key = query.text("run"), query.text("key")
-    found = series_of(reader, run, [key])
+    found = series_of(provider, run, [key])
     if not found:
-        raise missing(f"no layer {key!r} in run {run!r}")
+        raise Missing(f"no layer {key!r} in run {run!r}")
     return found[0]
 
 

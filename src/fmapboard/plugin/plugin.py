@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tensorboard.plugins import base_plugin
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin.http import Answer, Query, app, missing
+from fmapboard.plugin.answers import Missing
+from fmapboard.plugin.http import data_app
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
-from fmapboard.plugin.routes.attribution import attribution, attribution_picture
-from fmapboard.plugin.routes.charts import numbers
-from fmapboard.plugin.routes.difference import difference
-from fmapboard.plugin.routes.findings import findings
-from fmapboard.plugin.routes.health import health, health_step
-from fmapboard.plugin.routes.history import history
-from fmapboard.plugin.routes.layers import layers
-from fmapboard.plugin.routes.maps import maps, network_input
-from fmapboard.plugin.routes.overview import overview
-from fmapboard.plugin.routes.patches import layer_patches, patches
-from fmapboard.plugin.routes.runs import runs
-from fmapboard.plugin.routes.timeline import timeline
+from fmapboard.plugin.routes.by_name import ROUTES
+from fmapboard.plugin.routes.runs import Runs, runs
 from fmapboard.plugin.source import Source
 from fmapboard.plugin.static_files import ENTRY, static_routes
-from fmapboard.runs.provider import Provider as Reader
-
-Route = Callable[[Reader, Query], Answer]
+from fmapboard.runs.provider import Provider
 
 
 class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has no types
@@ -63,33 +51,13 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="Feature maps")
 
     def _data_routes(self) -> dict[str, Any]:
-        def all_runs(reader: Reader, query: Query) -> Answer:
-            return runs(reader, query, self._logdirs, keeps_enough=self._keeps_enough)
+        def all_runs(provider: Provider) -> Runs:
+            return runs(provider, self._logdirs, keeps_enough=self._keeps_enough)
 
-        routes: dict[str, Route] = {
-            "runs": all_runs,
-            "layers": layers,
-            "health": health,
-            "health_step": health_step,
-            "findings": findings,
-            "overview": overview,
-            "timeline": timeline,
-            "maps": maps,
-            "history": history,
-            "difference": difference,
-            "numbers": numbers,
-            "input": network_input,
-            "attribution": attribution,
-            "attribution_picture": attribution_picture,
-            "patches": patches,
-            "layer_patches": layer_patches,
-        }
-        return {f"/data/{name}": app(self._handler(route)) for name, route in routes.items()}
+        routes = {**ROUTES, "runs": all_runs}
+        return {f"/data/{name}": data_app(route, self._provider) for name, route in routes.items()}
 
-    def _handler(self, route: Route) -> Callable[[Any, Query], Answer]:
-        def handle(environ: Any, query: Query) -> Answer:
-            if self._source is None:
-                raise missing("this TensorBoard has no data provider")
-            return route(self._source.reader(environ), query)
-
-        return handle
+    def _provider(self, environ: Any) -> Provider:
+        if self._source is None:
+            raise Missing("this TensorBoard has no data provider")
+        return self._source.reader(environ)

@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from fmapboard.plugin.http import Answer, app
+from fmapboard.plugin.http import file_app
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\}|\* as (\w+)) from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
@@ -101,13 +101,9 @@ def static_routes() -> dict[str, Any]:
     """
     try:
         return {
-            ENTRY: _text(FOLDER.joinpath(ENTRY[1:]).read_text("utf-8"), _SCRIPT),
-            "/app.js": _text(script(FOLDER, "app.js"), _SCRIPT),
-            "/style.css": _text(styles(FOLDER, "style.css"), _STYLES),
+            ENTRY: file_app(FOLDER.joinpath(ENTRY[1:]).read_text("utf-8"), _SCRIPT),
+            "/app.js": file_app(script(FOLDER, "app.js"), _SCRIPT),
+            "/style.css": file_app(styles(FOLDER, "style.css"), _STYLES),
         }
     except OSError as error:
         raise FileNotFoundError(f"no {error.filename}; reinstall fmapboard") from error
-
-
-def _text(content: str, content_type: str) -> Any:
-    return app(lambda environ, query: Answer(content, content_type))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError, refuse_newer, unpack
-from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.runs.provider import Point, Provider
 
 T = TypeVar("T")
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
@@ -123,15 +123,15 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
     return Record(facts, numbers)
 
 
-def records_at(reader: Reader, points: Sequence[Point]) -> list[Record | FormatError]:
+def records_at(provider: Provider, points: Sequence[Point]) -> list[Record | FormatError]:
     """The record of each point, or why it cannot be read."""
-    blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
+    blobs = iter(provider.blobs([(point, i) for point in points for i in (0, 1)]))
     return [attempted(read_record, next(blobs), next(blobs)) for _ in points]
 
 
-def headers_at(reader: Reader, points: Sequence[Point]) -> list[Header | FormatError]:
+def headers_at(provider: Provider, points: Sequence[Point]) -> list[Header | FormatError]:
     """The header of the record of each point, or why it cannot be read."""
-    blobs = reader.blobs([(point, 0) for point in points])
+    blobs = provider.blobs([(point, 0) for point in points])
     return [attempted(read_header, blob) for blob in blobs]
 
 

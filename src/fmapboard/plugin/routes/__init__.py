@@ -1,6 +1,7 @@
-"""The tab's data routes: one function each, from a validated query to an answer.
+"""The tab's data routes: one function each, from a provider and parameters to a typed answer.
 
-Each is called with a `data_source.Reader` and an `http.Query`::
+Neither they nor what they import need TensorBoard. Usage::
 
-    maps(reader, query)        # answers data/maps?run=…&key=…&step=…
+    provider = Files({"demo": EventLog(Path("runs/demo"))})
+    layers(provider, "demo").steps    # answers data/layers?run=demo
 """

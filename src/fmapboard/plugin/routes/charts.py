@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import Answer, Query
+from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import headers_at
 from fmapboard.plugin.tag_names import natural
 from fmapboard.runs.events import SCALARS
-from fmapboard.runs.provider import HISTOGRAMS
+from fmapboard.runs.provider import HISTOGRAMS, Provider
 
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
 _OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())
@@ -26,11 +26,40 @@ _MAX_HISTOGRAMS = 200
 has columns."""
 
 
-def numbers(reader: Reader, query: Query) -> Answer:
+@dataclass(frozen=True, slots=True)
+class ScalarChart:
+    """A scalar over the steps."""
+
+    steps: list[int]
+    values: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramChart:
+    """A histogram at each step: the edges [K + 1] of its buckets, and their counts [K]."""
+
+    steps: list[int]
+    edges: list[list[float]]
+    counts: list[list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers(Answer):
     """``data/numbers``: scalars and histograms of a layer, by tag without the model's name."""
-    series = requested_series(reader, query)
-    run, prefix = query.text("run"), series.layer.prefix
-    (found,) = headers_at(reader, series.points[-1:])
+
+    scalars: dict[str, ScalarChart]
+    histograms: dict[str, HistogramChart]
+
+
+def numbers(provider: Provider, run: str, key: str) -> Numbers:
+    """The scalars and histograms of a layer.
+
+    Raises:
+        Missing: there is no such layer.
+    """
+    series = requested_series(provider, run, key)
+    prefix = series.layer.prefix
+    (found,) = headers_at(provider, series.points[-1:])
     header = None if isinstance(found, FormatError) else found
     layer = series.layer.label if header is None else header.layer
     scalars = [tags.of(what, series.layer.label) for what in _OF_LABEL]
@@ -38,14 +67,12 @@ def numbers(reader: Reader, query: Query) -> Answer:
     if header is not None and header.activation is not None:
         scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation))
     per_parameter = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
-    of_each = _of_parameters(reader.tags_of(SCALARS, run), prefix, per_parameter, layer)
+    of_each = _of_parameters(provider.tags_of(SCALARS, run), prefix, per_parameter, layer)
     of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
-    of_parameter = _of_parameters(reader.tags_of(HISTOGRAMS, run), prefix, _OF_PARAMETER, layer)
-    return Answer(
-        {
-            "scalars": _scalars(reader, run, prefix, [*scalars, *of_each]),
-            "histograms": _histograms(reader, run, prefix, [*of_tensor, *of_parameter]),
-        }
+    of_parameter = _of_parameters(provider.tags_of(HISTOGRAMS, run), prefix, _OF_PARAMETER, layer)
+    return Numbers(
+        _scalars(provider, run, prefix, [*scalars, *of_each]),
+        _histograms(provider, run, prefix, [*of_tensor, *of_parameter]),
     )
 
 
@@ -58,27 +85,31 @@ def _of_parameters(
     return sorted(filter(own.fullmatch, found), key=natural)
 
 
-def _scalars(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
-    found = reader.scalars(run, [prefix + tag for tag in requested])
+def _scalars(
+    provider: Provider, run: str, prefix: str, requested: list[str]
+) -> dict[str, ScalarChart]:
+    found = provider.scalars(run, [prefix + tag for tag in requested])
     return {
-        tag: {"steps": [d.step for d in data], "values": _short([d.value for d in data])}
+        tag: ScalarChart([d.step for d in data], _short(d.value for d in data))
         for tag in requested
         if (data := found.get(prefix + tag))
     }
 
 
-def _histograms(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
-    found = reader.histograms(run, [prefix + tag for tag in requested])
-    charts: dict[str, Any] = {}
+def _histograms(
+    provider: Provider, run: str, prefix: str, requested: list[str]
+) -> dict[str, HistogramChart]:
+    found = provider.histograms(run, [prefix + tag for tag in requested])
+    charts = {}
     for tag in requested:
         data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
         if data:
             data = _thinned(data)
-            charts[tag] = {
-                "steps": [d.step for d in data],
-                "edges": [_short([*d.numpy[:, 0], d.numpy[-1, 1]]) for d in data],
-                "counts": [_short(d.numpy[:, 2]) for d in data],
-            }
+            charts[tag] = HistogramChart(
+                [d.step for d in data],
+                [_short([*d.numpy[:, 0], d.numpy[-1, 1]]) for d in data],
+                [_short(d.numpy[:, 2]) for d in data],
+            )
     return charts
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.plugin.data_source import IMAGES, Point, Reader
-from fmapboard.plugin.http import Answer, Query, bad
+from fmapboard.plugin.answers import Answer, Invalid
 from fmapboard.plugin.layer_series import Series, nearest, series_of
 from fmapboard.plugin.picture_values import MapValues, decoded, map_values
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
 from fmapboard.plugin.stored_record import ROLES, Record, records_at, statistics
 from fmapboard.plugin.tag_names import input_tag
+from fmapboard.runs.provider import IMAGES, Point, Provider
 
 _MOST = 64
 """Layers per request."""
@@ -42,52 +42,114 @@ class _Layer:
     record: Record
 
 
-def difference(reader: Reader, query: Query) -> Answer:
-    """``data/difference``: pairs of layers, in the requested order, and how much they differ.
+@dataclass(frozen=True, slots=True)
+class LayerDifference:
+    """A pair of layers, and how much they differ.
 
-    The query names the two sides, ``run``, ``step``, ``sample`` and ``role``, and the same with
-    ``other_``, and the pairs of layers, ``key`` and ``other_key``, repeated.
-
-    If both sides saw the same input image, ``measure`` is "maps": the root mean square of the
-    difference between the drawn maps, divided by that of the maps (of both sides together), so
-    that 0 means the same maps and 2 opposite ones. Otherwise, or if the maps differ in size, it is
-    "statistics": the same of the channels' means and standard deviations over the batch. ``ratio``
-    is the root mean square of the other side divided by that of the first one: where it is far from
-    1, ``value`` is about 1.41 whatever the maps show.
+    Attributes:
+        key: of the layer.
+        other_key: of the layer of the other side.
+        inputs: whether both saw the same input image: ``same``, ``different`` or ``unknown``; None
+            if a layer cannot be read.
+        why: why there is no measure; "" if there is one.
+        step: at which the layer was compared: the last one up to that of its side.
+        other_step: the same of the other side.
+        measure: If both sides saw the same input image, ``maps``: the root mean square of the
+            difference between the drawn maps, divided by that of the maps (of both sides together),
+            so that 0 means the same maps and 2 opposite ones. Otherwise, or if the maps differ in
+            size, ``statistics``: the same of the channels' means and standard deviations over the
+            batch. This and what follows is None if it cannot be told.
+        value: the measure.
+        rounding: the part of it that may be due to rounding, of maps.
+        ratio: the root mean square of the other side divided by that of the first one: where it is
+            far from 1, ``value`` is about 1.41 whatever the maps show.
+        nonfinite: share of the values that are not finite.
     """
-    keys, other_keys = query.texts("key"), query.texts("other_key")
-    if len(keys) != len(other_keys) or len(keys) > _MOST:
-        raise bad(f"the query must have as many key as other_key, and at most {_MOST}")
-    sides = _side(query, ""), _side(query, "other_")
-    a, b = _layers(reader, sides[0], keys), _layers(reader, sides[1], other_keys)
-    pairs = [(a[key], b[other]) for key, other in zip(keys, other_keys, strict=True)]
-    inputs = _Inputs(reader)
+
+    key: str
+    other_key: str
+    inputs: str | None
+    why: str
+    step: int | None
+    other_step: int | None
+    measure: str | None
+    value: float | None
+    rounding: float | None
+    ratio: float | None
+    nonfinite: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Answer):
+    """``data/difference``: pairs of layers, in the requested order."""
+
+    layers: list[LayerDifference]
+
+
+def difference(
+    provider: Provider,
+    run: str,
+    step: int,
+    key: Sequence[str],
+    other_run: str,
+    other_step: int,
+    other_key: Sequence[str],
+    sample: int = 0,
+    role: str = ROLES[0],
+    other_sample: int = 0,
+    other_role: str = ROLES[0],
+) -> Difference:
+    """How much layers of two sides differ.
+
+    Args:
+        provider: of both runs.
+        run: this, ``step``, ``sample`` and ``role`` are the first side; the same with ``other_``
+            are the other one.
+        step: up to which a layer's last record is read.
+        key: keys of layers of the first side.
+        other_run: see ``run``.
+        other_step: see ``run``.
+        other_key: keys of as many layers of the other side, each compared with that of its place.
+        sample: index of the sample.
+        role: which pictures are compared.
+        other_sample: see ``run``.
+        other_role: see ``run``.
+
+    Raises:
+        Invalid: an argument is.
+    """
+    if len(key) != len(other_key) or len(key) > _MOST:
+        raise Invalid(f"the query must have as many key as other_key, and at most {_MOST}")
+    sides = _Side(run, step, sample, role), _Side(other_run, other_step, other_sample, other_role)
+    for side, prefix in zip(sides, ("", "other_"), strict=True):
+        _check(side, prefix)
+    a, b = _layers(provider, sides[0], key), _layers(provider, sides[1], other_key)
+    pairs = [(a[one], b[other]) for one, other in zip(key, other_key, strict=True)]
+    inputs = _Inputs(provider)
     same = [inputs.same(*pair) for pair in pairs]
     asked = [pair for pair, each in zip(pairs, same, strict=True) if each == "same"]
-    maps = _maps(reader, [layer for pair in asked for layer in pair])
+    maps = _maps(provider, [layer for pair in asked for layer in pair])
     listed = [
-        {"key": key, "other_key": other, "inputs": each, **_compared(maps, *pair)}
-        for key, other, each, pair in zip(keys, other_keys, same, pairs, strict=True)
+        LayerDifference(key=one, other_key=other, inputs=each, **_compared(maps, *pair))
+        for one, other, each, pair in zip(key, other_key, same, pairs, strict=True)
     ]
-    return Answer({"layers": listed})
+    return Difference(listed)
 
 
-def _side(query: Query, prefix: str) -> _Side:
-    role = query.text(f"{prefix}role", ROLES[0])
-    if role not in ROLES[:3]:
-        raise bad(f"the query's {prefix}role must be one of {', '.join(ROLES[:3])}, not {role!r}")
-    sample = query.whole(f"{prefix}sample", 0)
-    if sample < 0:
-        raise bad(f"the query's {prefix}sample must not be negative")
-    return _Side(query.text(f"{prefix}run"), query.whole(f"{prefix}step"), sample, role)
+def _check(side: _Side, prefix: str) -> None:
+    if side.role not in ROLES[:3]:
+        expected = ", ".join(ROLES[:3])
+        raise Invalid(f"the query's {prefix}role must be one of {expected}, not {side.role!r}")
+    if side.sample < 0:
+        raise Invalid(f"the query's {prefix}sample must not be negative")
 
 
-def _layers(reader: Reader, side: _Side, keys: Sequence[str]) -> dict[str, _Layer | str]:
+def _layers(provider: Provider, side: _Side, keys: Sequence[str]) -> dict[str, _Layer | str]:
     """Key -> the layer, or why it cannot be read."""
-    every = series_of(reader, side.run, keys)
+    every = series_of(provider, side.run, keys)
     points = [series.points[nearest(series.points, side.step)] for series in every]
     found: dict[str, _Layer | str] = {key: f"no layer {key!r} in run {side.run!r}" for key in keys}
-    for series, point, record in zip(every, points, records_at(reader, points), strict=True):
+    for series, point, record in zip(every, points, records_at(provider, points), strict=True):
         if isinstance(record, FormatError):
             found[series.layer.key] = str(record)
         else:
@@ -119,8 +181,8 @@ def _compared(
 class _Inputs:
     """Compares the network's input images of layers, each pair of images once."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
         self._known: dict[Any, str] = {}
 
     def same(self, a: _Layer | str, b: _Layer | str) -> str | None:
@@ -151,22 +213,23 @@ class _Inputs:
 
     def _picture(self, run: str, name: str, sample: int, step: int) -> bytes | None:
         tag = input_tag(name, sample)
-        points = self._reader.points(IMAGES, run, [tag]).get(tag, ())
+        points = self._provider.points(IMAGES, run, [tag]).get(tag, ())
         point = next((point for point in points if point.step == step), None)
-        return self._reader.blobs([(point, FIRST_PICTURE)])[0] if point else None
+        return self._provider.blobs([(point, FIRST_PICTURE)])[0] if point else None
 
 
 def _maps(
-    reader: Reader, layers: Sequence[_Layer | str]
+    provider: Provider, layers: Sequence[_Layer | str]
 ) -> dict[tuple[_Side, Point], MapValues | None]:
     """The drawn maps of layers; missing or None if they are not kept or cannot be read."""
     known = {(each.side, each.point): each for each in layers if isinstance(each, _Layer)}
     stored = {
-        run: reader.points(IMAGES, run, tags) for run, tags in _picture_tags(known.values()).items()
+        run: provider.points(IMAGES, run, tags)
+        for run, tags in _picture_tags(known.values()).items()
     }
     asked = [(place, *_place(layer, stored)) for place, layer in known.items()]
     asked = [each for each in asked if each[1] is not None]
-    pngs = reader.blobs([blob for _, blob, _ in asked], keep=False)
+    pngs = provider.blobs([blob for _, blob, _ in asked], keep=False)
     return {
         place: None if png is None else map_values(png, *facts)
         for (place, _, facts), png in zip(asked, pngs, strict=True)

@@ -2,38 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import Answer, Query, bad, container, missing
+from fmapboard.plugin.answers import Binary, Invalid, Missing, packed_arrays
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
+from fmapboard.runs.provider import Provider
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
 _SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead")
 
 
-def history(reader: Reader, query: Query) -> Answer:
-    """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value.
+@dataclass(frozen=True, slots=True)
+class DrawnKernels:
+    """A step at which the layer's kernels were drawn, and their largest magnitude, if stored."""
 
-    ``weights.change`` is [steps, 1] if it is that of the whole layer. ``lo`` and ``hi`` are those
-    of the maps of ``sample``, 0 by default; all other statistics are of the whole batch.
-    ``kernels`` lists the steps at which the layer's kernels were drawn, with their largest
-    magnitude.
+    step: int
+    peak: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class History(Binary):
+    """``data/history``.
+
+    Attributes:
+        steps: the steps that can be shown, ascending.
+        wall_times: their times, s.
+        kernels: the steps at which the layer's kernels were drawn.
+        arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
+            ``weights.change`` is [steps, 1] if it is that of the whole layer. Of these, ``arrays``
+            of the JSON has name and shape, and the values follow as float32.
     """
-    stamp, sample = query.stamp(), query.whole("sample", 0)
+
+    steps: list[int]
+    wall_times: list[float]
+    kernels: list[DrawnKernels]
+    arrays: dict[str, Floats]
+
+    @property
+    def as_of(self) -> float:
+        """The time of the last step, s."""
+        return self.wall_times[-1]
+
+    def packed(self) -> tuple[Any, list[bytes]]:
+        """See `Binary`."""
+        return packed_arrays(self, self.arrays)
+
+
+def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
+    """Statistics of a layer's channels over the steps.
+
+    Args:
+        provider: of the run.
+        run: name of the run.
+        key: of the layer.
+        sample: the one whose ``lo`` and ``hi`` are read; all other statistics are of the batch.
+
+    Raises:
+        Invalid: an argument is.
+        Missing: there is no such layer or sample.
+    """
     if sample < 0:
-        raise bad(f"the query's sample must not be negative, but is {sample}")
-    points = requested_series(reader, query).points
-    found = records_at(reader, points)
+        raise Invalid(f"the query's sample must not be negative, but is {sample}")
+    points = requested_series(provider, run, key).points
+    found = records_at(provider, points)
     records = [None if isinstance(record, FormatError) else record for record in found]
     rows = [{} if record is None else _row(record, sample) for record in records]
     if not any(rows):
-        raise missing(f"no record of {points[0].tag!r} can be read")
+        raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and not any(record and _draws(record, sample) for record in records):
-        raise missing(f"no sample {sample} in the records of {points[0].tag!r}")
+        raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
     names = [
         f"{role}.{what}"
         for role in _ROLES
@@ -41,24 +84,18 @@ def history(reader: Reader, query: Query) -> Answer:
         if any(f"{role}.{what}" in row for row in rows)
     ]
     names += [f"{name}.change" for name in _CHANGES if any(f"{name}.change" in row for row in rows)]
-    tables = [_table([row.get(name) for row in rows]) for name in names]
-    facts = {
-        "steps": [point.step for point in points],
-        "wall_times": [point.wall_time for point in points],
-        "kernels": [
-            {"step": point.step, "peak": picture.get("peak")}
+    return History(
+        steps=[point.step for point in points],
+        wall_times=[point.wall_time for point in points],
+        kernels=[
+            DrawnKernels(point.step, picture.get("peak"))
             for point, record in zip(points, records, strict=True)
             if record is not None
             for picture in record.header.raw["pictures"]
             if picture["role"] == "kernels"
         ],
-        "arrays": [
-            {"name": name, "shape": list(table.shape)}
-            for name, table in zip(names, tables, strict=True)
-        ],
-    }
-    packed = [table.astype("<f4").tobytes() for table in tables]
-    return container(facts, packed, lasting=stamp == points[-1].wall_time)
+        arrays={name: _table([row.get(name) for row in rows]) for name in names},
+    )
 
 
 def _draws(record: Record, sample: int) -> bool:

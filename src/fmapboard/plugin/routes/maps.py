@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.plugin.data_source import IMAGES, Point, Reader
-from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.answers import Binary, Missing, Png, as_dict
 from fmapboard.plugin.layer_series import Series, nearest, requested_series
 from fmapboard.plugin.stored_record import Header, Record, read_record
 from fmapboard.plugin.tag_names import input_tag
+from fmapboard.runs.provider import IMAGES, Point, Provider
 
 FIRST_PICTURE = 2
 """Index of the first picture: blobs 0 and 1 are width and height in an Images series, and header
@@ -19,67 +20,107 @@ and arrays in a first-step record."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def maps(reader: Reader, query: Query) -> Answer:
-    """``data/maps``: header, arrays and pictures of a layer at a step."""
-    step, stamp = query.whole("step"), query.stamp()
-    series = requested_series(reader, query)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the bytes of `Maps`.
+
+    Attributes:
+        content: the bytes; in the JSON, their ``offset`` and ``length`` in the bytes behind it.
+        kind: ``arrays`` or ``png``.
+        arrays: name and shape of each array, as in the record's header.
+        role: of the picture.
+        sample: that it shows.
+        width: of the picture, px.
+        height: of the picture, px.
+    """
+
+    content: bytes
+    kind: str
+    arrays: list[Any] | None = None
+    role: str | None = None
+    sample: int | None = None
+    width: int | None = None
+    height: int | None = None
+
+    @classmethod
+    def of_png(cls, png: bytes, role: str, sample: int) -> Part:
+        """A picture, of bytes for which `is_png` is True."""
+        width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+        return cls(png, "png", role=role, sample=sample, width=width, height=height)
+
+
+@dataclass(frozen=True, slots=True)
+class Maps(Binary):
+    """``data/maps``: header, arrays and pictures of a layer at a step.
+
+    Attributes:
+        header: of the record, as stored.
+        step: number of the step.
+        wall_time: s.
+        parts: the arrays, and one PNG per picture and sample.
+        missing: roles of the pictures that are not kept.
+    """
+
+    header: dict[str, Any]
+    step: int
+    wall_time: float
+    parts: tuple[Part, ...]
+    missing: list[str]
+
+    @property
+    def as_of(self) -> float:
+        """See `Answer`."""
+        return self.wall_time
+
+    def packed(self) -> tuple[Any, list[bytes]]:
+        """See `Binary`."""
+        sizes = [len(part.content) for part in self.parts]
+        offsets = accumulate(sizes, initial=0)
+        placed = zip(self.parts, offsets, sizes, strict=False)
+        parts = [
+            {**as_dict(part), "offset": offset, "length": size} for part, offset, size in placed
+        ]
+        return {**as_dict(self), "parts": parts}, [part.content for part in self.parts]
+
+
+def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
+    """The pictures and arrays of a layer at a step.
+
+    Raises:
+        Missing: there are none.
+    """
+    series = requested_series(provider, run, key)
     point = next((point for point in series.points if point.step == step), None)
     if point is None:
-        raise missing(f"TensorBoard does not keep step {step} of {series.layer.key!r}")
-    header, arrays = reader.blobs([(point, 0), (point, 1)])
+        raise Missing(f"TensorBoard does not keep step {step} of {series.layer.key!r}")
+    blobs = provider.blobs([(point, 0), (point, 1)])
     try:
-        record = read_record(header, arrays)
+        record = read_record(*blobs)
     except FormatError as error:
-        raise missing(str(error)) from error
-    assert arrays is not None  # else `read_record` has raised
-    packed = _Packed()
-    packed.add(arrays, kind="arrays", arrays=record.header.raw["arrays"])
-    absent = _add_pictures(packed, reader, series, point, record)
-    facts = {
-        "header": record.header.raw,
-        "step": point.step,
-        "wall_time": point.wall_time,
-        "parts": packed.parts,
-        "missing": absent,
-    }
-    return container(facts, packed.blobs, lasting=stamp == point.wall_time)
+        raise Missing(str(error)) from error
+    header = record.header.raw
+    arrays = Part(blobs[1] or b"", "arrays", arrays=header["arrays"])
+    pictures, absent = _pictures(provider, series, point, record)
+    return Maps(header, point.step, point.wall_time, (arrays, *pictures), absent)
 
 
-@dataclass(slots=True)
-class _Packed:
-    """Concatenated blobs, and the offset and length of each."""
-
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    blobs: list[bytes] = field(default_factory=list)
-    length: int = 0
-
-    def add(self, blob: bytes, **facts: Any) -> None:
-        self.parts.append({**facts, "offset": self.length, "length": len(blob)})
-        self.blobs.append(blob)
-        self.length += len(blob)
-
-
-def _add_pictures(
-    packed: _Packed, reader: Reader, series: Series, point: Point, record: Record
-) -> list[str]:
-    """Add the available pictures; returns the roles of the missing ones."""
+def _pictures(
+    provider: Provider, series: Series, point: Point, record: Record
+) -> tuple[list[Part], list[str]]:
+    """The pictures that are kept, and the roles of the others."""
     header = record.header
-    stored = reader.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
+    stored = provider.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
     first = next((first for first in series.firsts if first.step == point.step), None)
     places = picture_places(header, stored, first, point.step)
-    blobs = iter(reader.blobs([place for group in places for place in group], keep=False))
-    absent = []
+    blobs = iter(provider.blobs([place for group in places for place in group], keep=False))
+    found, absent = [], []
     for picture, group in zip(header.pictures, places, strict=True):
-        pngs = [next(blobs) for _ in group]
-        sides = [_sides(png) for png in pngs]
-        if len(pngs) < picture.samples or not all(sides):
+        pngs = [next(blobs) or b"" for _ in group]
+        if len(pngs) < picture.samples or not all(map(is_png, pngs)):
             absent.append(picture.role)
-            continue
-        for sample, png in enumerate(pngs):
-            assert png is not None  # `_sides` found its width and height
-            facts = {"kind": "png", "role": picture.role, "sample": sample}
-            packed.add(png, **facts, **sides[sample])
-    return absent
+        else:
+            found += [Part.of_png(png, picture.role, at) for at, png in enumerate(pngs)]
+    return found, absent
 
 
 def picture_places(
@@ -102,24 +143,23 @@ def _samples(point: Point, start: int, samples: int) -> Iterator[tuple[Point, in
         yield point, place
 
 
-def _sides(png: bytes | None) -> dict[str, int]:
-    """Width and height of a PNG, px; empty for anything else."""
-    if png is None or len(png) < 24 or not png.startswith(_PNG):
-        return {}
-    ends = {"width": png[16:20], "height": png[20:24]}
-    return {side: int.from_bytes(number, "big") for side, number in ends.items()}
+def is_png(content: bytes) -> bool:
+    """True for bytes that begin as a PNG with its width and height."""
+    return len(content) >= 24 and content.startswith(_PNG)
 
 
-def network_input(reader: Reader, query: Query) -> Answer:
-    """``data/input``: PNG of the network's input, at the step that `nearest` finds."""
-    run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
-    tag = input_tag(query.text("name", ""), query.whole("sample", 0))
-    points = reader.points(IMAGES, run, [tag]).get(tag)
+def network_input(provider: Provider, run: str, step: int, name: str = "", sample: int = 0) -> Png:
+    """``data/input``: the network's input, at the step that `nearest` finds.
+
+    Raises:
+        Missing: there is none.
+    """
+    tag = input_tag(name, sample)
+    points = provider.points(IMAGES, run, [tag]).get(tag)
     if not points:
-        raise missing(f"no {tag!r} in run {run!r}")
+        raise Missing(f"no {tag!r} in run {run!r}")
     point = points[nearest(points, step)]
-    (png,) = reader.blobs([(point, FIRST_PICTURE)], keep=False)
-    if not _sides(png):
-        raise missing(f"no picture of {tag!r} at step {point.step}")
-    headers = (("X-Step", str(point.step)),)
-    return Answer(png, "image/png", headers, lasting=stamp == point.wall_time)
+    (png,) = provider.blobs([(point, FIRST_PICTURE)], keep=False)
+    if png is None or not is_png(png):
+        raise Missing(f"no picture of {tag!r} at step {point.step}")
+    return Png(png, point.step, point.wall_time)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, unpack
-from fmapboard.plugin.data_source import IMAGES, Point, Reader
-from fmapboard.plugin.http import Answer, Query, container, long_answer, missing
+from fmapboard.plugin.answers import Answer, Binary, Missing
+from fmapboard.runs.provider import IMAGES, Point, Provider
 
 _FIRST_PICTURE = 2
 """Index of the first picture in an Images series, after its width and height."""
@@ -15,45 +16,102 @@ _FIRST_PICTURE = 2
 _LAYOUT = ("rows", "left", "top", "across", "down")
 
 
-def patches(reader: Reader, query: Query) -> Answer:
-    """``data/patches``: the layers with patches, each with its steps; may be empty."""
-    run = query.text("run")
-    found = [tag for tag in reader.tags(run).get(run, ()) if tag.startswith(tags.PATCHES)]
-    kept = reader.points(PLUGIN_NAME, run, found) if found else {}
-    series = [
-        {
-            "key": tags.RECORD + tag.removeprefix(tags.PATCHES),
-            "steps": [point.step for point in points],
-            "wall_times": [point.wall_time for point in points],
-        }
-        for tag, points in ((tag, _newest(kept.get(tag, ()))) for tag in sorted(found))
-        if points
-    ]
-    return long_answer({"run": run, "series": series})
+@dataclass(frozen=True, slots=True)
+class PatchesSeries:
+    """The patches of a layer, with the steps and wall times, s, of their records.
+
+    Attributes:
+        key: tag of the layer's own records.
+    """
+
+    key: str
+    steps: list[int]
+    wall_times: list[float]
 
 
-def layer_patches(reader: Reader, query: Query) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Patches(Answer):
+    """``data/patches``: the layers with patches; may be empty."""
+
+    run: str
+    series: list[PatchesSeries]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPatches(Binary):
     """``data/layer_patches``: header, arrays and one picture of a layer's patches at a step.
 
-    The query has the ``key`` of the layer's records, the ``step``, and the ``page``: which picture.
+    Attributes:
+        header: of the record, as stored.
+        step: number of the step.
+        page: which picture.
+        wall_time: s; not in the JSON.
+        numbers: the packed arrays.
+        png: the picture; empty if it is not kept.
     """
-    run, key = query.text("run"), query.text("key")
-    step, page, stamp = query.whole("step"), query.whole("page", 0), query.stamp()
+
+    header: dict[str, Any]
+    step: int
+    page: int
+    wall_time: float
+    numbers: bytes
+    png: bytes
+
+    @property
+    def as_of(self) -> float:
+        """See `Answer`."""
+        return self.wall_time
+
+    def packed(self) -> tuple[Any, list[bytes]]:
+        """See `Binary`."""
+        facts = {"header": self.header, "step": self.step, "page": self.page}
+        return {**facts, "arrays": self.header["arrays"]}, [self.numbers, self.png]
+
+
+def patches(provider: Provider, run: str) -> Patches:
+    """The layers of a run that have patches."""
+    found = [tag for tag in provider.tags_of(PLUGIN_NAME, run) if tag.startswith(tags.PATCHES)]
+    kept = provider.points(PLUGIN_NAME, run, found) if found else {}
+    newest = {tag: _newest(kept.get(tag, ())) for tag in sorted(found)}
+    series = [
+        PatchesSeries(
+            tags.RECORD + tag.removeprefix(tags.PATCHES),
+            [point.step for point in points],
+            [point.wall_time for point in points],
+        )
+        for tag, points in newest.items()
+        if points
+    ]
+    return Patches(run, series)
+
+
+def layer_patches(provider: Provider, run: str, key: str, step: int, page: int = 0) -> LayerPatches:
+    """The patches of a layer.
+
+    Args:
+        provider: of the run.
+        run: name of the run.
+        key: of the layer's own records.
+        step: of the record.
+        page: which of its pictures.
+
+    Raises:
+        Missing: there are none that can be read.
+    """
     tag = tags.PATCHES + key.removeprefix(tags.RECORD)
-    points = _newest(reader.points(PLUGIN_NAME, run, [tag]).get(tag, ()))
+    points = _newest(provider.points(PLUGIN_NAME, run, [tag]).get(tag, ()))
     point = next((point for point in points if point.step == step), None)
     if point is None or not key.startswith(tags.RECORD):
-        raise missing(f"no patches of {key!r} at step {step} in run {run!r}")
-    blobs = reader.blobs([(point, 0), (point, 1)])
+        raise Missing(f"no patches of {key!r} at step {step} in run {run!r}")
+    blobs = [blob or b"" for blob in provider.blobs([(point, 0), (point, 1)])]
     try:
-        header, _ = unpack([blob or b"" for blob in blobs])
+        header, _ = unpack(blobs)
         _check(header["picture"])
         picture = str(header["picture"]["tag"])
     except (FormatError, LookupError, TypeError, ValueError) as error:
-        raise missing(f"the patches of {key!r} cannot be read: {error}") from error
-    png = _picture(reader, point, picture, page)
-    facts = {"header": header, "step": step, "page": page, "arrays": header["arrays"]}
-    return container(facts, [blobs[1] or b"", png], lasting=stamp == point.wall_time)
+        raise Missing(f"the patches of {key!r} cannot be read: {error}") from error
+    png = _picture(provider, point, picture, page)
+    return LayerPatches(header, step, page, point.wall_time, blobs[1], png)
 
 
 def _newest(points: Any) -> list[Point]:
@@ -75,11 +133,11 @@ def _check(picture: Any) -> None:
         raise ValueError(f"invalid layout {numbers}")
 
 
-def _picture(reader: Reader, record: Point, tag: str, page: int) -> bytes:
+def _picture(provider: Provider, record: Point, tag: str, page: int) -> bytes:
     """A picture that was written together with a record; empty if it is not kept."""
-    for point in reader.points(IMAGES, record.run, [tag]).get(tag, ()):
+    for point in provider.points(IMAGES, record.run, [tag]).get(tag, ()):
         is_there = 0 <= page < len(point.blobs) - _FIRST_PICTURE
         if is_there and (point.step, point.wall_time) == (record.step, record.wall_time):
-            (png,) = reader.blobs([(point, _FIRST_PICTURE + page)], keep=False)
+            (png,) = provider.blobs([(point, _FIRST_PICTURE + page)], keep=False)
             return png or b""
     return b""

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import Answer, Query
+from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.log_scan import has_own_records
 from fmapboard.plugin.tag_names import layer_of, natural
+from fmapboard.runs.provider import Provider
 
 
-def runs(reader: Reader, query: Query, logdirs: Sequence[str], *, keeps_enough: bool) -> Answer:
-    """``data/runs``: the runs with records of the plugin.
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run with records of the tab, its number of layers, and its first wall time, s."""
 
-    ``is_unread`` is True if there are none, but files of fmapboard that TensorBoard has not read.
+    run: str
+    layers: int
+    started: float | None
 
-    Args:
-        reader: reads the data.
-        query: not used.
-        logdirs: the log directories, as given to TensorBoard.
+
+@dataclass(frozen=True, slots=True)
+class Runs(Answer):
+    """``data/runs``.
+
+    Attributes:
+        runs: those with records of the tab, in natural order.
+        logdir: the log directories, as given to TensorBoard.
         keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
-            records of the plugin when it started.
+            records of the tab when it started.
+        is_unread: True if there are no runs, but files of fmapboard that TensorBoard has not read.
     """
-    started, found = reader.started(), reader.tags()
-    layers = {
-        run: {layer for layer in map(layer_of, tags) if layer is not None}
-        for run, tags in found.items()
-    }
+
+    runs: list[RunEntry]
+    logdir: str
+    keeps_enough: bool
+    is_unread: bool
+
+
+def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool = True) -> Runs:
+    """The runs with records of the tab; see `Runs` for the arguments."""
+    started, found = provider.started(), provider.tags()
+    layers = {run: len({layer_of(tag) for tag in tags} - {None}) for run, tags in found.items()}
     listed = [
-        {"run": run, "layers": len(layers[run]), "started": started.get(run)}
+        RunEntry(run, layers[run], started.get(run))
         for run in sorted(layers, key=natural)
         if layers[run]
     ]
     is_unread = not listed and has_own_records(logdirs)
-    told = {"logdir": ", ".join(logdirs), "keeps_enough": keeps_enough, "is_unread": is_unread}
-    return Answer({"runs": listed, **told})
+    return Runs(listed, ", ".join(logdirs), keeps_enough, is_unread)

@@ -1,0 +1,39 @@
+"""The data routes by the names by which the front end asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fmapboard.plugin.routes.attribution import attribution, attribution_picture
+from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.difference import difference
+from fmapboard.plugin.routes.findings import findings
+from fmapboard.plugin.routes.health import health, health_step
+from fmapboard.plugin.routes.history import history
+from fmapboard.plugin.routes.layers import layers
+from fmapboard.plugin.routes.maps import maps, network_input
+from fmapboard.plugin.routes.overview import overview
+from fmapboard.plugin.routes.patches import layer_patches, patches
+from fmapboard.plugin.routes.runs import runs
+from fmapboard.plugin.routes.timeline import timeline
+
+ROUTES: dict[str, Callable[..., Any]] = {
+    "runs": runs,
+    "layers": layers,
+    "health": health,
+    "health_step": health_step,
+    "findings": findings,
+    "overview": overview,
+    "timeline": timeline,
+    "maps": maps,
+    "history": history,
+    "difference": difference,
+    "numbers": numbers,
+    "input": network_input,
+    "attribution": attribution,
+    "attribution_picture": attribution_picture,
+    "patches": patches,
+    "layer_patches": layer_patches,
+}
+"""Name, as in ``data/<name>`` -> the route."""
