@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from PIL import Image
 from torch import Tensor, nn
@@ -52,9 +53,7 @@ class Grid:
         return Image.fromarray(self.__array__())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        pixels, palette = self.picture.pixels, self.picture.palette
-        colours = pixels.copy() if palette is None else palette[pixels]
-        return colours if dtype is None else colours.astype(dtype, copy=False)
+        return np.array(self.picture.colours, dtype)
 
     def show(self) -> None:
         """Display the picture: in a notebook below the cell, otherwise in an image viewer."""
@@ -274,13 +273,8 @@ def _planes(maps: Tensor, reducer: Reducer, axes: Axes) -> Planes | None:
 def _said(planes: Planes) -> str:
     drawn = planes.pixels.shape[1]
     of_all = "" if drawn == planes.channels else f" of {planes.channels}"
-    parts = [
-        f"{drawn}{of_all} channels",
-        planes.view,
-        f"each pixel is the mean of {planes.block}×{planes.block} values"
-        if planes.block > 1
-        else "",
-    ]
+    block = f"each pixel is the mean of {planes.block}×{planes.block} values"
+    parts = [f"{drawn}{of_all} channels", planes.view, block if planes.block > 1 else ""]
     return "; ".join(filter(None, parts))
 
 

@@ -521,6 +521,11 @@ class Picture:
     tile: tuple[int, int] = (0, 0)
     compact: bool = False
 
+    @property
+    def colours(self) -> Bytes8:
+        """The pixels without a palette: u8 [H, W] (grey) or u8 [H, W, 3] (RGB)."""
+        return self.pixels if self.palette is None else self.palette[self.pixels]
+
 
 @dataclass(frozen=True, slots=True)
 class TaggedPictures:

@@ -22,6 +22,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -88,6 +89,7 @@ def digest(blob: bytes) -> str:
     return f"{zlib.crc32(blob):08x}-{len(blob)}"
 
 
+@lru_cache(maxsize=8)  # the steps of a run mostly have the same layers
 def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
     """Parse blob 2 of a record.
 

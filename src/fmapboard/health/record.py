@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats import tags
-from fmapboard.formats.overview import LayerFacts, OverviewStep, overview_step, unpack_layers
+from fmapboard.formats.overview import OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.formats.training_facts import (
     FirstNonfinite,
@@ -162,8 +162,6 @@ _STATISTICS = ("minimum", "maximum", "mean", "std")
 FIRST_STEPS, LAST_STEPS = 4, 28
 """Logged steps of a training that the checks see: those at the start, and the newest. A long run
 then takes no more memory, and its numbers are the same while it is logged and afterwards."""
-_LISTS = 8
-"""Lists of layers to keep parsed."""
 
 Blobs = Sequence[bytes | None]
 
@@ -210,7 +208,6 @@ class RecordBuilder:
         self._run, self._name = run, name
         self._steps: dict[int, _Step] = {}
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
-        self._listed: dict[str, tuple[LayerFacts, ...]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
@@ -243,7 +240,7 @@ class RecordBuilder:
             elif tag == tags.FIRST_NONFINITE_RECORD:
                 self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
             elif tag in _SERIES:
-                self._at(step).overview = self._overview(blobs)
+                self._at(step).overview = unpack_overview(blobs)
             else:
                 self._add_first(step, tag.partition("/")[2], blobs)
         except FormatError as error:
@@ -262,7 +259,6 @@ class RecordBuilder:
         found._steps = {at: replace(of) for at, of in self._steps.items()}
         found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
         found.errors = dict(self.errors)
-        found._listed = self._listed  # unpacked lists, whoever unpacked them
         return found
 
     def record(self) -> RunRecord:
@@ -290,17 +286,6 @@ class RecordBuilder:
 
     def _at(self, step: int) -> _Step:
         return self._steps.setdefault(step, _Step())
-
-    def _overview(self, blobs: Blobs) -> OverviewStep:
-        if len(blobs) < 3 or any(blob is None for blob in blobs):
-            raise FormatError("the overview has fewer than 3 blobs")
-        header, arrays = unpack([blob for blob in blobs[:2] if blob is not None])
-        digest = str(header.get("layers"))
-        if digest not in self._listed:
-            self._listed[digest] = unpack_layers(blobs[2] or b"")
-            for old in list(self._listed)[:-_LISTS]:
-                del self._listed[old]
-        return overview_step(header, arrays, self._listed[digest])
 
     def _add_first(self, step: int, label: str, blobs: Blobs) -> None:
         if len(blobs) < 2 or blobs[0] is None or blobs[1] is None:

@@ -120,8 +120,7 @@ class Embedding:
 
 def _thumbnail(picture: Picture, side: int) -> Bytes8:
     """The picture in the middle of a white square, u8 [side, side, 3]."""
-    pixels = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
-    image = Image.fromarray(pixels).convert("RGB")
+    image = Image.fromarray(picture.colours).convert("RGB")
     factor = side / max(image.size)
     small = image.resize([max(1, round(length * factor)) for length in image.size])
     square = Image.new("RGB", (side, side), "white")

@@ -170,7 +170,7 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
 
 
 def _rgb(picture: Picture) -> Bytes8:
-    pixels = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
+    pixels = picture.colours
     return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, -1)
 
 

@@ -191,6 +191,7 @@ def default_log_dir(comment: str = "") -> Path:
     return Path("runs") / f"{now}_{socket.gethostname()}{comment}"
 
 
+_BLOBS, _TENSORS = summary_pb2.DATA_CLASS_BLOB_SEQUENCE, summary_pb2.DATA_CLASS_TENSOR
 _EMPTY = np.zeros((1, 3))
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
 _TAG = summary_pb2.Summary.Value.TAG_FIELD_NUMBER
@@ -235,12 +236,7 @@ class Encoder:
         value, tensor = frames.value.add(tag=tagged.tag), frames.value.add().tensor
         _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
         if self._is_new(tagged.tag):
-            value.metadata.CopyFrom(
-                image_metadata.create_summary_metadata(
-                    display_name="", description=tagged.description
-                )
-            )
-            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+            _describe(value, image_metadata, _BLOBS, tagged.description)
         strings = [part for data in pngs for part in field(_STRING, data)]
         tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
         return field(_VALUE, value.SerializeToString(), *tensors)
@@ -259,10 +255,7 @@ class Encoder:
         value.tensor.tensor_content = content
         _put_shape(value.tensor, *rows.shape)
         if self._is_new(tag):
-            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
-            value.metadata.MergeFrom(
-                histogram_metadata.create_summary_metadata(display_name="", description="")
-            )
+            _describe(value, histogram_metadata, _TENSORS)
             return b""
         whole = b"".join(field(_VALUE, value.SerializeToString()))
         if whole.endswith(content):  # always, since fields are in numerical order
@@ -273,17 +266,14 @@ class Encoder:
         _put_strings(value.tensor, record.blobs, len(record.blobs))
         if self._is_new(value.tag):
             value.metadata.plugin_data.plugin_name = PLUGIN_NAME
-            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+            value.metadata.data_class = _BLOBS
 
     def _text(self, value: summary_pb2.Summary.Value, text: str) -> None:
         value.tensor.dtype = types_pb2.DT_STRING
         value.tensor.string_val.append(text.encode())
         _put_shape(value.tensor)  # rank 0: the dashboard draws anything else as a table
         if self._is_new(value.tag):
-            value.metadata.CopyFrom(
-                text_metadata.create_summary_metadata(display_name="", description="")
-            )
-            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
+            _describe(value, text_metadata, _TENSORS)
 
     def _is_new(self, tag: str) -> bool:
         new = tag not in self._described
@@ -298,6 +288,16 @@ def _scalar(tag: str, number: float) -> bytes:
     return b"".join(
         field(_VALUE, *field(_TAG, tag.encode()), _SIMPLE_VALUE, struct.pack("<f", value))
     )
+
+
+def _describe(
+    value: summary_pb2.Summary.Value, plugin: Any, data_class: Any, description: str = ""
+) -> None:
+    """Set the metadata by which a plugin of TensorBoard finds its series."""
+    value.metadata.CopyFrom(
+        plugin.create_summary_metadata(display_name="", description=description)
+    )
+    value.metadata.data_class = data_class
 
 
 def _put_strings(tensor: tensor_pb2.TensorProto, items: tuple[bytes, ...], length: int) -> None:

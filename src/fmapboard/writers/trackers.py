@@ -45,7 +45,9 @@ def first_format(step: LoggedStep) -> summary_pb2.Summary:
 
 
 def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
-    for number, picture in enumerate(map(_in_rgb, tagged.samples)):
+    for number, picture in enumerate(tagged.samples):
+        if picture.palette is not None:  # ClearML would show the indices
+            picture = Picture(picture.colours, tile=picture.tile)
         height, width, *channels = picture.pixels.shape
         image = summary_pb2.Summary.Image(
             height=height,
@@ -56,13 +58,6 @@ def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
         yield summary_pb2.Summary.Value(
             tag=f"{tagged.tag}/sample_{number}" if number else tagged.tag, image=image
         )
-
-
-def _in_rgb(picture: Picture) -> Picture:
-    """Convert a palette-indexed picture to RGB: ClearML would show the indices."""
-    if picture.palette is None:
-        return picture
-    return Picture(picture.palette[picture.pixels], tile=picture.tile)
 
 
 def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:

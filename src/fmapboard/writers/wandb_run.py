@@ -6,9 +6,15 @@ from typing import Any
 
 from PIL import Image
 
-from fmapboard.errors import ConfigurationError, WriteError, first_line, log, optional
+from fmapboard.errors import ConfigurationError, WarnOnce, WriteError, first_line, optional
 from fmapboard.formats.tags import OVERVIEW
 from fmapboard.records import LoggedStep, Picture
+
+_LEFT_OUT = (
+    "step {} is not in the W&B run: you have logged nothing to it since step {}, and a row of a "
+    "run holds one value per tag. Call wandb.log at least as often as fmapboard logs, or, if you "
+    "never pass step= to wandb.log, use WandbWriter(run, commit=True)"
+)
 
 
 class WandbWriter:
@@ -57,7 +63,7 @@ class WandbWriter:
         self._defined: set[str] = set()
         self._row: int | None = None
         self._written = 0
-        self._has_warned = False
+        self._warn = WarnOnce()
 
     def write(self, step: LoggedStep) -> None:
         """Log one step.
@@ -68,7 +74,7 @@ class WandbWriter:
         try:
             self._run.log({}, commit=False)  # raises at once if the run is finished; `step` waits
             if not self._commits and self._run.step == self._row:
-                self._leave_out(step.step)
+                self._warn.warn("left out", _LEFT_OUT.format(step.step, self._written))
             else:
                 self._log(step)
                 self._row, self._written = self._run.step, step.step
@@ -103,16 +109,6 @@ class WandbWriter:
         for tag in values.keys() - self._defined:
             self._run.define_metric(tag, step_metric=number)
         self._defined |= {number, *values}
-
-    def _leave_out(self, number: int) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            log.warning(
-                "step %d is not in the W&B run: you have logged nothing to it since step %d, and a "
-                "row of a run holds one value per tag. Call wandb.log at least as often as "
-                "fmapboard logs, or, if you never pass step= to wandb.log, use "
-                "WandbWriter(run, commit=True)", number, self._written,
-            )  # fmt: skip
 
 
 def _step_metric(step: LoggedStep) -> str:

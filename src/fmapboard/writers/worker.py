@@ -299,9 +299,6 @@ class Worker(Generic[T]):
                 self._callers.remove(caller)
                 go_on.release()
 
-    def _is_over(self) -> bool:
-        return self._ended or (self._closed and not self.unfinished)
-
 
 def _loop(
     reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool, identifiers: set[int]
@@ -326,7 +323,7 @@ def _loop(
                 return
             while worker._advance(low):
                 pass
-            if worker._is_over():
+            if worker._ended or (worker._closed and not worker.unfinished):
                 for other in worker._wake.values():  # threads that wait, if a start was interrupted
                     other.put(None)
                 return
