@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fmapboard.errors import WriteError
-from fmapboard.records import LoggedStep, TaggedPictures
+from fmapboard.records import LoggedStep
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
 from fmapboard.writers.remote import local_directory, make_directory
@@ -93,24 +93,22 @@ class FolderWriter:
         self.files = {}
         taken: set[str] = set()
         for tagged in step.pictures:
-            self.files[tagged.tag] = self._write(folder, tagged, taken)
+            kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
+            stem = file_stem(kind + tagged.tag.partition("/")[2])
+            paths = self.files[tagged.tag] = []
+            for number, picture in enumerate(tagged.samples):
+                name = free_name(f"{stem}_sample{number}" if number else stem, taken)
+                path = folder / f"{name}.png"
+                self.replaced += path not in self._own and path.exists()
+                self._own.add(path)
+                _store(path, png.encode(picture, enlargement(picture)))
+                paths.append(path)
 
     def flush(self) -> None:
         """Do nothing: files are complete when ``write`` returns."""
 
     def close(self) -> None:
         """Do nothing: no file is kept open."""
-
-    def _write(self, folder: Path, tagged: TaggedPictures, taken: set[str]) -> list[Path]:
-        paths = []
-        for number, picture in enumerate(tagged.samples):
-            suffix = f"_sample{number}" if number else ""
-            path = folder / f"{free_name(_stem(tagged) + suffix, taken)}.png"
-            self.replaced += path not in self._own and path.exists()
-            self._own.add(path)
-            _store(path, png.encode(picture, enlargement(picture)))
-            paths.append(path)
-        return paths
 
 
 def _store(path: Path, data: bytes) -> None:
@@ -124,13 +122,6 @@ def _store(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def _stem(tagged: TaggedPictures) -> str:
-    """A file name from the tag's layer."""
-    layer = tagged.tag.partition("/")[2]
-    kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
-    return file_stem(kind + layer)
 
 
 def file_stem(layer: str) -> str:

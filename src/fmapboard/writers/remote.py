@@ -128,7 +128,8 @@ class RemoteDirectory:
                 error
             )
         except Exception as error:
-            if _is_unknown(error):
+            # By these, fsspec, TensorBoard and TensorFlow report an unknown scheme.
+            if isinstance(error, ValueError) or type(error).__name__ == "UnimplementedError":
                 raise ConfigurationError(
                     f"log_dir={self.url!r}: no file system for {scheme}:// is known to "
                     "TensorBoard's file layer (fsspec, or TensorFlow where it is installed)"
@@ -217,8 +218,3 @@ def _gfile() -> Any:
     from tensorboard.compat import tf
 
     return tf.io.gfile
-
-
-def _is_unknown(error: Exception) -> bool:
-    """True for the errors by which fsspec, TensorBoard or TensorFlow report an unknown scheme."""
-    return isinstance(error, ValueError) or type(error).__name__ == "UnimplementedError"

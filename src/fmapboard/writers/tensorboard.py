@@ -179,8 +179,7 @@ def as_writer(writer: Any) -> Writer:
     Raises:
         ConfigurationError: The object is neither.
     """
-    is_summary_writer = callable(getattr(writer, "_get_file_writer", None))
-    if isinstance(writer, Writer) and not is_summary_writer:
+    if isinstance(writer, Writer) and not hasattr(writer, "_get_file_writer"):
         return writer
     return SummaryWriterAdapter(writer)
 
