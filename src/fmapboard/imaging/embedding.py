@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.errors import ConfigurationError, LayerNotFound, closest
 from fmapboard.extraction.of_outputs import extracted
+from fmapboard.imaging.projector import ProjectorData, thumbnail_side, write_projector
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import WrittenImage
 from fmapboard.measure.layout import as_maps
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import first_tensor
 from fmapboard.records import Bytes8, Picture
-from fmapboard.writers.projector import ProjectorData, thumbnail_side, write_projector
 from fmapboard.writers.remote import RemoteDirectory
 
 

@@ -18,10 +18,10 @@ from queue import SimpleQueue
 
 from fmapboard.errors import WriteError
 from fmapboard.formats.overview import StepSource
+from fmapboard.imaging.labels import labelled
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
-from fmapboard.render.labels import labelled
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer

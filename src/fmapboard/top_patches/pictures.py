@@ -19,7 +19,7 @@ from fmapboard.records import (
     TabRecord,
     TaggedPictures,
 )
-from fmapboard.render import labels
+from fmapboard.render import small_text
 
 CHANNELS = 64
 """Channels per picture; a layer with more has several pictures."""
@@ -65,9 +65,9 @@ class RowLayout:
         height, width = (max(shape[axis] for shape in shapes) for axis in (0, 1))
         factor = max(1, _SMALL // max(height, width))
         cell = (height * factor, width * factor)
-        label = labels.text_width(str(max(len(patches.crops) - 1, 0)))
+        label = small_text.text_width(str(max(len(patches.crops) - 1, 0)))
         left = label + 2 * _GAP
-        below = labels.HEIGHT + 2 * _GAP
+        below = small_text.HEIGHT + 2 * _GAP
         return cls(cell, factor, left, _GAP, cell[1] + _GAP, cell[0] + below)
 
 
@@ -88,16 +88,16 @@ def draw_patches(patches: LayerPatches) -> tuple[Picture, ...]:
 
 def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout) -> Bytes8:
     height = layout.top + len(rows) * layout.down
-    page = labels.blank_page(height, layout.left + k * layout.across)
+    page = small_text.blank_page(height, layout.left + k * layout.across)
     for row, crops in enumerate(rows):
         top = layout.top + row * layout.down
-        ink = labels.INK if is_excited(crops) else PALE
-        labels.write(page, str(first + row), top + layout.cell[0] // 2 - 3, _GAP, ink)
+        ink = small_text.INK if is_excited(crops) else PALE
+        small_text.write(page, str(first + row), top + layout.cell[0] // 2 - 3, _GAP, ink)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
             page[top:, left:][: layout.cell[0], : layout.cell[1]] = _cell(crop, layout)
             text = number_that_fits(crop.value, layout.cell[1])
-            labels.write(page, text, top + layout.cell[0] + _GAP // 2, left)
+            small_text.write(page, text, top + layout.cell[0] + _GAP // 2, left)
     return page
 
 
@@ -160,7 +160,7 @@ def number_that_fits(value: float, most: int) -> str:
     """
     for digits in (4, 3, 2, 1):
         text = f"{value:.{digits}g}"
-        if labels.text_width(text) <= most:
+        if small_text.text_width(text) <= most:
             break
     return text
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Crop, LayerCall, LayerPatches
-from fmapboard.render import labels
+from fmapboard.render import small_text
 from fmapboard.top_patches.pictures import (
     OUTSIDE,
     PALE,
@@ -65,8 +65,8 @@ def test_the_number_of_a_channel_without_a_positive_value_is_pale() -> None:
     (page,) = draw_patches(patches(*[(replace(crop(field), value=value),) for value in values]))
     left = RowLayout.of(patches((crop(field),))).left
     rows = page.pixels[:, :left].reshape(-1, 3).tolist()
-    count = [rows.count([grey] * 3) for grey in (labels.INK, PALE)]
-    assert count == [labels.text_mask("0").sum(), labels.text_mask("12").sum()]
+    count = [rows.count([grey] * 3) for grey in (small_text.INK, PALE)]
+    assert count == [small_text.text_mask("0").sum(), small_text.text_mask("12").sum()]
 
 
 def test_a_square_marks_the_position_where_the_field_is_more_than_half_of_the_image() -> None:
@@ -85,9 +85,9 @@ def test_pages_of_64_channels_have_the_number_and_the_value_of_each() -> None:
     assert first.pixels.shape[0] == layout.top + 64 * layout.down
     assert second.pixels.shape[0] == layout.top + layout.down
     label = (second.pixels[:, : layout.left] != 255).any(-1)
-    assert label.sum() == labels.text_mask("64").sum()
+    assert label.sum() == small_text.text_mask("64").sum()
     text = second.pixels[layout.top + layout.cell[0] + 3 :, layout.left :][:7, :17]
-    assert np.array_equal((text != 255).any(-1), labels.text_mask("0.5"))
+    assert np.array_equal((text != 255).any(-1), small_text.text_mask("0.5"))
 
 
 def test_a_number_has_as_many_digits_as_fit() -> None:
@@ -95,5 +95,5 @@ def test_a_number_has_as_many_digits_as_fit() -> None:
         "-1.235e+05",
         "-1e+05",
     ]
-    assert labels.text_mask("1.").shape == (7, 11)
-    assert not labels.text_mask("?").any()
+    assert small_text.text_mask("1.").shape == (7, 11)
+    assert not small_text.text_mask("?").any()

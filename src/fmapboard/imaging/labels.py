@@ -1,49 +1,19 @@
-"""Pictures for files that are shown to others: with the layer's name and the channels' numbers."""
+"""Labels for pictures that are shown to others, apart from drawing them: names and numbers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from fmapboard.formats import tags
 from fmapboard.records import Attribution, Bytes8, LoggedStep, Picture, TaggedPictures
 from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns, enlarge
+from fmapboard.render.small_text import HEIGHT, INK, blank_page, text_width, write
 
-HEIGHT = 7
-"""Height of a line of text in px."""
-
-_ADVANCE = 6
-_ROWS = {
-    "0": "0e1113151911 0e", "1": "040c04040404 0e", "2": "0e1101020408 1f",
-    "3": "1f0204020111 0e", "4": "02060a121f02 02", "5": "1f101e010111 0e",
-    "6": "0608101e1111 0e", "7": "1f0102040808 08", "8": "0e11110e1111 0e",
-    "9": "0e11110f0102 0c", ".": "00000000000c 0c", "-": "0000001f0000 00",
-    "+": "0004041f0404 00", "e": "00000e111f10 0e", "i": "04000c040404 0e",
-    "n": "000016191111 11", "f": "0609081c0808 08", "a": "00000e010f11 0f",
-}  # fmt: skip
-"""Character -> seven rows of five pixels, each row two hexadecimal digits, highest bit left."""
-
-
-def text_width(text: str) -> int:
-    """Width of a line of text in px."""
-    return max(0, len(text) * _ADVANCE - 1)
-
-
-def text_mask(text: str) -> npt.NDArray[np.bool_]:
-    """The pixels of a line of text, bool [7, W]; unknown characters are blank."""
-    drawn = np.zeros((HEIGHT, len(text) * _ADVANCE), bool)
-    for number, character in enumerate(text):
-        rows = np.frombuffer(bytes.fromhex(_ROWS.get(character, "00" * HEIGHT)), np.uint8)
-        bits = np.unpackbits(rows[:, None], axis=1)[:, 3:]  # [7, 5]
-        drawn[:, number * _ADVANCE : number * _ADVANCE + 5] = bits
-    return drawn[:, : text_width(text)]
-
-
-_BACKGROUND, _FRAME, INK = 255, 190, 40
-"""Grey values."""
+_FRAME = 190
+"""Grey value."""
 _GAP = 4
 """Distance in px between tiles, and between a tile and its number."""
 
@@ -172,23 +142,3 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
 def _rgb(picture: Picture) -> Bytes8:
     pixels = picture.colours
     return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, -1)
-
-
-def blank_page(height: int, width: int) -> Bytes8:
-    """White pixels, u8 [height, width, 3]."""
-    return np.full((height, width, 3), _BACKGROUND, np.uint8)
-
-
-def write(page: Bytes8, text: str, top: int, left: int, ink: int = INK) -> None:
-    """Write a line of text onto a page, u8 [H, W, 3], as far as it fits there.
-
-    Args:
-        page: Changed in place.
-        text: See ``text_mask``.
-        top: Of its first row in px.
-        left: Of its first column in px.
-        ink: Grey value of the text.
-    """
-    mask = text_mask(text)
-    area = page[top:, left:][: mask.shape[0], : mask.shape[1]]
-    area[mask[: area.shape[0], : area.shape[1]]] = ink

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fmapboard.imaging.labels import labelled
 from fmapboard.records import (
     Bytes8,
     LayerCall,
@@ -15,9 +16,8 @@ from fmapboard.records import (
     Statistics,
     TaggedPictures,
 )
-from fmapboard.render import labels
+from fmapboard.render import small_text
 from fmapboard.render.grid import PADDING, columns, grid
-from fmapboard.render.labels import labelled
 
 CALL = LayerCall("block[dw].conv", "Conv2d", (12, 3, 3, 3), 0)
 
@@ -51,7 +51,7 @@ def test_each_tile_is_there_once_below_its_number(count: int) -> None:
     page = only(labelled(step(tiles)))
     for number, tile in enumerate(tiles):
         ((top, left),) = places(page, tile)
-        digits = labels.text_mask(str(number))
+        digits = small_text.text_mask(str(number))
         above = page[top - 4 - digits.shape[0] :, left - 1 :][: digits.shape[0], : digits.shape[1]]
         assert ((above[..., 0] == 40) == digits).all()
         assert (page[top - 1, left : left + 33] == 190).all()  # the frame
@@ -66,7 +66,7 @@ def test_small_tiles_are_enlarged_and_far_enough_apart_for_their_numbers() -> No
     narrow = only(labelled(step(np.arange(160, dtype=np.uint8).reshape(4, 40, 1))))
     assert len(places(narrow, np.arange(160, dtype=np.uint8).reshape(4, 40, 1)[3])) == 1
     ten_per_row = only(labelled(step(np.zeros((120, 40, 1), np.uint8))))
-    assert ten_per_row.shape[1] >= 10 * (labels.text_width("119") + 4)
+    assert ten_per_row.shape[1] >= 10 * (small_text.text_width("119") + 4)
 
 
 def test_the_name_is_above_and_names_that_the_font_lacks_are_escaped() -> None:
@@ -88,8 +88,8 @@ def test_rows_of_a_sequence_have_numbers_to_their_left() -> None:
     tagged = TaggedPictures("feature_maps_x/conv", "feature_maps", (drawn,), CALL, layout="rows")
     page = only(labelled(LoggedStep(0, 0.0, (tagged,), statistics=one.statistics)))
     ((top, left),) = places(page, rows.repeat(4, 0).repeat(4, 1))
-    assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("0")).all()
-    assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == labels.text_mask("3")).all()
+    assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == small_text.text_mask("0")).all()
+    assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == small_text.text_mask("3")).all()
 
 
 def matrix(shape: tuple[int, int, int, int], layout: Layout) -> tuple[Bytes8, Bytes8]:
@@ -102,7 +102,7 @@ def matrix(shape: tuple[int, int, int, int], layout: Layout) -> tuple[Bytes8, By
 
 
 def written(page: Bytes8, number: int, top: int, left: int) -> bool:
-    digits = labels.text_mask(str(number))
+    digits = small_text.text_mask(str(number))
     area = page[top:, left:][: digits.shape[0], : digits.shape[1], 0]
     return bool(((area == 40) == digits).all())
 
@@ -125,7 +125,7 @@ def test_rows_and_columns_of_a_matrix_of_kernels_have_numbers(
                 page[y:, x:][: down - factor, : across - factor, 0] == enlarged[row, column]
             ).all()
             if row == 0:
-                assert written(page, column, y - factor - labels.HEIGHT - 4, x)
+                assert written(page, column, y - factor - small_text.HEIGHT - 4, x)
         has_number = shape[0] > 1 and row % -(-9 // down) == 0
         assert written(page, row, top + row * down, 4) == has_number
 
@@ -133,7 +133,7 @@ def test_rows_and_columns_of_a_matrix_of_kernels_have_numbers(
 def test_numbers_of_narrow_columns_do_not_overlap() -> None:
     _, page = matrix((2, 40, 32, 1), "tiles")  # 2 px per column, 11 for two digits
     left = 4 + 5 + 4 + 1
-    top = page.shape[0] - 4 - (2 * 33 + 1) - 4 - labels.HEIGHT
+    top = page.shape[0] - 4 - (2 * 33 + 1) - 4 - small_text.HEIGHT
     assert [c for c in range(40) if written(page, c, top, left + 2 * c)] == list(range(0, 40, 8))
 
 
