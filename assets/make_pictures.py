@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 import fmapboard
-from fmapboard.cli.serve import server_command
+from fmapboard.cli.commands.serve import server_command
 from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.images import read_image
 from fmapboard.imaging.models.load import load_model

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.cli.serve import server_command
+from fmapboard.cli.commands.serve import server_command
 from fmapboard.demo.photographs import Photographs
 
 PORT, HEIGHT = 6118, 780

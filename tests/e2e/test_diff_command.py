@@ -227,7 +227,7 @@ def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(
     def broken(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("fmapboard.cli.diff_checkpoints.compared", broken)
+    monkeypatch.setattr("fmapboard.cli.commands.diff.compared", broken)
     status, _, err = diff(capsys, "a.pt", "a.pt", *MODEL, "photo1.png")
     assert (status, err.splitlines()[-1]) == (2, "fmapboard: RuntimeError: out of memory")
 

@@ -9,7 +9,7 @@ from typing import Any
 from browser_visitor import PATIENCE_MS, frame_of
 from two_layer_runs import log_steps
 
-from fmapboard.cli.serve import server_command
+from fmapboard.cli.commands.serve import server_command
 
 
 def test_the_printed_address_opens_the_feature_maps_tab(browser: Any, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from fmapboard.cli import doctor, doctor_probe
-from fmapboard.cli.doctor import examine, interpreter_of
-from fmapboard.cli.doctor_probe import inspect
+from fmapboard.cli.commands import doctor, doctor_probe
+from fmapboard.cli.commands.doctor import examine, interpreter_of
+from fmapboard.cli.commands.doctor_probe import inspect
 from fmapboard.cli.main import run
 
 FOUND: dict[str, Any] = {

@@ -17,8 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
-from fmapboard.cli.serve import KEPT_STEPS
 from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.imaging.all_images import overwritten
 from fmapboard.imaging.models.load import LoadedModel

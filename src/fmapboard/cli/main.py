@@ -81,7 +81,7 @@ def fmapboard(context: click.Context) -> None:
 @_no_open
 def demo(no_open: bool, **options: Any) -> None:
     """Train a small network on bundled photographs and log its feature maps; works offline."""
-    from fmapboard.cli.demo import run_demo
+    from fmapboard.cli.commands.demo import run_demo
 
     run_demo(open_browser=not no_open, **options)
 
@@ -101,7 +101,7 @@ def serve(
 
     Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.
     """
-    from fmapboard.cli.serve import run_server
+    from fmapboard.cli.commands.serve import run_server
 
     if logdir is not None and also is not None:
         raise click.UsageError(f"two directories: {logdir} and --logdir {also}; give only one")
@@ -127,7 +127,7 @@ def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> 
 
     Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
     """
-    from fmapboard.cli.check import check_runs
+    from fmapboard.cli.commands.check import check_runs
 
     context.exit(judged(lambda: check_runs(runs, **options)))
 
@@ -135,7 +135,7 @@ def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> 
 @command("fmapboard doctor", "Check that TensorBoard has the Feature maps tab.")
 def doctor() -> None:
     """Check that TensorBoard has the Feature maps tab; if not, say how to fix it."""
-    from fmapboard.cli.doctor import run_doctor
+    from fmapboard.cli.commands.doctor import run_doctor
 
     run_doctor()
 
@@ -144,7 +144,7 @@ def doctor() -> None:
 @click.argument("page", required=False, metavar="[PAGE[#SECTION]]")
 def docs(page: str | None) -> None:
     """Print a page of the documentation, or one of its sections; without PAGE, list the pages."""
-    from fmapboard.cli.docs_pages import print_docs
+    from fmapboard.cli.commands.docs import print_docs
 
     print_docs(page)
 
@@ -199,7 +199,7 @@ def report_command(**options: Any) -> None:
     The file opens in a browser without TensorBoard and network. It contains the input images; maps
     may reveal them even with --no-input.
     """
-    from fmapboard.cli.report import run_report
+    from fmapboard.cli.commands.report import run_report
 
     run_report(**options)
 

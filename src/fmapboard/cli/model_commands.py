@@ -83,8 +83,8 @@ def visualize(**options: Any) -> None:
     Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
     below runs/visualize.
     """
+    from fmapboard.cli.commands.visualize import visualize_images
     from fmapboard.cli.model_request import ModelRequest, taken
-    from fmapboard.cli.visualize import visualize_images
     from fmapboard.imaging.drawing import Drawing
 
     request, drawing = taken(ModelRequest, options), taken(Drawing, options)
@@ -127,7 +127,7 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
 
     Exits with 0 if no layer differs, 1 if one does, 2 for bad usage or an unreadable file.
     """
-    from fmapboard.cli.diff_checkpoints import diff_checkpoints
+    from fmapboard.cli.commands.diff import diff_checkpoints
     from fmapboard.cli.model_request import ModelRequest, taken
 
     request = taken(ModelRequest, options)
@@ -164,7 +164,7 @@ def patches_command(**options: Any) -> None:
     Folders are searched with their subfolders; unreadable files in them are left out and listed.
     Each image runs once. Without --log-dir and --out, both are written below runs/patches.
     """
+    from fmapboard.cli.commands.patches import search_images
     from fmapboard.cli.model_request import ModelRequest, taken
-    from fmapboard.cli.patches import search_images
 
     search_images(taken(ModelRequest, options), **options)

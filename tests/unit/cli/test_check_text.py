@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks import Finding
-from fmapboard.cli.check import told
+from fmapboard.cli.commands.check import told
 
 
 def dead(layer: str, since: int = 0, **fields: Any) -> Finding:

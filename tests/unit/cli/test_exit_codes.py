@@ -126,7 +126,7 @@ def test_an_error_of_any_type_is_no_finding(
     def broken(path: Path) -> None:
         raise PermissionError(13, "not permitted", str(path))
 
-    monkeypatch.setattr("fmapboard.cli.check.read_runs", broken)
+    monkeypatch.setattr("fmapboard.cli.commands.check.read_runs", broken)
     assert status(capsys, "check", ["empty"]) == 2
 
 

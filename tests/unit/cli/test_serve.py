@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from tensorboard import default, program
 
-from fmapboard.cli import serve
+from fmapboard.cli.commands import serve
+from fmapboard.cli.commands.serve import can_open_browser, server_command
 from fmapboard.cli.main import run, run_visualize
 from fmapboard.cli.run_dirs import Directory, to_paste
-from fmapboard.cli.serve import can_open_browser, server_command
 
 
 def test_a_served_run_keeps_200_steps_of_pictures_and_of_the_tabs_records() -> None:
     command = server_command(Path("runs"), 6006)
-    assert command[:3] == [sys.executable, "-m", "fmapboard.cli.tab_server"]
+    assert command[:3] == [sys.executable, "-m", "fmapboard.cli.commands.tab_server"]
     server = program.TensorBoard(plugins=default.get_plugins())
     server.configure(("tensorboard", *command[3:]))
     kept = server.flags.samples_per_plugin

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fmapboard.cli import tab_server
-from fmapboard.cli.serve import server_command
+from fmapboard.cli.commands import tab_server
+from fmapboard.cli.commands.serve import server_command
 
 
 class FakeServer(tab_server.TabServer):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch import nn
 
+from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.console import (
     console,
     not_shown,
@@ -21,7 +22,6 @@ from fmapboard.cli.console import (
     what_ran,
 )
 from fmapboard.cli.model_request import ModelRequest, device_named
-from fmapboard.cli.report import say_report
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers

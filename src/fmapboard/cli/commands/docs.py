@@ -84,5 +84,5 @@ def _anchor(heading: str) -> str:
 
 def _folder() -> Path:
     """The pages: inside an installed package, in ``docs`` in a checkout."""
-    inside = Path(__file__).parents[1] / "_docs"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "docs"
+    inside = Path(__file__).parents[2] / "_docs"
+    return inside if inside.is_dir() else Path(__file__).parents[4] / "docs"

@@ -1,8 +1,8 @@
 """TensorBoard as a program that prints, and can open, the address of the Feature maps tab.
 
-`serve` runs ``python -m fmapboard.cli.tab_server [--open] OPTIONS`` with TensorBoard's options. The
-address is printed by the server, because only it knows which port ``--port 0`` got, and when the
-port is open.
+`serve` runs ``python -m fmapboard.cli.commands.tab_server [--open] OPTIONS`` with TensorBoard's
+options. The address is printed by the server, because only it knows which port ``--port 0`` got,
+and when the port is open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from absl import app
 from tensorboard import default, main_lib, program
 from tensorboard.plugins.base_plugin import FlagsError
 
-from fmapboard.cli.serve import OPEN_BROWSER
+from fmapboard.cli.commands.serve import OPEN_BROWSER
 from fmapboard.formats.tab_records import PLUGIN_NAME
 
 

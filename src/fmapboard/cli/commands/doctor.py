@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from importlib import resources
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -126,7 +125,7 @@ def examine(python: str) -> list[Finding]:
 
 
 def _inspected(python: str) -> dict[str, Any]:
-    program = resources.files("fmapboard.cli").joinpath("doctor_probe.py").read_text("utf-8")
+    program = Path(__file__).with_name("doctor_probe.py").read_text("utf-8")
     done = subprocess.run(
         [python, "-c", program],
         capture_output=True, text=True, timeout=_TIMEOUT, check=True, stdin=subprocess.DEVNULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fmapboard.checks import BUILT_IN, Finding
-from fmapboard.cli.docs_pages import print_docs, section
+from fmapboard.cli.commands.docs import print_docs, section
 from fmapboard.cli.main import run
 
 

@@ -40,7 +40,7 @@ def server_command(
     return [
         sys.executable,
         "-m",
-        "fmapboard.cli.tab_server",
+        "fmapboard.cli.commands.tab_server",
         *([OPEN_BROWSER] if open_browser else []),
         "--logdir",
         str(logdir),

@@ -11,9 +11,9 @@ from rich.progress import TextColumn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from fmapboard.cli.commands.serve import run_server
 from fmapboard.cli.console import console, progress_bar
 from fmapboard.cli.run_dirs import to_paste
-from fmapboard.cli.serve import run_server
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs

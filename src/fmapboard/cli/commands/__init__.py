@@ -1,0 +1,8 @@
+"""What each command does; `main` and `model_commands` have their options.
+
+A module is imported when its command runs::
+
+    from fmapboard.cli.commands.check import check_runs
+
+    found = check_runs([Path("runs/demo")], as_json=False, silenced=(), further=())
+"""
