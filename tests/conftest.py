@@ -10,6 +10,7 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
+collect_ignore = ["acceptance"]  # trainings that are run by hand: tests/acceptance/run.py
 SLOW = {
     *("e2e", "integrations", "plugin", "recipes", "same_records"),
     "contract/test_tensorboard_server.py",

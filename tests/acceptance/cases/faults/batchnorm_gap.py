@@ -1,0 +1,120 @@
+"""Planted faults that ``batchnorm_gap`` names.
+
+The loss in eval mode of "modalities", "outliers" and "slow_statistics" is 2 to 13 times that in
+training mode; that of "by_class" is only 1.1 times. "norm_tiny_batch" turned out to be none: its
+loss in eval mode is as good as in training mode.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from data import UNIT, Draw, P
+from faults import COLOUR, changed, each, normed, nth, swept
+from loops import Task, seen, sixty
+from losses import named
+from nets.classifiers import classifier, encoder, sweep_net, with_norm
+from optimizers import ADAM, SGD, by
+from torch import Generator, Tensor, nn, optim
+
+LONG = {"steps": 96, "every": 8}
+
+
+def momentum(value: float, model: nn.Module | None = None) -> nn.Module:
+    """BatchNorm with this momentum, on photographs of other units than mean 0, deviation 1."""
+    return each(model or with_norm(), nn.BatchNorm2d, lambda n: setattr(n, "momentum", value))
+
+
+def mixed_up(images: Tensor) -> Tensor:
+    return images * (10 if torch.rand(()) < 0.5 else 0.1)
+
+
+def old_statistics() -> nn.Module:
+    """Running statistics of pixels up to 255 in a network that now gets 0 to 1; momentum 1e-3."""
+    model = momentum(1e-3)
+    model[0][1].running_mean.fill_(20.0)
+    model[0][1].running_var.fill_(4000.0)
+    return model
+
+
+def dark(images: Tensor) -> Tensor:
+    """From a dark, noisy camera."""
+    return images * 0.1 - 2 + 0.02 * torch.randn(images.shape)
+
+
+def by_class(draw: Draw) -> Draw:
+    """A sampler that fills each batch from one folder: all its pictures are of one class."""
+    kept: list[Tensor] = []
+    turn = 0
+
+    def again(generator: Generator, count: int) -> tuple[Tensor, ...]:
+        nonlocal turn
+        if not kept:
+            kept.extend(draw(generator, 1024))
+        images, labels = kept
+        turn += 1
+        chosen = (labels == turn % 8).nonzero()[:, 0]
+        chosen = chosen[torch.randint(len(chosen), (count,), generator=generator)]
+        return images[chosen], labels[chosen]
+
+    return again
+
+
+class Modalities(nn.Module):
+    """One encoder for pictures and for distances in metres, which share its BatchNorm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back, self.last = encoder(32), nn.Linear(64, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        far = 12 - 8 * x.mean(1, keepdim=True).expand_as(x)
+        return self.last(torch.cat([self.back(x), self.back(far)], 1))
+
+
+def broken(images: Tensor) -> Tensor:
+    """One broken file whose values are 60 times too large."""
+    images[0] *= 60
+    return images
+
+
+CASES = seen(
+    "2026-11-22T18:59",
+    swept("momentum of batch norm", lambda: momentum(1e-4, sweep_net(nn.BatchNorm2d))),
+    swept("mixed up batches", partial(sweep_net, nn.BatchNorm2d), changed(COLOUR, mixed_up)),
+    expected="batchnorm_gap",
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("encoder CNN", partial(momentum, 1e-4), UNIT, named).cases(
+        norm_slow=sixty("momentum 1e-4")
+    ),
+    Task("encoder CNN", partial(momentum, 0.0), P, named).cases(norm_still=sixty("momentum 0")),
+    Task("encoder CNN", partial(momentum, 0.99), P, named).cases(
+        norm_tiny_batch=sixty("0.99, as of TensorFlow", by(optim.Adam, lr=3e-4), batch=2)
+    ),
+    expected="batchnorm_gap",
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("residual CNN", classifier, nth(P, 2, dark), named).cases(
+        two_cameras=sixty("batches of two kinds", SGD, steps=90, every=9)
+    ),
+    Task("encoder CNN", old_statistics, UNIT, named).cases(
+        old_statistics=sixty("statistics of other units, momentum 1e-3")
+    ),
+    expected="batchnorm_gap",
+)
+CASES += seen(
+    "2026-11-23T10:59",
+    normed(by_class(P), by_class=sixty("batches of one class each", SGD, **LONG)),
+    Task("encoder for two modalities", Modalities, UNIT, named).cases(
+        modalities=sixty("one BatchNorm for pictures and metres", ADAM, **LONG)
+    ),
+    normed(nth(P, 5, broken), outliers=sixty("a broken file in each fifth batch", **LONG)),
+    Task("encoder CNN", partial(momentum, 1e-3), changed(UNIT, lambda x: x * 0.3), named).cases(
+        slow_statistics=sixty("momentum 0.001, dark pictures of 0 to 0.3", SGD, **LONG)
+    ),
+    expected="batchnorm_gap",
+)

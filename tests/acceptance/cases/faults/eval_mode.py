@@ -1,0 +1,137 @@
+"""Planted faults that ``eval_mode`` names."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import lightning.pytorch as pl
+import torch
+from data import P, loader, scenes
+from faults import at, swept
+from frameworks import trainer
+from loops import Losses, Task, own_loop, seen, sixty
+from losses import named
+from nets.classifiers import encoder, head, small_resnet, sweep_net, unit
+from nets.dense import LinkNet, all_masks
+from optimizers import SGD, by
+from torch import Tensor, nn, optim
+
+from fmapboard.integrations import lightning
+
+
+def with_dropout() -> nn.Module:
+    return nn.Sequential(*list(encoder(8))[:-1], nn.Dropout(0.3), nn.Linear(64, 8))
+
+
+def evaluate(model: nn.Module, _: object) -> None:
+    """Validation that switches to eval mode for good."""
+    model.eval()
+    with torch.no_grad():
+        model(P(torch.Generator().manual_seed(9), 16)[0])
+
+
+def backbone() -> nn.Module:
+    """Features of the backbone are looked at before the training, in eval mode."""
+    return nn.Sequential(encoder(32), nn.Linear(32, 8))
+
+
+class FineTuned(pl.LightningModule):
+    """A backbone that a library returns in eval mode; Lightning 2.2 and later leave it so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        parts, self.losses = list(encoder(32)), Losses()
+        self.net = nn.Sequential(*parts[:-1], nn.Dropout(0.3), parts[-1]).eval()
+        self.last = nn.Linear(32, 8)
+
+    def training_step(self, batch: list[Tensor], _: int) -> Tensor:
+        loss = named(lambda images: self.last(self.net(images)), *batch)
+        self.losses.append(loss.item())
+        return loss
+
+    def configure_optimizers(self) -> optim.Optimizer:
+        return optim.AdamW(self.parameters(), lr=2e-3)
+
+
+def lightning_eval(place: Path, seed: int) -> Losses:
+    model, board = FineTuned(), lightning.FeatureMapCallback(every=5, log_dir=str(place))
+    trainer(place, 60, [board]).fit(model, loader(seed))
+    return model.losses
+
+
+class Stuck(nn.Sequential):
+    """``train`` is overridden to freeze the norms, and forgets to call super.
+
+    After a first evaluation of the parts, ``train()`` reaches no layer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(unit(3, 24, stride=2), unit(24, 48, stride=2), *head(48, 8, 0.2))
+        for module in self.children():
+            module.eval()
+
+    def train(self, mode: bool = True) -> nn.Module:
+        self.training = mode
+        return self
+
+
+def groups_and_dropout() -> nn.Module:
+    """GroupNorm and dropout: only dropout tells training from evaluation."""
+    groups = partial(nn.GroupNorm, 8)
+    layers = [unit(3, 24, stride=2, norm=groups), nn.Dropout2d(0.1)]
+    layers += [unit(24, 48, stride=2, norm=groups), nn.Dropout2d(0.2)]
+    return nn.Sequential(*layers, *head(48, 8, 0.5))
+
+
+def encoder_left(model: nn.Module, _: object) -> None:
+    """Pictures of the encoder's maps are drawn; then it stays in eval mode."""
+    model.first.eval()
+    model.down.eval()
+
+
+CASES = seen(
+    "2026-11-22T18:59",
+    swept("eval mode", partial(sweep_net, nn.BatchNorm2d), prepare=nn.Module.eval),
+    expected="eval_mode",
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("encoder CNN", with_dropout, P, named).cases(
+        eval_left=sixty("eval after validation", marked=True, after=at(19, evaluate))
+    ),
+    Task("encoder CNN", backbone, P, named).cases(
+        eval_backbone=sixty(
+            "backbone in eval", SGD, marked=True, prepare=lambda model: model[0].eval()
+        )
+    ),
+    Task("torchvision ResNet", small_resnet, P, named).cases(
+        eval_loaded=sixty(
+            "loaded in eval", by(optim.AdamW, lr=3e-4), marked=True, prepare=nn.Module.eval
+        )
+    ),
+    expected="eval_mode",
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    own_loop("lightning_eval", "encoder CNN", "Lightning, loaded in eval mode", lightning_eval),
+    Task("encoder CNN", Stuck, P, named).cases(train_overridden=sixty("train() without super")),
+    expected="eval_mode",
+)
+CASES += seen(
+    "2026-11-23T10:59",
+    Task("CNN, GroupNorm and dropout", groups_and_dropout, P, named).cases(
+        accuracy_left=sixty(
+            "accuracy in eval mode, left so", by(optim.AdamW, lr=2e-3), after=at(9, evaluate)
+        )
+    ),
+    Task("LinkNet", LinkNet, scenes, all_masks).cases(
+        encoder_left=sixty(
+            "encoder left in eval mode",
+            by(optim.Adam, lr=2e-3),
+            batch=12,
+            before=at(20, encoder_left),
+        )
+    ),
+    expected="eval_mode",
+)

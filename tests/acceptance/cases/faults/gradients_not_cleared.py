@@ -1,0 +1,160 @@
+"""Planted faults that ``gradients_not_cleared`` names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lightning.pytorch as pl
+import torch
+from data import P, loader, pictures
+from faults import normed, swept
+from frameworks import trainer
+from loops import Losses, Task, descend, duel, own_loop, seen, sixty, train
+from losses import named
+from nets.classifiers import encoder, head, unit, with_norm
+from optimizers import by
+from torch import Generator, Tensor, nn, optim
+from torch.nn import functional
+
+from fmapboard.integrations import lightning
+
+SLOW_SGD = by(optim.SGD, lr=0.01)
+
+
+def head_cleared(step: int, model: nn.Sequential, _: object) -> None:
+    """zero_grad of a part of the network."""
+    model[-1].zero_grad()
+
+
+def critic_kept(place: Path, seed: int) -> Losses:
+    """A GAN whose discriminator is never cleared: it steps along the generator's gradients too."""
+    layers = [nn.Linear(32, 48 * 64), nn.Unflatten(1, (48, 8, 8)), nn.ReLU()]
+    layers += [nn.Upsample(scale_factor=2), unit(48, 32), nn.Upsample(scale_factor=2), unit(32, 16)]
+    maker = nn.Sequential(*layers, nn.Conv2d(16, 3, 3, padding=1), nn.Tanh())
+    critic = nn.Sequential(unit(3, 24, 4, 2), unit(24, 48, 4, 2), *head(48, 1))
+
+    def step(_: int, random: Generator, first: optim.Optimizer, second: optim.Optimizer) -> float:
+        (real,) = pictures(32)(random, 12)
+        fake = maker(torch.randn(12, 32))
+        loss = functional.softplus(-critic(real)).mean()
+        loss = loss + functional.softplus(critic(fake.detach())).mean()
+        loss.backward()
+        second.step()
+        descend(first, functional.softplus(-critic(fake)).mean())
+        return loss.item()
+
+    return duel(place, seed, (maker, critic), (5e-4, 2e-4), step)
+
+
+def quarter(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return named(model, images, labels) / 4
+
+
+def accumulated(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
+    """Gradients are to be accumulated over 4 batches, but the optimizer steps after each."""
+    if (step + 1) % 4 == 0:
+        optimizer.zero_grad()
+
+
+def each_epoch(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
+    """``zero_grad`` stands in the loop over epochs, 12 batches each."""
+    if step % 12 == 0:
+        optimizer.zero_grad()
+
+
+class Manual(pl.LightningModule):
+    """Manual optimization without zero_grad, which Lightning then does not call either."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.net, self.losses = encoder(8), Losses()
+
+    def training_step(self, batch: list[Tensor], _: int) -> None:
+        optimizer = self.optimizers()
+        loss = named(self.net, *batch)
+        self.manual_backward(loss)
+        optimizer.step()
+        self.losses.append(loss.item())
+
+    def configure_optimizers(self) -> optim.Optimizer:
+        return optim.AdamW(self.parameters(), lr=1e-3)
+
+
+def manual_kept(place: Path, seed: int) -> Losses:
+    model, board = Manual(), lightning.FeatureMapCallback(every=5, log_dir=str(place))
+    trainer(place, 60, [board]).fit(model, loader(seed))
+    return model.losses
+
+
+def one_of_two(place: Path, seed: int) -> Losses:
+    """A rate for the backbone and one for the head by two optimizers; one is cleared, twice."""
+    model = encoder(8)
+    first = optim.Adam(model[:-1].parameters(), lr=1e-3)
+    second = optim.Adam(model[-1].parameters(), lr=3e-3)
+
+    def step(_: int, random: Generator) -> float:
+        second.zero_grad()
+        second.zero_grad()
+        loss = named(model, *P(random, 16))
+        loss.backward()
+        first.step()
+        second.step()
+        return loss.item()
+
+    return train(place, seed, model, step)
+
+
+def closure_kept(place: Path, seed: int) -> Losses:
+    """A closure without ``zero_grad``, which each optimizer of PyTorch accepts."""
+    model = encoder(8)
+    optimizer = optim.RMSprop(model.parameters(), lr=3e-4)
+
+    def step(_: int, random: Generator) -> float:
+        batch = P(random, 16)
+
+        def closure() -> Tensor:
+            loss = named(model, *batch)
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure).item()
+
+    return train(place, seed, model, step, optimizer=optimizer)
+
+
+CASES = seen(
+    "2026-11-22T18:59",
+    swept("no zero_grad", zero="never"),
+    expected="gradients_not_cleared",
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    normed(
+        never_cleared=sixty("no zero_grad", zero="never", marked=True),
+        head_cleared=sixty(
+            "only the head cleared",
+            by(optim.SGD, lr=0.005),
+            zero="never",
+            marked=True,
+            before=head_cleared,
+        ),
+    ),
+    own_loop("critic_kept", "GAN", "critic not cleared", critic_kept),
+    expected="gradients_not_cleared",
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("encoder CNN", with_norm, P, quarter).cases(
+        accumulated=sixty("a step per micro-batch", SLOW_SGD, zero="never", after=accumulated)
+    ),
+    own_loop("manual_kept", "encoder CNN", "Lightning, manual, no zero_grad", manual_kept),
+    expected="gradients_not_cleared",
+)
+CASES += seen(
+    "2026-11-23T10:59",
+    normed(once_per_epoch=sixty("zero_grad per epoch", SLOW_SGD, zero="never", before=each_epoch)),
+    own_loop("one_of_two", "encoder CNN", "one of two optimizers cleared", one_of_two),
+    own_loop("closure_kept", "encoder CNN", "closure, no zero_grad", closure_kept),
+    expected="gradients_not_cleared",
+)

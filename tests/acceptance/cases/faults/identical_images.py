@@ -1,0 +1,89 @@
+"""Planted faults that ``identical_images`` names."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from data import P, digits, gestures, tones
+from faults import COLOUR, bare, changed, normed, swept
+from loops import Task, seen, sixty
+from losses import named
+from nets.classifiers import encoder, trunk
+from nets.signals import inertial, sound_net
+from nets.unusual import convs
+from optimizers import SGD
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def first_only(images: Tensor) -> Tensor:
+    """A data set whose ``__getitem__`` returns its first image."""
+    return images[:1].expand_as(images)
+
+
+def cached(images: Tensor) -> Tensor:
+    """A cache with a wrong key: runs of four examples share an image."""
+    return images[::4].repeat_interleave(4, 0)[: len(images)]
+
+
+def buffer(images: Tensor) -> Tensor:
+    """A list of views of one buffer, which the last example has overwritten."""
+    return torch.stack([images[-1]] * len(images))
+
+
+def same_views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """SimCLR whose transform is applied once: both views are the same picture."""
+    count = len(images)
+    code = functional.normalize(model(torch.cat([images, images])), dim=1)
+    alike = (code @ code.T / 0.2).masked_fill(torch.eye(2 * count, dtype=torch.bool), -1e4)
+    return functional.cross_entropy(alike, (torch.arange(2 * count) + count) % (2 * count))
+
+
+def two_only(images: Tensor) -> Tensor:
+    """The index is taken modulo the number of workers, 2."""
+    return images[torch.arange(len(images)) % 2]
+
+
+def repeated(images: Tensor) -> Tensor:
+    """``repeat`` of one sound where ``stack`` of all was meant."""
+    return images[3:4].repeat(len(images), 1, 1)
+
+
+CASES = seen(
+    "2026-11-22T18:59",
+    swept("one image", draw=changed(COLOUR, lambda x: x[:1].expand_as(x).clone())),
+    expected="identical_images",
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    normed(changed(P, first_only), first_only=sixty("the index is ignored")),
+    bare(changed(P, cached), cached=sixty("cache with a wrong key")),
+    Task(
+        "encoder CNN, 1 channel",
+        lambda: nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), encoder(10)),
+        changed(digits, first_only),
+        named,
+    ).cases(repeated_digits=sixty("one digit per batch", SGD)),
+    expected="identical_images",
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("1-D CNN", inertial, changed(gestures, buffer), named).cases(
+        buffer=sixty("one buffer for all examples")
+    ),
+    Task("residual CNN", trunk, P, same_views).cases(
+        same_views=sixty("SimCLR, both views the same")
+    ),
+    expected="identical_images",
+)
+CASES += seen(
+    "2026-11-23T10:59",
+    Task("CELU CNN", partial(convs, None, nn.CELU), changed(P, two_only), named).cases(
+        two_only=sixty("index modulo 2")
+    ),
+    Task("1-D CNN", partial(sound_net, True), changed(tones(512), repeated), named).cases(
+        repeated=sixty("repeat for stack", SGD)
+    ),
+    expected="identical_images",
+)

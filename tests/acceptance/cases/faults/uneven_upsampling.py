@@ -1,0 +1,147 @@
+"""Planted faults that ``uneven_upsampling`` names."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import torch
+from data import CROPS, CROPS_UNIT, hounsfield, pictures, spectrograms, tones
+from faults import COLOUR, changed
+from loops import Losses, Task, descend, duel, eighty, own_loop, seen, sixty
+from losses import again, larger
+from nets.classifiers import unit
+from nets.signals import overlap
+from optimizers import ADAM, SGD
+from torch import Generator, Tensor, nn, optim
+from torch.nn import functional
+
+SWEEP = eighty("", ADAM, steps=160, every=16)
+LEAKY = partial(nn.LeakyReLU, 0.2)
+
+
+def upsampling(kernel: int) -> nn.Module:
+    layers = [nn.Conv2d(3, 16, 4, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(32, 3, kernel, 2, kernel // 2, 1))
+
+
+def transposed(size: int, dims: int = 2) -> nn.Module:
+    """An autoencoder whose enlargement has a kernel that its stride does not divide."""
+    if dims == 1:
+        down, up = nn.Conv1d(1, 24, 4, 2, 1), nn.ConvTranspose1d(24, 16, size, 2, size // 2)
+        return nn.Sequential(down, nn.ReLU(), up, nn.ReLU(), nn.Conv1d(16, 1, 4, 1, 2))
+    layers: list[nn.Module] = [unit(3, 24, stride=2), unit(24, 32, stride=2)]
+    for into, out in ((32, 24), (24, 3)):
+        layers += [nn.ConvTranspose2d(into, out, size, 2, size // 2, 1)]
+        layers += [nn.BatchNorm2d(out), nn.ReLU()] if out > 3 else []
+    return nn.Sequential(*layers, nn.Tanh())
+
+
+def cycle_generator() -> nn.Module:
+    """CycleGAN's generator as published: 3 px, stride 2, output padding 1."""
+    layers: list[nn.Module] = [nn.ReflectionPad2d(3), nn.Conv2d(3, 16, 7), nn.InstanceNorm2d(16)]
+    for into, out in ((16, 32), (32, 48)):
+        layers += [nn.ReLU(), nn.Conv2d(into, out, 3, 2, 1), nn.InstanceNorm2d(out)]
+    for into, out in ((48, 32), (32, 16)):
+        layers += [nn.ReLU(), nn.ConvTranspose2d(into, out, 3, 2, 1, 1), nn.InstanceNorm2d(out)]
+    return nn.Sequential(*layers, nn.ReLU(), nn.ReflectionPad2d(3), nn.Conv2d(16, 3, 7), nn.Tanh())
+
+
+def vocoder() -> nn.Module:
+    """A sound decoder: stride 4 with a kernel of 10."""
+    layers = [nn.Conv1d(1, 24, 8, 4, 2), nn.LeakyReLU(0.2), nn.Conv1d(24, 24, 3, padding=1)]
+    return nn.Sequential(*layers, nn.LeakyReLU(0.2), nn.ConvTranspose1d(24, 1, 10, 4, 3))
+
+
+class Volumes(nn.Module):
+    """A 3-D U-Net that enlarges with 3 px, stride 2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.down = nn.Conv3d(1, 8, 3, padding=1), nn.Conv3d(8, 16, 3, 2, 1)
+        self.up, self.last = nn.ConvTranspose3d(16, 8, 3, 2, 1, 1), nn.Conv3d(16, 1, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = self.first((x.clamp(-150, 250) - 50) / 100).relu()
+        y = self.up(self.down(first).relu()).relu()
+        return self.last(torch.cat([first, y], 1))
+
+
+def fsrcnn() -> nn.Module:
+    """FSRCNN as published: the transposed convolution has 9 px and stride 2."""
+    layers = [nn.Conv2d(3, 32, 5, padding=2), nn.PReLU(), nn.Conv2d(32, 12, 1), nn.PReLU()]
+    layers += [nn.Conv2d(12, 12, 3, padding=1), nn.PReLU(), nn.Conv2d(12, 32, 1), nn.PReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(32, 3, 9, 2, 4, 1))
+
+
+def uneven_width() -> nn.Module:
+    """Spectrograms are halved and enlarged: 4 rows but 3 columns, stride 2."""
+    down = [unit(1, 24, stride=2), unit(24, 24)]
+    up = nn.ConvTranspose2d(24, 16, (4, 3), 2, 1, (0, 1))
+    return nn.Sequential(*down, up, nn.LeakyReLU(0.1), nn.Conv2d(16, 1, 3, padding=1))
+
+
+def five_pixels(place: Path, seed: int) -> Losses:
+    """DCGAN after TensorFlow's tutorial: transposed convolutions of 5 px, stride 2."""
+    layers: list[nn.Module] = [nn.Linear(32, 48 * 64), nn.Unflatten(1, (48, 8, 8))]
+    layers += [nn.BatchNorm2d(48), nn.LeakyReLU(0.2), nn.ConvTranspose2d(48, 24, 5, 2, 2, 1)]
+    layers += [nn.BatchNorm2d(24), nn.LeakyReLU(0.2), nn.ConvTranspose2d(24, 3, 5, 2, 2, 1)]
+    maker = nn.Sequential(*layers, nn.Tanh())
+    body = [unit(3, 24, 5, 2, None, LEAKY), nn.Dropout(0.3), unit(24, 48, 5, 2, None, LEAKY)]
+    critic = nn.Sequential(*body, nn.Dropout(0.3), nn.Flatten(), nn.Linear(48 * 64, 1))
+
+    def step(_: int, random: Generator, first: optim.Optimizer, second: optim.Optimizer) -> float:
+        (real,) = pictures(32)(random, 12)
+        fake = maker(torch.randn(12, 32))
+        loss = functional.softplus(-critic(real)).mean()
+        loss = descend(second, loss + functional.softplus(critic(fake.detach())).mean())
+        descend(first, functional.softplus(-critic(fake)).mean())
+        return loss
+
+    return duel(place, seed, (maker, critic), (3e-4, 1e-4), step)
+
+
+CASES = seen(
+    "2026-11-22T18:59",
+    *(
+        Task("autoencoder", partial(upsampling, n), COLOUR, again).cases(
+            **{f"transposed kernel {n}": SWEEP}
+        )
+        for n in (3, 5)
+    ),
+    expected="uneven_upsampling",
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("autoencoder", partial(transposed, 3), CROPS, again).cases(
+        transposed_3=sixty("kernel 3, stride 2")
+    ),
+    Task("autoencoder", partial(transposed, 5), CROPS, again).cases(
+        transposed_5=sixty("5, stride 2", SGD)
+    ),
+    Task("1-D autoencoder", partial(transposed, 3, 1), tones(256), again).cases(
+        transposed_1d=sixty("1-D")
+    ),
+    expected="uneven_upsampling",
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("CycleGAN's generator", cycle_generator, CROPS, again).cases(
+        cycle_generator=sixty("3 px, stride 2", batch=8)
+    ),
+    Task("1-D decoder", vocoder, tones(256), again).cases(vocoder=sixty("10 samples, stride 4")),
+    Task("3-D U-Net", Volumes, hounsfield, overlap).cases(volumes=sixty("3, stride 2", batch=2)),
+    expected="uneven_upsampling",
+)
+CASES += seen(
+    "2026-11-23T10:59",
+    Task("FSRCNN", fsrcnn, CROPS_UNIT, larger).cases(fsrcnn=sixty("9 px, stride 2, as published")),
+    Task(
+        "spectrogram autoencoder",
+        uneven_width,
+        changed(spectrograms, lambda x: x[:, :, :32]),
+        again,
+    ).cases(uneven_width=sixty("4 × 3 px, stride 2")),
+    own_loop("five_pixels", "DCGAN", "5 px, stride 2", five_pixels),
+    expected="uneven_upsampling",
+)

@@ -1,0 +1,364 @@
+"""Healthy: two networks against each other."""
+
+from __future__ import annotations
+
+import copy
+import math
+from functools import partial
+from pathlib import Path
+
+import torch
+from data import CROPS, HALF, pictures
+from loops import Losses, Run, descend, duel, evaluated, follow, own_loop, seen, train
+from nets.classifiers import unit
+from nets.composed import INSTANCE
+from nets.dense import UNet, style_net
+from torch import Generator, Tensor, nn, optim
+from torch.nn import functional
+from torch.nn.utils.parametrizations import spectral_norm
+
+Adam = optim.Optimizer
+entropy = functional.binary_cross_entropy_with_logits
+
+
+def normal(model: nn.Module) -> nn.Module:
+    """DCGAN's initialization."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.normal_(module.weight, 0, 0.02)
+    return model
+
+
+def generator_net(upsample: bool = False) -> nn.Module:
+    """64 numbers to 32 × 32 px."""
+
+    def step(into: int, out: int) -> list[nn.Module]:
+        after = [nn.BatchNorm2d(out), nn.ReLU(True)]
+        if not upsample:
+            return [nn.ConvTranspose2d(into, out, 4, 2, 1, bias=False), *after]
+        conv = nn.Conv2d(into, out, 3, padding=1, bias=False)
+        return [nn.Upsample(scale_factor=2), conv, *after]
+
+    first = [nn.ConvTranspose2d(64, 64, 4, bias=False), nn.BatchNorm2d(64), nn.ReLU(True)]
+    last = [nn.ConvTranspose2d(16, 3, 4, 2, 1), nn.Tanh()]
+    return nn.Sequential(*first, *step(64, 32), *step(32, 16), *last)
+
+
+def critic_net(spectral: bool = False) -> nn.Module:
+    wrap = spectral_norm if spectral else nn.Identity()
+    layers: list[nn.Module] = []
+    for into, out in ((3, 16), (16, 32), (32, 64)):
+        layers.append(wrap(nn.Conv2d(into, out, 4, 2, 1)))
+        layers += [nn.BatchNorm2d(out)] if into > 3 and not spectral else []
+        layers.append(nn.LeakyReLU(0.2, True))
+    return nn.Sequential(*layers, wrap(nn.Conv2d(64, 1, 4)), nn.Flatten())
+
+
+def gan(kind: str, upsample: bool = False, every: int = 20) -> Run:
+    """A GAN on crops; ``kind`` is its loss: "cross-entropy", "least squares" or "hinge"."""
+
+    def judge(logits: Tensor, real: bool) -> Tensor:
+        if kind == "least squares":
+            return (logits - float(real)).square().mean()
+        if kind == "hinge":
+            return functional.relu(1 - logits if real else 1 + logits).mean()
+        return entropy(logits, torch.full_like(logits, 0.9 if real else 0.0))
+
+    def run(place: Path, seed: int) -> Losses:
+        maker, critic = normal(generator_net(upsample)), critic_net(kind == "hinge")
+        critic = critic if kind == "hinge" else normal(critic)
+
+        def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+            (real,) = CROPS(random, 16)
+            fake = maker(torch.randn(16, 64, 1, 1))
+            loss = judge(critic(real), True) + judge(critic(fake.detach()), False)
+            loss = descend(second, loss)
+            logits = critic(fake)
+            descend(first, -logits.mean() if kind == "hinge" else judge(logits, True))
+            return loss
+
+        return duel(place, seed, (maker, critic), (2e-4, 1e-4), step, 120, every)
+
+    return run
+
+
+def translation(place: Path, seed: int) -> Losses:
+    """pix2pix: grey to colour, L1 and a patch discriminator that sees both."""
+    maker = UNet(1, 3, norm=INSTANCE)
+    layers = [nn.Conv2d(4, 16, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(16, 32, 4, 2, 1)]
+    layers += [nn.InstanceNorm2d(32), nn.LeakyReLU(0.2), nn.Conv2d(32, 1, 4, 1, 1)]
+    critic = nn.Sequential(*layers)
+
+    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+        (real,) = CROPS(random, 8)
+        grey = real.mean(1, keepdim=True)
+        fake = maker(grey)
+        found = critic(torch.cat([grey, fake.detach()], 1))
+        truth = critic(torch.cat([grey, real], 1))
+        loss = entropy(found, torch.zeros_like(found))
+        descend(second, loss + entropy(truth, torch.ones_like(truth)))
+        critic.requires_grad_(False)
+        found = critic(torch.cat([grey, fake], 1))
+        close = functional.l1_loss(fake, real)
+        descend(first, entropy(found, torch.ones_like(found)) + 50 * close)
+        critic.requires_grad_(True)
+        return close.item()
+
+    return duel(place, seed, (maker, critic), (5e-4, 2e-4), step, 80, 10)
+
+
+def wasserstein(place: Path, seed: int) -> Losses:
+    """WGAN-GP: three steps of the critic for one of the generator; distance of the moments."""
+    layers = [nn.Linear(32, 48 * 64), nn.Unflatten(1, (48, 8, 8)), nn.BatchNorm2d(48), nn.ReLU()]
+    layers += [nn.Upsample(scale_factor=2), unit(48, 32), nn.Upsample(scale_factor=2), unit(32, 16)]
+    maker = nn.Sequential(*layers, nn.Conv2d(16, 3, 3, padding=1), nn.Tanh())
+    layers = [nn.Conv2d(3, 24, 3, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(24, 48, 3, 2, 1)]
+    critic = nn.Sequential(*layers, nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(48 * 64, 1))
+
+    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+        for _ in range(3):
+            (real,) = CROPS(random, 12)
+            with torch.no_grad():
+                fake = maker(torch.randn(12, 32))
+            share = torch.rand(12, 1, 1, 1)
+            mixed = (share * real + (1 - share) * fake).requires_grad_()
+            (slope,) = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)
+            penalty = (slope.flatten(1).norm(dim=1) - 1).square().mean()
+            descend(second, critic(fake).mean() - critic(real).mean() + 10 * penalty)
+        fake = maker(torch.randn(12, 32))
+        descend(first, -critic(fake).mean())
+        apart = (fake.std(0) - real.std(0)).abs().mean()
+        return (apart + (fake - real).mean(0).abs().mean()).item()
+
+    return duel(place, seed, (maker, critic), (5e-4, 5e-4), step, 80, (8, 24), (0.0, 0.9))
+
+
+def cycles(place: Path, seed: int) -> Losses:
+    """CycleGAN between light and dark photographs; the loss of the cycles."""
+    makers = nn.ModuleDict({"there": style_net(), "back": style_net()})
+    layers = [nn.Conv2d(3, 24, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(24, 1, 4, 2, 1)]
+    critics = nn.ModuleDict({name: nn.Sequential(*copy.deepcopy(layers)) for name in makers})
+    first = optim.Adam(makers.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    second = optim.Adam(critics.parameters(), lr=2e-4, betas=(0.5, 0.999))
+
+    def step(_: int, random: Generator) -> float:
+        light, dark = CROPS(random, 4)[0], CROPS(random, 4)[0] * 0.4 - 0.5
+        fakes = makers["there"](light), makers["back"](dark)
+        again = makers["back"](fakes[0]), makers["there"](fakes[1])
+        loop = functional.l1_loss(again[0], light) + functional.l1_loss(again[1], dark)
+        named = list(zip(critics.values(), fakes, (dark, light), strict=True))
+        fooled = sum((critic(fake) - 1).square().mean() for critic, fake, _ in named)
+        descend(first, 10 * loop + fooled)
+        judged = [
+            (c(real) - 1).square().mean() + c(f.detach()).square().mean() for c, f, real in named
+        ]
+        descend(second, sum(judged))
+        return loop.item()
+
+    return train(place, seed, makers, step, optimizer=first)
+
+
+class Equalized(nn.Conv2d):
+    """StyleGAN's convolution: weights of deviation 1, scaled in the forward pass."""
+
+    def __init__(self, into: int, out: int, size: int) -> None:
+        super().__init__(into, out, size, padding=size // 2)
+        nn.init.normal_(self.weight)
+        nn.init.zeros_(self.bias)
+        self.gain = 1 / math.sqrt(into * size * size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._conv_forward(x, self.weight * self.gain, self.bias)
+
+
+class Styled(nn.Module):
+    """A constant, modulated by a style at each of three sizes, with noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapping = nn.Sequential(nn.Linear(32, 32), nn.LeakyReLU(0.2), nn.Linear(32, 32))
+        self.start = nn.Parameter(torch.randn(1, 32, 8, 8))
+        self.convs = nn.ModuleList(Equalized(32, 32, 3) for _ in range(3))
+        self.styles = nn.ModuleList(nn.Linear(32, 64) for _ in range(3))
+        self.strengths = nn.Parameter(torch.zeros(3))
+        self.last = Equalized(32, 3, 1)
+
+    def forward(self, code: Tensor) -> Tensor:
+        style, x = self.mapping(code), self.start.expand(len(code), -1, -1, -1)
+        for number, (conv, modulate) in enumerate(zip(self.convs, self.styles, strict=True)):
+            x = functional.interpolate(x, scale_factor=2.0) if number else x
+            x = conv(x) + self.strengths[number] * torch.randn_like(x[:, :1])
+            gain, shift = modulate(style)[:, :, None, None].chunk(2, 1)
+            x = functional.leaky_relu(functional.instance_norm(x) * (1 + gain) + shift, 0.2)
+        return self.last(x)
+
+
+def style_based(place: Path, seed: int) -> Losses:
+    """Non-saturating loss, R1 every 8 steps, an average of the generator; distance of moments."""
+    maker = Styled()
+    average = copy.deepcopy(maker).eval().requires_grad_(False)
+    layers = [Equalized(3, 24, 3), nn.LeakyReLU(0.2), nn.AvgPool2d(2), Equalized(24, 32, 3)]
+    layers += [nn.LeakyReLU(0.2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(32 * 64, 1)]
+    critic = nn.Sequential(*layers)
+
+    def step(number: int, random: Generator, first: Adam, second: Adam) -> float:
+        (real,) = CROPS(random, 12)
+        fake = maker(torch.randn(12, 32))
+        loss = functional.softplus(-critic(real)).mean()
+        loss = loss + functional.softplus(critic(fake.detach())).mean()
+        if number % 8 == 0:
+            real.requires_grad_()
+            (slope,) = torch.autograd.grad(critic(real).sum(), real, create_graph=True)
+            loss = loss + 8 * 0.5 * slope.square().sum((1, 2, 3)).mean()
+        descend(second, loss)
+        descend(first, functional.softplus(-critic(fake)).mean())
+        follow(average, maker, 0.98)
+        apart = (fake.mean((0, 2, 3)) - real.mean((0, 2, 3))).abs().mean()
+        return (apart + (fake.std(0) - real.std(0)).abs().mean()).item()
+
+    return duel(place, seed, (maker, critic), (2e-3, 2e-3), step, 100, 8, (0.0, 0.99))
+
+
+class Judges(nn.Module):
+    """Two discriminators at two sizes; they return the maps of all their layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [unit(4, 24, 4, 2, norm=None), unit(24, 48, 4, 2), nn.Conv2d(48, 1, 3, 1, 1)]
+        self.nets = nn.ModuleList(nn.ModuleList(copy.deepcopy(layers)) for _ in range(2))
+
+    def forward(self, x: Tensor) -> list[list[Tensor]]:
+        answers = []
+        for net in self.nets:
+            maps = [x]
+            for layer in net:
+                maps.append(layer(maps[-1]))
+            answers.append(maps[1:])
+            x = functional.avg_pool2d(x, 2)
+        return answers
+
+
+def feature_matching(place: Path, seed: int) -> Losses:
+    """pix2pixHD: two discriminators in one module, and matching of their features."""
+    layers = [unit(1, 24, 7), unit(24, 48, stride=2), unit(48, 48), nn.Upsample(scale_factor=2)]
+    maker = nn.Sequential(*layers, unit(48, 24), nn.Conv2d(24, 3, 7, padding=3), nn.Tanh())
+    judges = Judges()
+
+    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+        (real,) = CROPS(random, 8)
+        grey = real.mean(1, keepdim=True)
+        fake = maker(grey)
+        true = judges(torch.cat([grey, real], 1))
+        false = judges(torch.cat([grey, fake.detach()], 1))
+        pairs = zip(true, false, strict=True)
+        descend(second, sum((t[-1] - 1).square().mean() + f[-1].square().mean() for t, f in pairs))
+        seen = judges(torch.cat([grey, fake], 1))
+        loss = sum((s[-1] - 1).square().mean() for s in seen)
+        for s, t in zip(seen, true, strict=True):
+            pairs = zip(s[:-1], t[:-1], strict=True)
+            loss = loss + sum(functional.l1_loss(a, b.detach()) for a, b in pairs)
+        near = functional.l1_loss(fake, real)
+        descend(first, loss + 10 * near)
+        return near.item()
+
+    losses = duel(place, seed, (maker, judges), (1e-3, 2e-4), step, 60, 6)
+    held_out = pictures(32)(Generator().manual_seed(seed + 1000), 16)[0]
+    grey = held_out.mean(1, keepdim=True)
+    losses.evaluated = evaluated(maker, lambda: functional.l1_loss(maker(grey), held_out))
+    return losses
+
+
+def equilibrium(place: Path, seed: int) -> Losses:
+    """BEGAN: the critic is an autoencoder; a share k keeps the two losses in balance."""
+    elu = partial(unit, norm=None, act=nn.ELU)
+    layers = [nn.Linear(32, 32 * 64), nn.Unflatten(1, (32, 8, 8)), elu(32, 32)]
+    layers += [nn.Upsample(scale_factor=2), elu(32, 24), nn.Upsample(scale_factor=2)]
+    maker = nn.Sequential(*layers, nn.Conv2d(24, 3, 3, padding=1))
+    layers = [elu(3, 24, 4, 2), elu(24, 32, 4, 2), elu(32, 32), nn.Upsample(scale_factor=2)]
+    layers += [elu(32, 24), nn.Upsample(scale_factor=2), nn.Conv2d(24, 3, 3, padding=1)]
+    critic, share = nn.Sequential(*layers), 0.0
+
+    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+        nonlocal share
+        (real,) = CROPS(random, 12)
+        fake = maker(torch.randn(12, 32))
+        true = functional.l1_loss(critic(real), real)
+        false = functional.l1_loss(critic(fake.detach()), fake.detach())
+        descend(second, true - share * false)
+        critic.requires_grad_(False)
+        made = functional.l1_loss(critic(fake), fake)
+        descend(first, made)
+        critic.requires_grad_(True)
+        share = min(1.0, max(0.0, share + 0.01 * (0.5 * true - made).item()))
+        return true.item()
+
+    return duel(place, seed, (maker, critic), (5e-4, 1e-3), step, 80, 8)
+
+
+class Conditional(nn.Module):
+    """A generator whose BatchNorm's scale and shift depend on the class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(32, 48 * 64), nn.Conv2d(24, 3, 3, padding=1)
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in ((48, 32), (32, 24)))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(a, affine=False) for a in (48, 32))
+        self.scales = nn.ModuleList(nn.Embedding(8, 2 * a) for a in (48, 32))
+        for table in self.scales:
+            nn.init.zeros_(table.weight)
+
+    def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
+        x = self.first(noise).unflatten(1, (48, 8, 8))
+        for conv, norm, table in zip(self.convs, self.norms, self.scales, strict=True):
+            scale, shift = table(labels)[..., None, None].chunk(2, 1)
+            x = (norm(x) * (1 + scale) + shift).relu()
+            x = conv(functional.interpolate(x, scale_factor=2.0))
+        return self.last(x.relu()).tanh()
+
+
+def projected(place: Path, seed: int) -> Losses:
+    """A class-conditional GAN with a projection critic and hinge loss; the critic's loss."""
+    maker, body = Conditional(), []
+    for into, out in ((3, 24), (24, 48), (48, 64)):
+        body += [spectral_norm(nn.Conv2d(into, out, 4, 2, 1)), nn.LeakyReLU(0.1)]
+    parts = {"body": nn.Sequential(*body), "all": nn.Linear(64, 1), "kinds": nn.Embedding(8, 64)}
+    critic = nn.ModuleDict(parts)
+
+    def judge(x: Tensor, labels: Tensor) -> Tensor:
+        code = critic["body"](x).mean((2, 3))
+        return critic["all"](code)[:, 0] + (critic["kinds"](labels) * code).sum(1)
+
+    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
+        real, labels = HALF(random, 12)
+        fake = maker(torch.randn(12, 32), labels)
+        loss = functional.relu(1 - judge(real, labels)).mean()
+        loss = descend(second, loss + functional.relu(1 + judge(fake.detach(), labels)).mean())
+        descend(first, -judge(fake, labels).mean())
+        return loss
+
+    return duel(place, seed, (maker, critic), (3e-4, 3e-4), step, 80, 8, (0.0, 0.99))
+
+
+CASES = seen(
+    "2026-11-23T03:56",
+    own_loop("dcgan", "DCGAN", "real label 0.9", gan("cross-entropy"), 120, 20, falls=False),
+    own_loop("lsgan", "LSGAN", "upsampling", gan("least squares", True), 120, 20, falls=False),
+    own_loop("sngan", "SNGAN", "spectral norm", gan("hinge", every=10), 120, 10, falls=False),
+    own_loop("pix2pix", "pix2pix", "L1 and patch discriminator", translation, 80, 10),
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    own_loop("wgan", "WGAN-GP", "n_critic 3, two Adams", wasserstein, 240, 8),
+    own_loop("cyclegan", "CycleGAN", "one Adam for two generators", cycles),
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    own_loop("style_based", "StyleGAN", "R1, two Adams", style_based, 100, 8),
+    own_loop("pix2pix_hd", "pix2pixHD", "two discriminators", feature_matching, 60, 6),
+)
+CASES += seen(
+    "2026-11-23T10:43",
+    own_loop("began", "BEGAN", "autoencoder as critic", equilibrium, 80, 8),
+    own_loop("projection", "projection GAN", "hinge", projected, 80, 8, falls=False),
+    held_out=True,
+)

@@ -1,0 +1,406 @@
+"""Healthy: training without labels, or with few, and metric learning."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from pathlib import Path
+
+import recipes.hundred as r100
+import recipes.sixty as r60
+import torch
+from data import CROPS, HALF, P, few_classes
+from loops import Losses, Task, descend, eighty, evaluated, follow, own_loop, seen, train
+from losses import ArcFace, angular, both_views, decorrelated, own, pairs, triplets, two_views
+from nets import classifiers as cnn
+from nets.generative import Turned, angle
+from optimizers import MOMENTUM, QUICK, by
+from torch import Generator, Tensor, nn, optim
+from torch.nn import functional
+
+import fmapboard
+
+
+class Online(nn.Module):
+    """BYOL: a network, a predictor of the codes of its slow copy, and the copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.online = cnn.resnet(classes=32)
+        layers = [nn.Linear(32, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32)]
+        self.predictor = nn.Sequential(*layers)
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
+
+
+def own_targets(model: Online, images: Tensor, *_: Tensor) -> Tensor:
+    """What the slow copy says of another view is predicted."""
+    views = [images + 0.2 * torch.randn_like(images), images.flip(3) * 0.9]
+    loss = torch.zeros(())
+    for one, other in (views, views[::-1]):
+        with torch.no_grad():
+            goal = model.target(other)
+        alike = functional.cosine_similarity(model.predictor(model.online(one)), goal)
+        loss = loss + 1 - alike.mean()
+    return loss
+
+
+def behind(decay: float, fast: str, slow: str) -> object:
+    """A hook by which one part of a model follows another slowly."""
+    return lambda _, model, __: follow(getattr(model, slow), getattr(model, fast), decay)
+
+
+def with_head() -> nn.Module:
+    back = cnn.plain(classes=64, norm=nn.BatchNorm2d)
+    return nn.Sequential(back, nn.ReLU(), nn.Linear(64, 32))
+
+
+class Momentum(nn.Module):
+    """MoCo: the query's encoder, the key's slow copy, and a queue of keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = cnn.encoder()
+        self.key = copy.deepcopy(self.query).requires_grad_(False)
+        self.register_buffer("queue", functional.normalize(torch.randn(64, 32), dim=1))
+
+    def forward(self, one: Tensor, two: Tensor) -> Tensor:
+        query = functional.normalize(self.query(one), dim=1)
+        with torch.no_grad():
+            follow(self.key, self.query, 0.95)
+            key = functional.normalize(self.key(two), dim=1)
+        logits = torch.cat([(query * key).sum(1, keepdim=True), query @ self.queue.T], 1) / 0.2
+        if self.training:
+            self.queue = torch.cat([key, self.queue])[:64]
+        return functional.cross_entropy(logits, torch.zeros(len(query), dtype=torch.long))
+
+
+def of_two_views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Of a model that returns its loss for two views."""
+    return model(*both_views(images))
+
+
+class Distilled(nn.Module):
+    """DINO: student and teacher in one watched module, only the student in the optimizer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.student = cnn.encoder(48)
+        self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+        self.register_buffer("centre", torch.zeros(48))
+
+    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
+        large = both_views(images)
+        small = functional.interpolate(large[0], (16, 16), mode="bilinear")
+        with torch.no_grad():
+            seen = [self.teacher(view) for view in large]
+            goals = [((y - self.centre) / 0.05).softmax(1) for y in seen]
+            self.centre = 0.9 * self.centre + 0.1 * torch.cat(seen).mean(0)
+        given = [self.student(view) for view in (*large, small)]
+        pairs = [(g, s) for i, g in enumerate(goals) for j, s in enumerate(given) if i != j]
+        return torch.stack([-(g * (s / 0.1).log_softmax(1)).sum(1).mean() for g, s in pairs]).mean()
+
+
+def last_frozen(model: Distilled) -> optim.Optimizer:
+    """The gradient of the last layer is dropped in the first five steps."""
+    last, count = model.student[-1], 0
+
+    def drop(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count <= 5:
+            last.weight.grad = last.bias.grad = None
+
+    optimizer = optim.AdamW(model.student.parameters(), lr=1e-3, weight_decay=0.04)
+    optimizer.register_step_pre_hook(drop)
+    return optimizer
+
+
+def prototypes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Prototypical network: four classes, two examples each, six questions each."""
+    kinds = torch.stack([labels == kind for kind in labels.unique()]).long().argmax(0)
+    codes = model(images)
+    groups = [codes[kinds == kind] for kind in range(int(kinds.max()) + 1)]
+    means = torch.stack([group[:2].mean(0) for group in groups])
+    asked = torch.cat([group[2:] for group in groups])
+    truth = torch.cat([torch.full((len(g) - 2,), k) for k, g in enumerate(groups)])
+    return functional.cross_entropy(-torch.cdist(asked, means), truth)
+
+
+def projector(into: int, out: int, hidden: int = 128) -> nn.Module:
+    """SimSiam's: BatchNorm after each layer, without scale and shift after the last."""
+    layers = [nn.Linear(into, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU()]
+    layers += [nn.Linear(hidden, out, bias=False), nn.BatchNorm1d(out, affine=False)]
+    return nn.Sequential(*layers)
+
+
+class Siamese(nn.Module):
+    """Backbone, projector and predictor; called with two views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone, self.projector = cnn.trunk(), projector(64, 64)
+        layers = [nn.Linear(64, 16, bias=False), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 64)]
+        self.predictor = nn.Sequential(*layers)
+
+    def forward(self, one: Tensor, two: Tensor) -> Tensor:
+        codes = [self.projector(self.backbone(x)) for x in (one, two)]
+        told = [self.predictor(z) for z in codes]
+        alike = functional.cosine_similarity
+        first, second = alike(told[0], codes[1].detach()), alike(told[1], codes[0].detach())
+        return 1 - (first + second).mean() / 2
+
+
+def expanded() -> nn.Module:
+    return nn.ModuleDict({"backbone": cnn.trunk(), "expander": projector(64, 96)})
+
+
+def vicreg(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Invariance, variance and covariance; the forward pass is not the root's."""
+    codes = [model["expander"](model["backbone"](x)) for x in both_views(images)]
+    loss = 25 * functional.mse_loss(*codes)
+    for code in codes:
+        code = code - code.mean(0)
+        loss = loss + 25 * functional.relu(1 - (code.var(0) + 1e-4).sqrt()).mean()
+        cross = code.T @ code / (len(code) - 1)
+        loss = loss + (cross.square().sum() - cross.diagonal().square().sum()) / code.shape[1]
+    return loss
+
+
+class Swapped(nn.Module):
+    """SwAV: codes and prototypes, which are normalized before each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone, self.head = cnn.trunk(), nn.Linear(64, 32)
+        self.prototypes = nn.Linear(32, 24, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.prototypes(functional.normalize(self.head(self.backbone(x)), dim=1))
+
+
+@torch.no_grad()
+def normalize_prototypes(_: int, model: nn.Module, __: optim.Optimizer) -> None:
+    weight = model.prototypes.weight
+    weight.copy_(functional.normalize(weight, dim=1))
+
+
+def swav(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    scores = [model(view) for view in both_views(images)]
+    goals = []
+    for score in scores:
+        share = (score.detach() / 0.05).exp().T
+        for _ in range(3):
+            share = share / share.sum(1, keepdim=True) / len(share)
+            share = share / share.sum(0, keepdim=True) / share.shape[1]
+        goals.append((share * share.shape[1]).T)
+    first = functional.cross_entropy(scores[0] / 0.1, goals[1])
+    return (first + functional.cross_entropy(scores[1] / 0.1, goals[0])) / 2
+
+
+def supervised_contrast(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    code = functional.normalize(model(torch.cat(both_views(images))), dim=1)
+    labels = labels.repeat(2)
+    eye = torch.eye(len(code), dtype=torch.bool)
+    score = (code @ code.T / 0.1).masked_fill(eye, -1e4).log_softmax(1)
+    same = (labels[:, None] == labels).float().masked_fill(eye, 0.0)
+    return -((same * score).sum(1) / same.sum(1)).mean()
+
+
+def hidden_patches(images: Tensor, share: float) -> Tensor:
+    """Patches of 4 px, 1 where they are hidden, [N, 1, 32, 32]."""
+    hidden = (torch.rand(len(images), 1, 8, 8) < share).float()
+    return hidden.repeat_interleave(4, 2).repeat_interleave(4, 3)
+
+
+class MaskedConvolutions(nn.Module):
+    """SimMIM with a convolutional encoder: hidden patches become a learned token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(1, 3, 1, 1))
+        layers = [cnn.unit(3, 32, 4, 2), cnn.unit(32, 48, stride=2)]
+        self.encoder = nn.Sequential(*layers, cnn.unit(48, 64, 5), cnn.unit(64, 64, 5))
+        self.decoder = nn.Conv2d(64, 3 * 16, 1)
+
+    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
+        hidden = hidden_patches(x, 0.5)
+        mixed = functional.pad(x * (1 - hidden) + self.token * hidden, (0, 1, 0, 1))
+        again = functional.pixel_shuffle(self.decoder(self.encoder(mixed)), 4)
+        return ((again - x).abs() * hidden).sum() / hidden.sum() / 3
+
+
+class Told(nn.Module):
+    """data2vec: the maps of a slow copy, held by the model, are told from a masked picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [cnn.unit(3, 32, stride=2), cnn.unit(32, 48, stride=2), cnn.unit(48, 48)]
+        self.student, self.head = nn.Sequential(*layers), nn.Conv2d(48, 48, 1)
+        self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+
+    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
+        with torch.no_grad():
+            goal = functional.instance_norm(self.teacher(x))
+        told = self.head(self.student(x * (1 - hidden_patches(x, 0.4))))
+        return functional.smooth_l1_loss(told, goal)
+
+
+def mean_teacher(place: Path, seed: int) -> Losses:
+    """Semi-supervised: few labels, consistency with an average of the weights; both watched."""
+    student = nn.Sequential(cnn.trunk(), nn.Dropout(0.2), nn.Linear(64, 8))
+    teacher = copy.deepcopy(student)
+    for parameter in teacher.parameters():
+        parameter.detach_()
+    optimizer = optim.SGD(student.parameters(), lr=0.03, momentum=0.9, nesterov=True)
+
+    def step(number: int, random: Generator) -> float:
+        images, labels = P(random, 16)
+        named = functional.cross_entropy(student(images[:8]), labels[:8])
+        one, two = both_views(images)
+        with torch.no_grad():
+            goal = teacher(two).softmax(1)
+        same = functional.mse_loss(student(one).softmax(1), goal)
+        descend(optimizer, named + min(1, number / 40) * 3 * same)
+        follow(teacher, student, min(1 - 1 / (number + 1), 0.97))
+        return named.item()
+
+    second = {"optimizer": optimizer, "every": 16, "name": "teacher"}
+    with fmapboard.watch(teacher, place, **second):
+        losses = train(place, seed, student, step, 80, 8, optimizer, name="student")
+    images, labels = P(Generator().manual_seed(seed + 1000), 32)
+    told = partial(functional.cross_entropy, target=labels)
+    losses.evaluated = evaluated(student, lambda: told(student(images)))
+    return losses
+
+
+def fix_match(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Pseudo-labels above a confidence; at first there are none, and their loss is 0."""
+    weak = images[8:].flip(3)
+    strong = (images[8:] * 0.7 + 0.3 * torch.randn_like(weak)).roll(4, 2)
+    known, easy, hard = model(torch.cat([images[:8], weak, strong])).split([8, 16, 16])
+    sure, guess = easy.detach().softmax(1).max(1)
+    told = functional.cross_entropy(hard, guess, reduction="none") * (sure > 0.9)
+    return functional.cross_entropy(known, labels[:8]) + told.mean()
+
+
+class Predictive(nn.Module):
+    """Contrastive predictive coding: rows of patches predict the ones below, InfoNCE."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [cnn.unit(3, 32, 4, 2, None), cnn.unit(32, 48, 4, 2, None), nn.Conv2d(48, 32, 1)]
+        self.encode = nn.Sequential(*layers)
+        self.memory, self.ahead = nn.GRU(32, 32, batch_first=True), nn.Linear(32, 32)
+
+    def forward(self, images: Tensor) -> Tensor:
+        codes = self.encode(images).mean(3).mT
+        told = self.ahead(self.memory(codes)[0][:, :-2])
+        scores = torch.einsum("ntc,mtc->tnm", told, codes[:, 2:]) / 4
+        labels = torch.arange(len(images)).expand(len(scores), -1)
+        return functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+
+def students(model: nn.Module) -> optim.Optimizer:
+    chosen = [*model.student.parameters(), *model.head.parameters()]
+    return optim.AdamW(chosen, lr=2e-3, betas=(0.9, 0.98))
+
+
+NORMED = partial(cnn.plain, classes=16, norm=nn.BatchNorm2d)
+CASES = seen(
+    "2026-11-23T03:56",
+    Task("siamese CNN", NORMED, P, pairs).cases(siamese=r100.ADAM.but("", batch=32)),
+    Task("siamese CNN", partial(cnn.plain, classes=16), P, triplets).cases(
+        triplet=r100.ADAM.but("", batch=32)
+    ),
+    Task("SimCLR ResNet", partial(cnn.resnet, classes=32), P, two_views).cases(
+        simclr=r100.ADAM.but("SimCLR", steps=80)
+    ),
+    Task("BYOL ResNet", Online, P, own_targets).cases(
+        byol=eighty(
+            "EMA target, AdamW",
+            by(optim.AdamW, lr=1e-3, weight_decay=1e-4),
+            steps=100,
+            every=10,
+            watched=lambda model: model.online,
+            after=behind(0.98, "online", "target"),
+        )
+    ),
+    Task("SimCLR CNN", with_head, P, two_views).cases(
+        simclr_head=eighty(
+            "head outside the watched model", every=10, watched=lambda model: model[0]
+        )
+    ),
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("ArcFace CNN", lambda: ArcFace(cnn.encoder(32)), P, angular).cases(
+        arcface=r100.ADAM.but("", optimizer=QUICK)
+    ),
+    Task("encoder CNN", cnn.encoder, few_classes(), triplets).cases(
+        metric_batches=r100.ADAM.but("P × K", steps=80)
+    ),
+    Task("encoder CNN", cnn.encoder, P, decorrelated).cases(
+        barlow=r100.ADAM.but("Barlow twins", batch=32)
+    ),
+    Task("MoCo", Momentum, P, of_two_views).cases(
+        moco=eighty(
+            "slow copy and queue inside",
+            lambda m: optim.SGD(m.parameters(), lr=0.06, momentum=0.9, weight_decay=1e-4),
+            steps=120,
+        )
+    ),
+    Task("DINO", Distilled, P, own).cases(
+        dino=eighty(
+            "teacher inside, last layer frozen at first",
+            last_frozen,
+            steps=120,
+            after=behind(0.97, "student", "teacher"),
+        )
+    ),
+    Task("prototypical network", cnn.encoder, few_classes(4, 8), prototypes).cases(
+        prototypes=eighty("episodes", steps=100, every=5, batch=32)
+    ),
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("SimSiam", Siamese, P, of_two_views).cases(
+        simsiam=eighty("SGD", by(optim.SGD, lr=0.05, momentum=0.9), batch=32)
+    ),
+    Task("VICReg", expanded, P, vicreg).cases(vicreg=eighty("Adam", batch=32)),
+    Task("SwAV", Swapped, P, swav).cases(
+        swav=eighty(
+            "SGD, prototypes normalized",
+            by(optim.SGD, lr=0.1, momentum=0.9),
+            batch=32,
+            before=normalize_prototypes,
+        )
+    ),
+    Task("residual CNN", cnn.classifier, P, supervised_contrast).cases(
+        sup_con=eighty("supervised contrast", MOMENTUM, batch=24)
+    ),
+    Task("masked convolutional autoencoder", MaskedConvolutions, P, own).cases(
+        sim_mim=eighty("Adam")
+    ),
+    own_loop("mean_teacher", "student and teacher, both watched", "SGD", mean_teacher, 80, 8),
+    Task("residual CNN", partial(cnn.classifier, 24), P, fix_match).cases(
+        fix_match=eighty(
+            "SGD",
+            by(optim.SGD, lr=0.03, momentum=0.9, weight_decay=5e-4),
+            batch=24,
+            watch={"samples": 2},
+        )
+    ),
+    Task("student and teacher in one", Told, P, own).cases(
+        data2vec=eighty("data2vec", students, after=behind(0.99, "student", "teacher"))
+    ),
+)
+CASES += seen(
+    "2026-11-23T10:43",
+    Task("CPC", Predictive, CROPS, own).cases(
+        predictive=eighty("InfoNCE over rows", by(optim.Adam, lr=2e-3))
+    ),
+    Task("Mish CNN", partial(Turned, 2), HALF, angle).cases(
+        angle=r60.adam(3e-3, steps=100, every=10)
+    ),
+    held_out=True,
+)

@@ -1,0 +1,124 @@
+"""Healthy: sounds, series, films, volumes and bands."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import data
+import recipes.hundred as r100
+import recipes.sixty as r60
+from loops import Task, eighty, seen
+from losses import named, next_sample, own
+from nets import signals
+from nets.classifiers import resnet
+from nets.dense import ConvLstm
+from nets.unusual import BandNorm, TextNet, ValueNet, band_net, point_net
+from optimizers import ADAM, QUICK, by
+from torch import nn, optim
+
+CASES = seen(
+    "2026-11-23T03:56",
+    Task("M5 (1-D)", signals.waveform, data.tones(), named).cases(
+        m5=r100.ADAM, m5_cycle=r100.ONE_CYCLE
+    ),
+    Task("TCN (1-D)", signals.tcn, data.tones(256), named).cases(
+        tcn=r100.ADAM.but("clipping 1", clip=1.0)
+    ),
+    Task("WaveNet (1-D)", signals.Wave, data.tones(256), named).cases(
+        wavenet=r100.ADAM.but("at 2e-3", optimizer=by(optim.Adam, lr=2e-3))
+    ),
+    Task("1-D ResNet", signals.one_dimensional_resnet, data.tones(), named).cases(
+        resnet_1d=r100.ADAMW
+    ),
+    Task("CRNN", signals.Recurrent, data.spectrograms, named).cases(
+        crnn=r100.ADAM.but("clipping 5", clip=5.0)
+    ),
+    Task("ResNet", lambda: resnet(channels=1, classes=6), data.spectrograms, named).cases(
+        spectrogram_resnet=r100.MOMENTUM.but("spectrograms")
+    ),
+    Task("C3D (3-D)", signals.clip_net, data.clips, named).cases(
+        c3d=r100.ADAM.but("", batch=8, steps=80)
+    ),
+    Task("R(2+1)D (3-D)", lambda: signals.clip_net(True), data.clips, named).cases(
+        r2plus1d=r100.ADAMW.but("", batch=8, steps=80)
+    ),
+    Task(
+        "1-D forecaster",
+        lambda: nn.Sequential(
+            nn.Conv1d(1, 16, 9, padding=4), nn.Tanh(), nn.Conv1d(16, 1, 9, padding=4)
+        ),
+        data.tones(256),
+        next_sample,
+    ).cases(forecast=r100.ADAM.but("at 3e-3", optimizer=by(optim.Adam, lr=3e-3))),
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("PANNs", BandNorm, data.decibels, named).cases(panns=r100.ADAM.but("dB")),
+    Task("AlphaZero tower", ValueNet, data.boards, named).cases(board=r100.ADAM.but("", steps=150)),
+    Task("text CNN (1-D)", TextNet, data.sentences, named).cases(
+        text=r100.ADAM.but("", optimizer=QUICK)
+    ),
+    Task("PointNet (1-D)", point_net, data.points, named).cases(points=r100.ADAM),
+    Task("16-band MobileNet", band_net, data.bands, named).cases(bands=r100.ADAM),
+    Task("16-band MobileNet", band_net, data.reflectance, named).cases(
+        reflectance=r100.ADAM.but("[0, 0.4]")
+    ),
+    Task("convolutional LSTM", ConvLstm, data.films, own).cases(
+        conv_lstm=r100.ADAM.but("", optimizer=QUICK, batch=8, steps=80)
+    ),
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("48-band CNN, BatchNorm in front", signals.Bands, data.spectral, named).cases(
+        spectral=eighty("Adam, digital numbers", ADAM)
+    ),
+    Task(
+        "48-band CNN, fixed standardization",
+        partial(signals.Fixed, data.spectral),
+        data.spectral,
+        named,
+    ).cases(spectral_fixed=eighty("Adam, digital numbers", ADAM)),
+    Task("V-Net (3-D)", signals.VNet, data.hounsfield, signals.overlap).cases(
+        v_net=eighty("Adam, HU, windowed inside", QUICK, batch=2, steps=60, every=6)
+    ),
+    Task("VoxNet (3-D)", signals.vox_net, data.voxels, named).cases(
+        vox_net=eighty("Adam, occupancy", ADAM)
+    ),
+    Task("InceptionTime (1-D)", signals.InceptionTime, data.gestures, named).cases(
+        inception_time=eighty("Adam, sensors' units", ADAM)
+    ),
+    Task("forecaster with RevIN (1-D)", signals.Reversible, data.demand, signals.percent).cases(
+        reversible=eighty("Adam, kW", ADAM)
+    ),
+    Task("Conv-TasNet (1-D)", signals.Separated, data.mixtures, signals.noise_ratio).cases(
+        tas_net=eighty("Adam, clipping 5", ADAM, clip=5.0, batch=8)
+    ),
+)
+CASES += seen(
+    "2026-11-23T10:43",
+    Task("EEGNet", signals.Eeg, data.gestures, named).cases(eeg=(r60.adam(3e-3), r60.HUGE)),
+    Task("SincNet (1-D)", signals.Sinc, data.tones(512), named).cases(sinc=r60.adam(2e-3)),
+    Task("Wave-U-Net (1-D)", signals.WaveUnet, data.mixtures, signals.apart).cases(
+        wave_unet=r60.PEAK
+    ),
+    Task("Demucs (1-D)", signals.Gated, data.mixtures, signals.apart).cases(demucs=r60.FADING),
+    Task("QuartzNet (1-D)", signals.Separable, data.tones(512), named).cases(
+        quartz=(r60.WARM, r60.CYCLIC)
+    ),
+    Task("SampleCNN (1-D)", signals.sample_cnn, data.tones(729), named).cases(
+        sample=(r60.KEPT, r60.ADADELTA)
+    ),
+    Task("LSTM-FCN (1-D)", signals.LstmFcn, data.gestures, named).cases(lstm_fcn=r60.NADAM),
+    Task("BC-ResNet", signals.Broadcast, data.spectrograms, named).cases(
+        broadcast=(r60.MOMENTUM, r60.EMA)
+    ),
+    Task("FNet (1-D)", signals.Fourier, data.tones(512), named).cases(fourier=r60.WARM),
+    Task("ConvGRU", signals.ConvGru, data.clips, signals.next_frame).cases(
+        conv_gru=r60.small(r60.adam(1e-3))
+    ),
+    Task("SlowFast (3-D)", signals.SlowFast, data.panned, named).cases(slow_fast=r60.FADING),
+    Task("TSM", signals.Shifted, data.panned, named).cases(shifted=r60.small(r60.adam(2e-3))),
+    Task("3-D DenseNet", signals.Dense3d, data.voxels, named).cases(dense_3d=r60.LATE),
+    Task("DGCNN", signals.Edges, data.points, named).cases(edges=r60.small(r60.adam(2e-3))),
+    held_out=True,
+)

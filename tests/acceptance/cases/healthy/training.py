@@ -1,0 +1,677 @@
+"""Healthy: unusual loops and ways to log."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import timm.utils
+import torch
+from data import Draw, P, catch, fixed, photos, pixels, scenes
+from loops import Losses, Run, Task, descend, eighty, evaluated, follow, own_loop, seen, train
+from losses import named
+from nets import classifiers as cnn
+from nets.library import hf_convnext, timm_model
+from nets.unusual import convs
+from optimizers import by
+from torch import Generator, Tensor, nn, optim
+from torch.ao.quantization import FakeQuantize, default_weight_fake_quant
+from torch.func import functional_call
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+import fmapboard
+from fmapboard.demo.network import load_trained
+
+QUICK = by(optim.AdamW, lr=2e-3)
+NORMED = partial(cnn.plain, norm=nn.BatchNorm2d)
+teacher = functools.cache(load_trained)
+
+
+def classifying(
+    model: nn.Module, optimizer: optim.Optimizer, draw: Draw = P
+) -> Callable[[int, Generator], float]:
+    """A step of the usual classification."""
+    return lambda _, random: descend(optimizer, named(model, *draw(random, 16)))
+
+
+def distilled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """A small network learns the logits of the bundled trained one."""
+    with torch.no_grad():
+        soft = (teacher()(images) / 2).softmax(1)
+    logits = model(images)
+    return functional.cross_entropy(logits, labels) + functional.cross_entropy(logits / 2, soft)
+
+
+def two_optimizers(place: Path, seed: int) -> Losses:
+    """SGD for the kernels, Adam for everything else; steps are marked."""
+    model = cnn.resnet()
+    kernels = [p for p in model.parameters() if p.ndim == 4]
+    rest = [p for p in model.parameters() if p.ndim != 4]
+    first, second = optim.SGD(kernels, lr=0.05, momentum=0.9), optim.Adam(rest, lr=1e-3)
+
+    def step(_: int, random: Generator) -> float:
+        second.zero_grad()
+        loss = descend(first, named(model, *P(random, 16)))
+        second.step()
+        return loss
+
+    return train(place, seed, model, step, 80, 10)
+
+
+def whole(
+    model: nn.Module, optimizer: optim.LBFGS, size: int, examples: int, steps: int, every: int
+) -> Run:
+    """All examples in each step, which calls a closure several times."""
+
+    def run(place: Path, seed: int) -> Losses:
+        images, labels = photos(size)(Generator().manual_seed(seed), examples)
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            loss = named(model, images, labels)
+            loss.backward()
+            return loss
+
+        def step(*_: object) -> float:
+            return float(optimizer.step(closure))
+
+        return train(place, seed, model, step, steps, every, optimizer)
+
+    return run
+
+
+def lbfgs(place: Path, seed: int) -> Losses:
+    """L-BFGS on a fixed batch of 64."""
+    model = cnn.plain(act=nn.SiLU)
+    optimizer = optim.LBFGS(model.parameters(), 1, 5, line_search_fn="strong_wolfe")
+    return whole(model, optimizer, 24, 64, 12, 1)(place, seed)
+
+
+def line_search(place: Path, seed: int) -> Losses:
+    """L-BFGS on 128 examples; ends at a loss of 9e-8 with weights that grow."""
+    layers = [cnn.unit(3, 16, 5, 2, None, nn.Tanh), cnn.unit(16, 32, 5, 2, None, nn.Tanh)]
+    model = nn.Sequential(*layers, *cnn.head(32, 8))
+    optimizer = optim.LBFGS(model.parameters(), lr=0.5, max_iter=4, line_search_fn="strong_wolfe")
+    return whole(model, optimizer, 32, 128, 40, 4)(place, seed)
+
+
+def sharpness_aware(place: Path, seed: int) -> Losses:
+    """SAM: the gradient at the worst point nearby is used for the step."""
+    model = NORMED()
+    optimizer = optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+    @torch.no_grad()
+    def move(moves: list[Tensor], sign: int) -> None:
+        for parameter, way in zip(model.parameters(), moves, strict=True):
+            parameter.add_(way, alpha=sign)
+
+    def step(_: int, random: Generator) -> float:
+        batch = P(random, 16)
+        loss = named(model, *batch)
+        loss.backward()
+        norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+        moves = [0.05 * p.grad / (norm + 1e-12) for p in model.parameters()]
+        move(moves, 1)
+        optimizer.zero_grad()
+        named(model, *batch).backward()
+        move(moves, -1)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return train(place, seed, model, step, 60, 10, optimizer)
+
+
+def resumed(place: Path, seed: int) -> Losses:
+    """Half of the steps, a checkpoint, then the rest with new objects into the same run."""
+    draw, losses, saved = fixed(P, 128), Losses(), []
+    for first in (0, 30):
+        model = cnn.resnet()
+        optimizer = optim.AdamW(model.parameters(), lr=1e-3)
+        for part, state in zip((model, optimizer), saved, strict=False):
+            part.load_state_dict(state)
+        step = classifying(model, optimizer, draw)
+        losses += train(place, seed + first, model, step, 30, 10, optimizer, start_step=first)
+        saved = [model.state_dict(), optimizer.state_dict()]
+    return losses
+
+
+def growing(place: Path, seed: int) -> Losses:
+    """Progressive resizing: 24, 32, then 48 px; gradient checkpointing in the middle."""
+    model = NORMED()
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(number: int, random: Generator) -> float:
+        images, labels = photos((24, 32, 48)[number // 30])(random, 16)
+        logits = model[1:](checkpoint(model[0], images, use_reentrant=False))
+        return descend(optimizer, functional.cross_entropy(logits, labels))
+
+    return train(place, seed, model, step, 90, 10, optimizer)
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return -0.3 * gradient
+
+
+def domains(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """DANN: half of the photographs are grey, without labels; a domain head behind a reversed
+    gradient tells which.
+    """
+    half = len(images) // 2
+    grey = images[half:].mean(1, keepdim=True).expand(-1, 3, -1, -1)
+    code = model["back"](torch.cat([images[:half], grey])).relu()
+    task = functional.cross_entropy(model["label"](code[:half]), labels[:half])
+    where = torch.arange(2).repeat_interleave(half)
+    return task + functional.cross_entropy(model["domain"](Reversed.apply(code)), where)
+
+
+def adversarial() -> nn.Module:
+    parts = {"back": cnn.encoder(64), "label": nn.Linear(64, 8), "domain": nn.Linear(64, 2)}
+    return nn.ModuleDict(parts)
+
+
+def policy_gradient(place: Path, seed: int) -> Losses:
+    """A contextual bandit with REINFORCE and a baseline; the share of wrong choices."""
+    model = cnn.encoder(9)
+    optimizer = optim.Adam(model.parameters(), lr=2e-3)
+
+    def step(_: int, random: Generator) -> float:
+        images, labels = photos(24)(random, 24)
+        logits, value = model(images).split([8, 1], 1)
+        choice = torch.distributions.Categorical(logits=logits)
+        chosen = choice.sample()
+        gain = (chosen == labels).float()
+        better = gain - value[:, 0]
+        loss = -(choice.log_prob(chosen) * better.detach()).mean()
+        loss = loss + 0.5 * better.square().mean() - 0.01 * choice.entropy().mean()
+        descend(optimizer, loss)
+        return 1 - gain.mean().item()
+
+    return train(place, seed, model, step, 200, 10, optimizer)
+
+
+def reptile(place: Path, seed: int) -> Losses:
+    """Meta-learning: the watched network moves towards copies trained on tasks, no optimizer."""
+    model = cnn.encoder(8, norm=False)
+
+    def step(_: int, random: Generator) -> float:
+        inner = copy.deepcopy(model)
+        fast = optim.Adam(inner.parameters(), lr=1e-3, betas=(0.0, 0.999))
+        images, labels = pixels(random, 24, 24)
+        before = named(model, images * 2 - 1, labels).item()
+        for _ in range(4):
+            descend(fast, named(inner, images * 2 - 1, labels))
+        follow(model, inner, 0.5)
+        return before
+
+    return train(place, seed, model, step, 36, 3)
+
+
+def powers_of_two(step: int) -> bool:
+    return step & (step - 1) == 0
+
+
+class Quantized(nn.Module):
+    """Weights and activations of 8 bits, simulated."""
+
+    def __init__(self, into: int, out: int) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(into, out, 3, padding=1), nn.BatchNorm2d(out)
+        self.weights, self.values = default_weight_fake_quant(), FakeQuantize()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv._conv_forward(x, self.weights(self.conv.weight), self.conv.bias)
+        return self.values(self.norm(y).relu())
+
+
+def quantized() -> nn.Module:
+    parts = [Quantized(3, 24), nn.MaxPool2d(2), Quantized(24, 48), nn.AdaptiveAvgPool2d(1)]
+    return nn.Sequential(*parts, nn.Flatten(), nn.Linear(48, 8))
+
+
+def micro_steps(place: Path, seed: int) -> Losses:
+    """Each micro-batch is a marked step; the optimizer steps after every fourth."""
+    model = cnn.encoder(8, norm=False)
+    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+
+    def step(number: int, random: Generator) -> float:
+        loss = named(model, *P(random, 4))
+        (loss / 4).backward()
+        if (number + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss.item()
+
+    return train(place, seed, model, step, 240, 13)
+
+
+def epochs(place: Path, seed: int) -> Losses:
+    """A marked step is an epoch: twelve batches, then validation in eval mode."""
+    model = cnn.encoder(8)
+    optimizer = optim.SGD(model.parameters(), lr=0.03, momentum=0.9)
+    losses, held_out = Losses(), P(Generator().manual_seed(seed), 32)
+
+    def step(_: int, random: Generator) -> float:
+        model.train()
+        losses.extend(descend(optimizer, named(model, *P(random, 16))) for _ in range(12))
+        model.eval()
+        with torch.no_grad():
+            model(held_out[0])
+        return losses[-1]
+
+    train(place, seed, model, step, 12, 1)
+    return losses
+
+
+def in_backward(place: Path, seed: int) -> Losses:
+    """An optimizer per parameter steps as soon as its gradient is there, and drops it."""
+    model = cnn.encoder(8)
+    own = {p: optim.AdamW([p], lr=1e-3) for p in model.parameters()}
+
+    def update(parameter: Tensor) -> None:
+        own[parameter].step()
+        own[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(update)
+
+    def step(_: int, random: Generator) -> float:
+        loss = named(model, *P(random, 16))
+        loss.backward()
+        return loss.item()
+
+    return train(place, seed, model, step, 120, 10)
+
+
+def averaged(place: Path, seed: int) -> Losses:
+    """SWA: from half of the training on, the mean of the weights; its norms are updated."""
+    model = cnn.encoder(8)
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    mean, slow = optim.swa_utils.AveragedModel(model), timm.utils.ModelEmaV3(model, decay=0.98)
+
+    def step(number: int, random: Generator) -> float:
+        loss = descend(optimizer, named(model, *P(random, 16)))
+        slow.update(model, number)
+        if number >= 60 and number % 5 == 0:
+            mean.update_parameters(model)
+        if number == 119:
+            optim.swa_utils.update_bn([P(random, 16)[0] for _ in range(4)], mean)
+        return loss
+
+    return train(place, seed, model, step, 120, 8, optimizer)
+
+
+def scaled_half(place: Path, seed: int) -> Losses:
+    """GradScaler and autocast; the scaler is given to the board."""
+    model = cnn.encoder(8)
+    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024)
+
+    def step(_: int, random: Generator) -> float:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = named(model, *P(random, 16))
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.item()
+
+    return train(place, seed, model, step, 100, 8, optimizer, scaler=scaler)
+
+
+def several_tasks(place: Path, seed: int) -> Losses:
+    """Mask and depth, weighted by learned uncertainties that are no part of the model."""
+    back, weights = cnn.encoder(32)[:3], nn.Parameter(torch.zeros(2))
+    model = nn.ModuleDict({"back": back, "mask": nn.Conv2d(64, 16, 1), "far": nn.Conv2d(64, 16, 1)})
+    optimizer = optim.Adam([*model.parameters(), weights], lr=2e-3)
+
+    def step(_: int, random: Generator) -> float:
+        images, mask, _, far = scenes(random, 8)
+        code = model["back"](images)
+        shown = [functional.pixel_shuffle(model[n](code), 4) for n in ("mask", "far")]
+        terms = functional.binary_cross_entropy_with_logits(shown[0], mask)
+        terms = torch.stack([terms, functional.l1_loss(shown[1], far)])
+        descend(optimizer, (terms * (-weights).exp() + weights / 2).sum())
+        return terms.sum().item()
+
+    return train(place, seed, model, step, 100, 8, optimizer)
+
+
+def maml(place: Path, seed: int) -> Losses:
+    """MAML: two inner steps by functional_call, second order; the loss after them."""
+    layers = [cnn.unit(3, 24, norm=None), nn.MaxPool2d(2), cnn.unit(24, 32, norm=None)]
+    model = nn.Sequential(*layers, nn.MaxPool2d(2), *cnn.head(32, 2))
+    optimizer = optim.Adam(model.parameters(), lr=3e-3)
+
+    def task(random: Generator) -> Tensor:
+        images, labels = photos(24)(random, 20)
+        binary, fast = (labels < 4).long(), dict(model.named_parameters())
+        entropy = functional.cross_entropy
+        for _ in range(2):
+            loss = entropy(functional_call(model, fast, images[:10]), binary[:10])
+            slopes = torch.autograd.grad(loss, list(fast.values()), create_graph=True)
+            fast = {n: p - 0.1 * g for (n, p), g in zip(fast.items(), slopes, strict=True)}
+        return entropy(functional_call(model, fast, images[10:]), binary[10:])
+
+    def step(_: int, random: Generator) -> float:
+        return descend(optimizer, (task(random) + task(random)) / 2)
+
+    return train(place, seed, model, step, 60, 6, optimizer)
+
+
+def surgery(place: Path, seed: int) -> Losses:
+    """PCGrad: gradients of two tasks by autograd.grad, projected, written to ``.grad``."""
+    back = nn.Sequential(cnn.unit(3, 24, stride=2), cnn.unit(24, 48, stride=2), *cnn.head(48, 48))
+    model = nn.ModuleDict({"back": back, "kind": nn.Linear(48, 8), "tint": nn.Linear(48, 3)})
+    optimizer, shared = optim.Adam(model.parameters(), lr=1e-3), list(back.parameters())
+
+    def both(images: Tensor, labels: Tensor) -> list[Tensor]:
+        code = model["back"](images).relu()
+        tint = functional.mse_loss(model["tint"](code), images.mean((2, 3)))
+        return [functional.cross_entropy(model["kind"](code), labels), tint]
+
+    def step(_: int, random: Generator) -> float:
+        terms = both(*P(random, 16))
+        slopes = [torch.autograd.grad(term, shared, retain_graph=True) for term in terms]
+        one, two = (torch.cat([g.flatten() for g in parts]) for parts in slopes)
+        across = (one @ two).clamp(max=0)
+        mixed = one + two - across * (two / two.norm() ** 2 + one / one.norm() ** 2)
+        optimizer.zero_grad()
+        sum(terms).backward()
+        for p, g in zip(shared, mixed.split([p.numel() for p in shared]), strict=True):
+            p.grad = g.view_as(p).clone()
+        optimizer.step()
+        return sum(terms).item()
+
+    losses = train(place, seed, model, step, 80, 8, optimizer)
+    held_out = P(Generator().manual_seed(seed + 1000), 32)
+    losses.evaluated = evaluated(model, lambda: sum(both(*held_out)))
+    return losses
+
+
+class Supernet(nn.Module):
+    """One-shot architecture search: each block has three branches, and a step uses one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = cnn.unit(3, 24, stride=2)
+        deep = nn.Sequential(cnn.unit(24, 24, groups=24), cnn.unit(24, 24, 1))
+        branches = [cnn.unit(24, 24, 3), cnn.unit(24, 24, 5), deep]
+        self.blocks = nn.ModuleList(nn.ModuleList(copy.deepcopy(branches)) for _ in range(3))
+        self.last = nn.Sequential(cnn.unit(24, 48, stride=2), *cnn.head(48, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for block in self.blocks:
+            x = x + block[int(torch.randint(3, ()))](x)
+        return self.last(x)
+
+
+class Exits(nn.Module):
+    """BranchyNet: a classifier after each stage; the sum of their losses is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        stages = [cnn.unit(3, 24, stride=2), cnn.unit(24, 48, stride=2), cnn.unit(48, 64)]
+        self.stages = nn.ModuleList(stages)
+        self.heads = nn.ModuleList(nn.Sequential(*cnn.head(width, 8)) for width in (24, 48, 64))
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        found = []
+        for stage, last in zip(self.stages, self.heads, strict=True):
+            x = stage(x)
+            found.append(last(x))
+        return found
+
+
+def exits(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return sum(functional.cross_entropy(y, labels) for y in model(images)) / 3
+
+
+def peers() -> nn.Module:
+    return nn.ModuleList([cnn.small_classifier(), cnn.classifier(16)])
+
+
+def mutual(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Deep mutual learning: two networks learn the labels and each other's answers."""
+    one, two = (net(images) for net in model)
+    loss = functional.cross_entropy(one, labels) + functional.cross_entropy(two, labels)
+    soft = partial(functional.kl_div, reduction="batchmean")
+    loss = loss + soft(one.log_softmax(1), two.detach().softmax(1))
+    return loss + soft(two.log_softmax(1), one.detach().softmax(1))
+
+
+class Hinted(nn.Module):
+    """FitNet: a frozen trained network in eval mode, and a small one that follows its maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        make = partial(cnn.classifier, 32)
+        self.teacher = cnn.pretrained(make, size=32).requires_grad_(False)
+        self.student, self.fit = cnn.classifier(16), nn.Conv2d(32, 64, 1)
+
+    def train(self, mode: bool = True) -> nn.Module:
+        super().train(mode)
+        self.teacher.eval()
+        return self
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            goal = self.teacher[0][:3](x)
+        maps = self.student[0][:3](x)
+        return self.student[1](maps.mean((2, 3))), functional.mse_loss(self.fit(maps), goal)
+
+
+def hinted(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    told, hint = model(images)
+    return functional.cross_entropy(told, labels) + hint
+
+
+def muon(place: Path, seed: int) -> Losses:
+    """Muon for the matrices of a ViT's blocks, AdamW for the rest; steps are marked."""
+    model = timm_model("test_vit", img_size=64)
+    inside = [p for n, p in model.named_parameters() if p.ndim == 2 and "blocks" in n]
+    known = {id(p) for p in inside}
+    rest = [p for p in model.parameters() if id(p) not in known]
+    first, second = optim.Muon(inside, lr=0.01, weight_decay=0.01), optim.AdamW(rest, lr=2e-3)
+
+    def step(_: int, random: Generator) -> float:
+        second.zero_grad()
+        loss = descend(first, named(model, *photos(64)(random, 16)))
+        second.step()
+        return loss
+
+    return train(place, seed, model, step, 80, 8)
+
+
+def early_stop(place: Path, seed: int) -> Losses:
+    """Keras-like fit: epochs with validation in eval mode, best weights restored, rate halved."""
+    random, model = Generator().manual_seed(seed), cnn.classifier()
+    optimizer = optim.Adam(model.parameters(), lr=2e-3)
+    plateau = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    batches = DataLoader(TensorDataset(*P(random, 256)), 32, shuffle=True)
+    held_out, losses, best = P(random, 48), Losses(), (9e9, {})
+    with suppress(StopIteration), fmapboard.watch(model, place, optimizer=optimizer, every=8):
+        for epoch in range(10):
+            model.train()
+            losses.extend(descend(optimizer, named(model, *batch)) for batch in batches)
+            model.eval()
+            with torch.no_grad():
+                told = named(model, *held_out).item()
+            plateau.step(told)
+            if told < best[0]:
+                best = (told, copy.deepcopy(model.state_dict()))
+            elif epoch > 6:
+                raise StopIteration
+    model.load_state_dict(best[1])
+    losses.evaluated = best[0]
+    return losses
+
+
+def plateau(place: Path, seed: int) -> Losses:
+    """The rate falls when a validation loss, measured in eval mode each 10 steps, does not."""
+    model = cnn.encoder(8)
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.3, patience=1)
+    shown = P(Generator().manual_seed(seed), 64)
+
+    def step(number: int, random: Generator) -> float:
+        if number and number % 10 == 0:
+            model.eval()
+            with torch.no_grad():
+                scheduler.step(named(model, *shown))
+        return descend(optimizer, named(model.train(), *P(random, 16)))
+
+    losses = train(place, seed, model, step, 100, lambda number: number % 10 == 9)
+    losses.evaluated = evaluated(model, lambda: named(model, *shown))
+    return losses
+
+
+def student(place: Path, seed: int) -> Losses:
+    """Noisy student: a first network names unlabelled pictures, a larger one learns with noise."""
+    random, older = Generator().manual_seed(seed), convs(nn.BatchNorm2d, nn.ReLU)
+    optimizer = optim.Adam(older.parameters(), lr=2e-3)
+    for _ in range(40):
+        descend(optimizer, named(older, *P(random, 16)))
+    older.eval().requires_grad_(False)
+    model = convs(nn.BatchNorm2d, nn.SiLU, (32, 64, 96))
+    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+
+    def told(images: Tensor, noise: float) -> Tensor:
+        noisy = images + noise * torch.randn_like(images)
+        return functional.cross_entropy(model(noisy), older(images).softmax(1))
+
+    def step(_: int, random: Generator) -> float:
+        return descend(optimizer, told(P(random, 16)[0], 0.15))
+
+    losses = train(place, seed, model, step, 70, 7, optimizer)
+    losses.evaluated = evaluated(model, lambda: told(P(random, 48)[0], 0.0))
+    return losses
+
+
+def q_learning(place: Path, seed: int) -> Losses:
+    """Double DQN with a replay buffer and a slow target on a one-step game of 0 and 1."""
+    layers = [nn.Conv2d(2, 24, 5, 2, 2), nn.ReLU(), nn.Conv2d(24, 32, 3, 2, 1), nn.ReLU()]
+    layers += [nn.Flatten(), nn.Linear(32 * 25, 64), nn.ReLU(), nn.Linear(64, 3)]
+    model = nn.Sequential(*layers)
+    target = copy.deepcopy(model).requires_grad_(False)
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    frames, best = catch(Generator().manual_seed(seed), 600)
+
+    def step(_: int, random: Generator) -> float:
+        which = torch.randint(600, (32,), generator=random)
+        states, after = frames[which], frames[(which + 1) % 600]
+        moves = torch.randint(3, (32,), generator=random)
+        gain = (moves == best[which]).float()
+        with torch.no_grad():
+            chosen = model(after).argmax(1, keepdim=True)
+            goal = gain + 0.2 * target(after).gather(1, chosen)[:, 0]
+        value = model(states).gather(1, moves[:, None])[:, 0]
+        loss = functional.smooth_l1_loss(value, goal)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_value_(model.parameters(), 1.0)
+        optimizer.step()
+        follow(target, model, 0.95)
+        return loss.item()
+
+    return train(place, seed, model, step, 150, 15, optimizer, layers="*")
+
+
+def thawed(place: Path, seed: int) -> Losses:
+    """Head first at a high rate, then a second optimizer with all layers, one run in two parts."""
+    model, losses = cnn.encoder(8), Losses()
+    for start, parts, rate in ((0, model[-1], 0.01), (30, model, 2e-3)):
+        model.requires_grad_(False)
+        parts.requires_grad_(True)
+        optimizer = optim.AdamW(parts.parameters(), lr=rate)
+        step = classifying(model, optimizer)
+        more = {"optimizer": optimizer, "start_step": start}
+        losses += train(place, seed + start, model, step, 30 + start, 5, **more)
+    held_out = P(Generator().manual_seed(seed + 1000), 48)
+    losses.evaluated = evaluated(model, lambda: named(model, *held_out))
+    return losses
+
+
+CASES = seen(
+    "2026-11-23T03:56",
+    Task("plain CNN, BatchNorm", NORMED, photos(48, "own"), distilled).cases(
+        distillation=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
+    ),
+    Task("MobileNet v2", cnn.mobilenet_v2, photos(48, "own"), distilled).cases(
+        distill_mobilenet=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
+    ),
+    own_loop("two_optimizers", "ResNet", "SGD and Adam, marked", two_optimizers, 80, 10),
+    own_loop("lbfgs", "plain CNN, Swish", "L-BFGS, one batch", lbfgs, 12, 1),
+    own_loop("sam", "plain CNN, BatchNorm", "SAM", sharpness_aware, 60, 10),
+    own_loop("resumed", "ResNet", "AdamW, resumed from a checkpoint", resumed, 60, 10),
+    own_loop(
+        "growing", "plain CNN, BatchNorm", "sizes 24 to 48 px, checkpointing", growing, 90, 10
+    ),
+)
+CASES += seen(
+    "2026-11-23T07:48",
+    Task("DANN", adversarial, P, domains).cases(
+        dann=eighty("gradient reversal", by(optim.SGD, lr=0.02, momentum=0.9), steps=120, batch=32)
+    ),
+    own_loop("reinforce", "encoder CNN", "REINFORCE bandit", policy_gradient, 200, 10),
+    own_loop("reptile", "encoder CNN, no norm", "Reptile, no optimizer", reptile, 36, 3),
+    Task("encoder CNN", cnn.encoder, P, named).cases(
+        resumed_500=eighty("logged from step 500 on", QUICK, every=5, watch={"start_step": 500})
+    ),
+    Task("transformers ConvNeXt v2", hf_convnext, P, named).cases(
+        few_logged=eighty("four logged steps", QUICK, steps=100, every=25)
+    ),
+    Task("timm ByobNet", partial(timm_model, "test_byobnet"), photos(48), named).cases(
+        powers=eighty("logged at powers of two", by(optim.Adam), steps=129, every=powers_of_two)
+    ),
+    Task("CNN, fake quantization", quantized, P, named).cases(
+        quantized=eighty("Adam 1e-3", steps=100, every=10)
+    ),
+    own_loop("micro_steps", "encoder CNN, no norm", "micro-batches as steps", micro_steps, 240, 13),
+    own_loop("epochs", "encoder CNN", "a step is an epoch with validation", epochs, 12, 1),
+    own_loop("in_backward", "encoder CNN", "optimizers in backward", in_backward, 120, 10),
+    own_loop("averaged", "encoder CNN", "SWA and EMA", averaged, 120, 8),
+    own_loop("scaler", "encoder CNN", "GradScaler, bfloat16", scaled_half, 100, 8),
+    own_loop("tasks", "two-task encoder", "uncertainty weights", several_tasks, 100, 8),
+)
+CASES += seen(
+    "2026-11-23T08:43",
+    Task("one-shot supernet", Supernet, P, named).cases(
+        supernet=eighty(
+            "a random path per step", by(optim.SGD, lr=0.05, momentum=0.9), steps=120, every=6
+        )
+    ),
+    Task("multi-exit network", Exits, P, exits).cases(exits=eighty("sum of three losses")),
+    Task("two networks in a ModuleList", peers, P, mutual).cases(mutual=eighty("mutual learning")),
+    Task("teacher and student", Hinted, P, hinted).cases(
+        fit_net=eighty("FitNet hints", steps=60, every=6)
+    ),
+    own_loop("maml", "CNN, no norm", "MAML, second order", maml, 60, 6),
+    own_loop("surgery", "two-task CNN", "PCGrad", surgery, 80, 8),
+    own_loop("muon", "timm ViT", "Muon and AdamW", muon, 80, 8),
+    own_loop("early_stop", "residual CNN", "epochs, plateau, best weights", early_stop, 80, 8),
+)
+CASES += seen(
+    "2026-11-23T10:43",
+    own_loop("line_search", "tanh CNN", "L-BFGS, 128 examples", line_search, 40, 4),
+    own_loop("plateau", "encoder CNN", "plateau of the eval loss, marked", plateau, 100, 10),
+    own_loop("student", "SiLU CNN", "noisy student", student, 70, 7),
+    own_loop("q_learning", "DQN's network", "double DQN, slow target", q_learning, 150, 15),
+    own_loop("thawed", "encoder CNN", "head, then all, two optimizers", thawed, 90, 5),
+    held_out=True,
+)

@@ -1,0 +1,434 @@
+"""Losses of a model and a batch."""
+
+from __future__ import annotations
+
+import torch
+from data import Draw
+from loops import Loss
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.transforms import v2
+
+from fmapboard.demo.network import load_trained
+
+
+def masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(model(images), mask)
+
+
+def dice(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    found = model(images).sigmoid()
+    shared = (found * mask).sum((1, 2, 3))
+    return (1 - (2 * shared + 1) / (found.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + 1)).mean()
+
+
+def depth(model: nn.Module, images: Tensor, _mask: Tensor, _discs: Tensor, far: Tensor) -> Tensor:
+    return functional.smooth_l1_loss(model(images), far, beta=0.1)
+
+
+def heat(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """A spot at the disc's centre, as in keypoint networks."""
+    along = torch.arange(32.0)
+    across = (along - discs[:, :1])[:, None, :].square()
+    distance = across + (along - discs[:, 1:2])[:, :, None].square()
+    return 10 * functional.mse_loss(model(images), (-distance / 18).exp()[:, None])
+
+
+def detect(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """Objectness in every cell; the box in the cell of the centre."""
+    score, box = model(images)
+    column, row = (discs[:, :2] / 4).long().clamp(0, 7).T
+    which = torch.arange(len(images))
+    target = torch.zeros_like(score)
+    target[which, 0, row, column] = 1
+    inside = torch.cat([discs[:, :2] / 4 % 1, discs[:, 2:].log()], 1)
+    found = functional.smooth_l1_loss(box[which, :, row, column], inside)
+    weight = torch.where(target > 0, 8.0, 1.0)
+    return functional.binary_cross_entropy_with_logits(score, target, weight) + found
+
+
+def again(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    return functional.mse_loss(model(images), images)
+
+
+def repaired(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """From an image with noise to the image."""
+    return functional.mse_loss(model(images + 0.2 * torch.randn_like(images)), images)
+
+
+def filled(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """From an image with a hole, and the hole's mask as a fourth channel, to the image."""
+    hole = torch.zeros(len(images), 1, *images.shape[2:])
+    hole[..., 10:22, 10:22] = 1
+    found = model(torch.cat([images * (1 - hole), hole], 1))
+    return functional.l1_loss(found, images)
+
+
+def colours(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """From brightness to the colours."""
+    return functional.mse_loss(model(images.mean(1, keepdim=True)), images)
+
+
+def larger(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    small = functional.interpolate(images, scale_factor=0.5, mode="bicubic", antialias=True)
+    return functional.l1_loss(model(small), images)
+
+
+def own(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Of a model that returns its loss."""
+    return model(images)
+
+
+def diffusion(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """The noise of a random time, cosine schedule."""
+    time, noise = torch.rand(len(images)), torch.randn_like(images)
+    clean = (time * torch.pi / 2).cos().view(-1, 1, 1, 1)
+    mixed = clean * images + (1 - clean.square()).sqrt() * noise
+    return functional.mse_loss(model(mixed, time), noise)
+
+
+def levels(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """16 grey levels, each predicted from the pixels before it."""
+    target = (images * 15).round().long()[:, 0]
+    return functional.cross_entropy(model(images), target)
+
+
+def next_sample(model: nn.Module, waves: Tensor, *_: Tensor) -> Tensor:
+    return functional.mse_loss(model(waves[..., :-1]), waves[..., 1:])
+
+
+def pairs(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Contrastive loss of neighbours in the batch; the two branches share their weights."""
+    half = len(images) // 2
+    first, second = model(images[:half]), model(images[half:])
+    distance = functional.pairwise_distance(first, second)
+    same = (labels[:half] == labels[half:]).float()
+    apart = (2 - distance).clamp(min=0).square()
+    return (same * distance.square() + (1 - same) * apart).mean()
+
+
+def triplets(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Batch-hard triplet loss, soft margin, on unit vectors."""
+    code = functional.normalize(model(images), dim=1)
+    distance = (2 - 2 * code @ code.T).clamp(min=1e-6).sqrt()
+    same = labels[:, None] == labels
+    far = (distance * same).amax(1)
+    near = (distance + 10 * same).amin(1)
+    return functional.softplus(5 * (far - near)).mean()
+
+
+def two_views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """SimCLR's loss; the views differ in flip, contrast and noise."""
+
+    def view() -> Tensor:
+        gain = 0.7 + 0.6 * torch.rand(len(images), 1, 1, 1)
+        shown = images.flip(3) if torch.rand(()) < 0.5 else images
+        return shown * gain + 0.1 * torch.randn_like(images)
+
+    code = functional.normalize(model(torch.cat([view(), view()])), dim=1)
+    alike = code @ code.T / 0.2
+    alike.fill_diagonal_(-1e4)
+    count = len(images)
+    return functional.cross_entropy(alike, (torch.arange(2 * count) + count) % (2 * count))
+
+
+def multi_label(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """One sigmoid per class."""
+    target = functional.one_hot(labels, 8).float()
+    return functional.binary_cross_entropy_with_logits(model(images), target)
+
+
+def focal(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    loss = functional.cross_entropy(model(images), labels, reduction="none")
+    return ((1 - (-loss).exp()).square() * loss).mean()
+
+
+def regression(model: nn.Module, images: Tensor, _: Tensor) -> Tensor:
+    """The mean colour and contrast of each image."""
+    target = torch.cat([images.mean((2, 3)), images.flatten(1).std(1, keepdim=True)], 1)
+    return functional.mse_loss(model(images), target)
+
+
+def centre(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """Centre and radius of the disc, in units of 16 px."""
+    return functional.smooth_l1_loss(model(images), discs / 16 - 1)
+
+
+def classes(smoothing: float = 0.0) -> Loss:
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        return functional.cross_entropy(model(images), labels, label_smoothing=smoothing)
+
+    return loss
+
+
+def mixup(alpha: float = 0.2) -> Loss:
+    """Cross-entropy of blended images, in training mode."""
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        share = float(torch.distributions.Beta(alpha, alpha).sample())
+        order = torch.randperm(len(images))
+        logits = model(share * images + (1 - share) * images[order])
+        first = functional.cross_entropy(logits, labels)
+        return share * first + (1 - share) * functional.cross_entropy(logits, labels[order])
+
+    return loss
+
+
+def cut_out(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy with a square of each batch erased."""
+    side = images.shape[-1]
+    top, left = torch.randint(0, side - side // 3, (2,)).tolist()
+    images = images.clone()
+    images[..., top : top + side // 3, left : left + side // 3] = 0
+    return functional.cross_entropy(model(images), labels)
+
+
+def flip(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of images flipped and jittered in brightness."""
+    images = images.flip(3) if torch.rand(()) < 0.5 else images
+    gain = 0.8 + 0.4 * torch.rand(len(images), 1, 1, 1)
+    return functional.cross_entropy(model(images * gain), labels)
+
+
+def two_losses(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Of a model with an auxiliary head in training mode."""
+    found = model(images)
+    if isinstance(found, tuple):
+        first, second = (functional.cross_entropy(logits, labels) for logits in found)
+        return first + 0.3 * second
+    return functional.cross_entropy(found, labels)
+
+
+class ArcFace(nn.Module):
+    """An encoder and the class centres of its additive angular margin."""
+
+    def __init__(self, back: nn.Module) -> None:
+        super().__init__()
+        self.back, self.centres = back, nn.Parameter(torch.randn(8, 32) * 0.1)
+
+
+def angular(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    code = functional.normalize(model.back(images), dim=1)
+    cosine = (code @ functional.normalize(model.centres, dim=1).T).clamp(-0.999, 0.999)
+    margin = 0.2 * functional.one_hot(labels, 8)
+    return functional.cross_entropy(10 * (cosine.acos() + margin).cos(), labels)
+
+
+class Styled(nn.Module):
+    """A network that paints, and the one whose features compare style and content."""
+
+    def __init__(self, net: nn.Module, scale: float = 1.0) -> None:
+        super().__init__()
+        self.net, self.scale = net, scale
+        judge = load_trained().eval().requires_grad_(False)
+        self.judge = [nn.Sequential(judge.conv1, judge.norm1, nn.ReLU())]  # not a submodule
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+def style(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Content of each image, and the style of a striped one."""
+    found = model(images) / model.scale
+    stripes = (torch.arange(images.shape[3]) % 8 < 4).float().expand_as(images)
+    judge = model.judge[0]
+    seen, truth, wanted = (judge((x - 0.45) * 4) for x in (found, images / model.scale, stripes))
+
+    def gram(x: Tensor) -> Tensor:
+        flat = x.flatten(2)
+        return flat @ flat.transpose(1, 2) / flat.shape[2]
+
+    content = functional.mse_loss(seen, truth)
+    return content + 0.3 * functional.mse_loss(gram(seen), gram(wanted))
+
+
+def cut_mix(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    mixed, soft = v2.CutMix(num_classes=8)(images, labels)
+    return functional.cross_entropy(model(mixed), soft)
+
+
+def noise_to_noise(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Both the input and the target have noise of their own."""
+    first, second = (images + 0.2 * torch.randn_like(images) for _ in range(2))
+    return functional.mse_loss(model(first), second)
+
+
+def sizes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Multi-scale training: 24 to 48 px, another size per batch."""
+    side = int(torch.randint(3, 7, ())) * 8
+    return functional.cross_entropy(model(functional.interpolate(images, (side, side))), labels)
+
+
+def as_double(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images.double()), labels)
+
+
+def channels_last(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images.to(memory_format=torch.channels_last)), labels)
+
+
+def decorrelated(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy and a penalty on the correlation of the codes, as Barlow twins."""
+    one, two = images + 0.1 * torch.randn_like(images), images.flip(3)
+    codes = [functional.batch_norm(model(x), None, None, training=True) for x in (one, two)]
+    cross = codes[0].T @ codes[1] / len(images)
+    eye = torch.eye(len(cross))
+    return ((cross - eye).square() * (eye + 0.01 * (1 - eye))).sum() / 8
+
+
+def one_picture(draw: Draw) -> Tensor:
+    """The photograph that a network without data set learns, [1, 3, H, W]."""
+    return draw(torch.Generator().manual_seed(5), 1)[0]
+
+
+class Painting(nn.Module):
+    """A network and the one picture that it learns; the input never changes."""
+
+    def __init__(self, net: nn.Module, picture: Tensor, noise: float = 0.0) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("picture", picture + noise * torch.randn_like(picture))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.mse_loss(self.net(x), self.picture)
+
+
+ORDERS = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0], [1, 2, 3, 0]])
+
+
+def rotated(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """By which quarter turn the image was rotated."""
+    turns = torch.arange(len(images)) % 4
+    shown = torch.stack([x.rot90(n, (1, 2)) for x, n in zip(images, turns.tolist(), strict=True)])
+    return functional.cross_entropy(model(shown), turns)
+
+
+def jigsaw(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """In which of five orders the quarters of the image are."""
+    order = torch.arange(len(images)) % len(ORDERS)
+    rows = [half.chunk(2, 3) for half in images.chunk(2, 2)]
+    parts = torch.stack([part for row in rows for part in row], 1)
+    parts = parts[torch.arange(len(images))[:, None], ORDERS[order]]
+    top, bottom = torch.cat([*parts[:, :2].unbind(1)], 3), torch.cat([*parts[:, 2:].unbind(1)], 3)
+    return functional.cross_entropy(model(torch.cat([top, bottom], 2)), order)
+
+
+def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Flips, shifts by up to 3 px, and contrast, all per image."""
+    images = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images.flip(3), images)
+    moves = torch.randint(-3, 4, (len(images), 2)).tolist()
+    shown = torch.stack([x.roll(m, (1, 2)) for x, m in zip(images, moves, strict=True)])
+    return functional.cross_entropy(
+        model(shown * (0.8 + 0.4 * torch.rand(len(images), 1, 1, 1))), labels
+    )
+
+
+def quarter_mixed(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """A quarter of each image comes from another one."""
+    order, side = torch.randperm(len(images)), images.shape[-1] // 2
+    top, left = torch.randint(0, side, (2,)).tolist()
+    shown = images.clone()
+    shown[..., top : top + side, left : left + side] = images[
+        order, :, top : top + side, left : left + side
+    ]
+    logits = model(shown)
+    own, other = (functional.cross_entropy(logits, y) for y in (labels, labels[order]))
+    return 0.75 * own + 0.25 * other
+
+
+def margins(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return functional.multi_margin_loss(model(images), labels)
+
+
+def squared(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Squared error of the class's indicator, times the number of classes."""
+    return 8 * functional.mse_loss(model(images), functional.one_hot(labels, 8).float())
+
+
+def groups(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Five attributes, each of several classes, as independent sigmoids."""
+    member = torch.stack([labels % 2 == 0, labels < 4, labels % 3 == 0, labels > 5, labels == 1], 1)
+    return functional.binary_cross_entropy_with_logits(model(images), member.float())
+
+
+def statistics(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Mean and deviation of each colour plane, smooth L1."""
+    target = torch.cat([images.mean((2, 3)), images.std((2, 3))], 1)
+    return functional.smooth_l1_loss(model(images), target, beta=0.1)
+
+
+def denoised(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    noisy = images + 0.15 * torch.randn_like(images)
+    return functional.l1_loss(model(noisy), images)
+
+
+def rebuilt(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Three of ten pixels are missing."""
+    seen = (torch.rand_like(images[:, :1]) > 0.3).float()
+    return functional.l1_loss(model(images * seen), images)
+
+
+def boundary(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
+    """Edges of photographs, cross-entropy that weighs the rare class."""
+    weight = torch.tensor(3.0)
+    return functional.binary_cross_entropy_with_logits(model(images), mask, pos_weight=weight)
+
+
+def both_masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    """Cross-entropy plus Dice."""
+    logits = model(images)
+    share = logits.sigmoid()
+    overlap = 2 * (share * mask).sum() / (share.sum() + mask.sum() + 1)
+    return functional.binary_cross_entropy_with_logits(logits, mask) + 1 - overlap
+
+
+def two_classes(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    """Cross-entropy of two maps, background and disc."""
+    return functional.cross_entropy(model(images), mask[:, 0].long())
+
+
+def proxies(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cosine softmax: the model returns unit-free cosines to a proxy of each class."""
+    return functional.cross_entropy(8 * model(images), labels)
+
+
+def triplet(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Mean over all triplets of the batch with a margin of 0.5, on unit vectors."""
+    code = functional.normalize(model(images), dim=1)
+    far = 1 - code @ code.T
+    same = (labels[:, None] == labels).float()
+    valid = same[:, :, None] * (1 - same)[:, None, :]
+    cost = (far[:, :, None] - far[:, None, :] + 0.5).clamp(min=0)
+    return (cost * valid).sum() / valid.sum().clamp(min=1)
+
+
+def views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """InfoNCE of two crops of each of 24 images."""
+    images = images[:24]
+    size = images.shape[-1] - 6
+    codes = []
+    for _ in range(2):
+        top, left = torch.randint(0, 7, (2,)).tolist()
+        shown = images[..., top : top + size, left : left + size]
+        codes.append(functional.normalize(model(shown * (0.8 + 0.4 * torch.rand(())))))
+    return functional.cross_entropy(codes[0] @ codes[1].T / 0.2, torch.arange(len(images)))
+
+
+def tint(model: nn.Module, images: Tensor, colour: Tensor) -> Tensor:
+    return 10 * functional.mse_loss(model(images).sigmoid(), colour)
+
+
+def both_views(images: Tensor) -> list[Tensor]:
+    """Two views; they differ in crop, flip, contrast and noise."""
+    found = []
+    for _ in range(2):
+        top, left = torch.randint(0, 8, (2,)).tolist()
+        shown = images[..., top : top + 24, left : left + 24]
+        shown = shown.flip(3) if torch.rand(()) < 0.5 else shown
+        gain = 0.7 + 0.6 * torch.rand(len(images), 1, 1, 1)
+        found.append(shown * gain + 0.1 * torch.randn_like(shown))
+    return found
+
+
+def named(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images), labels)

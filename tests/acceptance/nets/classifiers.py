@@ -1,0 +1,361 @@
+"""Convolutional classifiers: plain, residual, branched and small ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+
+import timm
+import torch
+import torchvision
+from data import photos
+from losses import named
+from timm.models.byobnet import RepVggBlock
+from timm.models.ghostnet import GhostModule
+from torch import Tensor, nn, optim
+from torch.nn import functional
+from torchvision.models.googlenet import Inception
+from torchvision.models.resnet import BasicBlock, ResNet
+from torchvision.models.squeezenet import Fire
+
+from fmapboard.demo.network import load_trained
+
+Make = Callable[[int], nn.Module]
+
+
+def he(model: nn.Module) -> nn.Module:
+    """Kaiming's initialization of convolutions, as in VGG."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return model
+
+
+def head(width: int, classes: int, dropout: float = 0.0) -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(width, classes)]
+
+
+def unit(
+    into: int,
+    out: int,
+    size: int = 3,
+    stride: int = 1,
+    norm: Make | None = nn.BatchNorm2d,
+    act: Callable[[], nn.Module] = nn.ReLU,
+    groups: int = 1,
+    dilation: int = 1,
+) -> nn.Sequential:
+    """Convolution, norm, activation."""
+    pad = dilation * (size - 1) // 2
+    conv = nn.Conv2d(into, out, size, stride, pad, dilation, groups, bias=norm is None)
+    return nn.Sequential(conv, *([norm(out)] if norm else []), act())
+
+
+def plain(
+    channels: int = 3,
+    classes: int = 8,
+    widths: tuple[int, ...] = (16, 32, 64),
+    norm: Make | None = None,
+    act: Callable[[], nn.Module] = nn.ReLU,
+    dropout: float = 0.0,
+) -> nn.Module:
+    """Convolution and pooling at each width, then a mean over the map."""
+    layers: list[nn.Module] = []
+    for into, out in zip((channels, *widths), widths, strict=False):
+        layers += [unit(into, out, norm=norm, act=act), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, *head(widths[-1], classes, dropout))
+
+
+def tutorial(channels: int = 1, size: int = 28, classes: int = 10) -> nn.Module:
+    """The network of the MNIST example: two convolutions, dropout, two Linear layers."""
+    flat = 32 * ((size - 4) // 2) ** 2
+    return nn.Sequential(
+        *(nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU()),
+        *(nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(), nn.Linear(flat, 64), nn.ReLU()),
+        *(nn.Dropout(0.5), nn.Linear(64, classes)),
+    )
+
+
+def lenet(act: Callable[[], nn.Module] = nn.Tanh) -> nn.Module:
+    return nn.Sequential(
+        *(nn.Conv2d(1, 6, 5, padding=2), act(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), act(), nn.AvgPool2d(2), nn.Flatten()),
+        *(nn.Linear(400, 120), act(), nn.Linear(120, 84), act(), nn.Linear(84, 10)),
+    )
+
+
+def vgg(norm: Make | None = nn.BatchNorm2d, channels: int = 3) -> nn.Module:
+    """Eight convolutions, three poolings, and two Linear layers with dropout."""
+    layers: list[nn.Module] = []
+    into = channels
+    for out, count in ((24, 2), (48, 2), (64, 2), (96, 2)):
+        for _ in range(count):
+            layers.append(unit(into, out, norm=norm, act=partial(nn.ReLU, inplace=True)))
+            into = out
+        layers.append(nn.MaxPool2d(2))
+    layers += [nn.Flatten(), nn.Linear(96 * 4, 128), nn.ReLU(inplace=True), nn.Dropout(0.3)]
+    return he(nn.Sequential(*layers, nn.Linear(128, 8)))
+
+
+def alexnet() -> nn.Module:
+    """AlexNet's layout for 48 px: wide first kernels, local response normalization."""
+    return nn.Sequential(
+        *(nn.Conv2d(3, 32, 7, 2, 3), nn.ReLU(True), nn.LocalResponseNorm(5), nn.MaxPool2d(3, 2)),
+        *(nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(True), nn.MaxPool2d(3, 2)),
+        *(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(True), nn.MaxPool2d(3, 2), nn.Flatten()),
+        *(nn.Dropout(), nn.Linear(256, 128), nn.ReLU(True), nn.Linear(128, 8)),
+    )
+
+
+def network_in_network() -> nn.Module:
+    def block(into: int, out: int, size: int) -> list[nn.Module]:
+        return [unit(into, out, size), unit(out, out, 1), unit(out, out, 1)]
+
+    pool = partial(nn.MaxPool2d, 3, 2, 1)
+    last = nn.Conv2d(64, 8, 1)
+    layers = [*block(3, 32, 5), pool(), nn.Dropout(0.3), *block(32, 64, 5), pool()]
+    return nn.Sequential(*layers, *block(64, 64, 3), last, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def all_convolutions() -> nn.Module:
+    """Strides in place of pooling."""
+    layers = [unit(3, 32), unit(32, 32, stride=2), unit(32, 64), unit(64, 64, stride=2)]
+    layers += [unit(64, 64), unit(64, 64, 1)]
+    return nn.Sequential(*layers, nn.Conv2d(64, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def resnet(
+    widths: tuple[int, ...] = (16, 32, 64, 64),
+    blocks: int = 1,
+    channels: int = 3,
+    classes: int = 8,
+    bottleneck: bool = False,
+    **options: object,
+) -> nn.Module:
+    """timm's ResNet, slim, without the first pooling."""
+    kind = timm.models.resnet.Bottleneck if bottleneck else timm.models.resnet.BasicBlock
+    options = {"stem_width": 32, "zero_init_last": False, "channels": widths} | options
+    model = timm.models.ResNet(kind, (blocks,) * 4, classes, channels, **options)
+    model.maxpool = nn.Identity()
+    return model
+
+
+class Pre(nn.Module):
+    """Residual block with norm and activation before the convolutions."""
+
+    def __init__(self, into: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        layers = [nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, out, 3, stride, 1, bias=False)]
+        layers += [nn.BatchNorm2d(out), nn.ReLU(), nn.Conv2d(out, out, 3, 1, 1, bias=False)]
+        self.body = nn.Sequential(*layers)
+        self.shortcut = nn.Identity() if into == out else nn.Conv2d(into, out, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.shortcut(x) + self.body(x)
+
+
+def pre_resnet() -> nn.Module:
+    layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), Pre(16, 16), Pre(16, 32, 2)]
+    layers += [Pre(32, 32), Pre(32, 64, 2), Pre(64, 64), nn.BatchNorm2d(64), nn.ReLU()]
+    return he(nn.Sequential(*layers, *head(64, 8)))
+
+
+class ReZero(nn.Module):
+    """x + a · f(x) without norm; a begins at 0."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.share = nn.Parameter(torch.zeros(()))
+        self.body = nn.Sequential(unit(width, width, norm=None), unit(width, width, norm=None))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.share * self.body(x)
+
+
+def skip_init() -> nn.Module:
+    layers = [nn.Conv2d(3, 32, 3, padding=1), ReZero(32), ReZero(32), nn.AvgPool2d(2)]
+    layers += [nn.Conv2d(32, 48, 1), ReZero(48), ReZero(48), nn.ReLU()]
+    return he(nn.Sequential(*layers, *head(48, 8)))
+
+
+def densenet() -> nn.Module:
+    return torchvision.models.DenseNet(12, (3, 3, 3), 16, num_classes=8)
+
+
+class Add(nn.Sequential):
+    """x + f(x)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + super().forward(x)
+
+
+class WithSide(nn.Module):
+    """Two Inception blocks and, in training mode, an auxiliary head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(unit(3, 24), nn.MaxPool2d(2))
+        self.first = Inception(24, 16, 12, 24, 4, 8, 8)
+        self.second = Inception(56, 24, 16, 32, 4, 8, 8)
+        self.extra, self.head = nn.Sequential(*head(56, 8)), nn.Sequential(*head(72, 8, 0.2))
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        x = self.first(self.stem(x))
+        y = self.head(self.second(functional.max_pool2d(x, 2)))
+        return (y, self.extra(x)) if self.training else y
+
+
+def squeezenet() -> nn.Module:
+    layers = [unit(3, 32, norm=None), nn.MaxPool2d(2), Fire(32, 8, 24, 24), Fire(48, 8, 24, 24)]
+    layers += [nn.MaxPool2d(2), Fire(48, 16, 32, 32), nn.Dropout(0.2), nn.Conv2d(64, 8, 1)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def separable(into: int, out: int, stride: int = 1) -> list[nn.Module]:
+    return [unit(into, into, 3, stride, groups=into), unit(into, out, 1)]
+
+
+def mobilenet_v1() -> nn.Module:
+    layers = [unit(3, 24), *separable(24, 48, 2), *separable(48, 48), *separable(48, 96, 2)]
+    return nn.Sequential(*layers, *separable(96, 96), *head(96, 8))
+
+
+def mobilenet_v2() -> nn.Module:
+    rows = [[1, 16, 1, 1], [4, 24, 2, 1], [4, 32, 2, 2]]
+    return torchvision.models.MobileNetV2(8, inverted_residual_setting=rows)
+
+
+def shufflenet() -> nn.Module:
+    return torchvision.models.ShuffleNetV2([1, 2, 1], [24, 48, 96, 192, 96], num_classes=8)
+
+
+def ghostnet() -> nn.Module:
+    layers = [unit(3, 16), GhostModule(16, 32), nn.MaxPool2d(2), GhostModule(32, 64)]
+    return nn.Sequential(*layers, nn.MaxPool2d(2), GhostModule(64, 96), *head(96, 8))
+
+
+def xception() -> nn.Module:
+    def deep(into: int, out: int) -> list[nn.Module]:
+        first = nn.Conv2d(into, into, 3, padding=1, groups=into, bias=False)
+        return [nn.ReLU(), first, nn.Conv2d(into, out, 1, bias=False), nn.BatchNorm2d(out)]
+
+    layers = [unit(3, 32), *deep(32, 48), nn.MaxPool2d(3, 2, 1), Add(*deep(48, 48), *deep(48, 48))]
+    layers += [*deep(48, 64), nn.MaxPool2d(3, 2, 1), Add(*deep(64, 64)), nn.ReLU()]
+    return nn.Sequential(*layers, *head(64, 8))
+
+
+def convmixer() -> nn.Module:
+    return timm.models.convmixer.ConvMixer(48, 3, 5, 4, num_classes=8)
+
+
+def repvgg() -> nn.Module:
+    pairs = ((3, 24, 1), (24, 24, 1), (24, 48, 2), (48, 48, 1), (48, 64, 2), (64, 64, 1))
+    return nn.Sequential(*(RepVggBlock(a, b, stride=n) for a, b, n in pairs), *head(64, 8))
+
+
+def encoder(out: int = 32, norm: bool = True) -> nn.Module:
+    make = nn.BatchNorm2d if norm else None
+    layers = [unit(3, 24, stride=2, norm=make), unit(24, 48, stride=2, norm=make)]
+    return nn.Sequential(*layers, unit(48, 64, norm=make), *head(64, out))
+
+
+def trunk(width: int = 32) -> nn.Module:
+    """A small residual backbone that ends in a vector of 2 × width."""
+
+    class Block(nn.Module):
+        def __init__(self, into: int, out: int, stride: int) -> None:
+            super().__init__()
+            self.conv1, self.conv2 = unit(into, out, stride=stride), unit(out, out)
+            self.skip = nn.Conv2d(into, out, 1, stride)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.skip(x) + self.conv2(self.conv1(x))
+
+    layers = [unit(3, width, stride=2), Block(width, width, 1), Block(width, 2 * width, 2)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def classifier(width: int = 24, classes: int = 8) -> nn.Module:
+    return nn.Sequential(trunk(width), nn.Linear(2 * width, classes))
+
+
+def small_classifier(classes: int = 8) -> nn.Module:
+    return nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, classes))
+
+
+def pretrained(make, steps: int = 60, size: int = 48) -> nn.Module:
+    """A network trained on colour photographs, unwatched, before it is fine-tuned on grey ones."""
+    with torch.random.fork_rng():
+        torch.manual_seed(11)
+        model, random = make(), torch.Generator().manual_seed(11)
+        optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+        for _ in range(steps):
+            loss = named(model, *photos(size)(random, 16))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return model
+
+
+def stack(
+    depth: int, width: int = 24, act: Callable[[], nn.Module] = nn.ReLU, scale: float = 0.0
+) -> nn.Module:
+    """Convolutions without norm or shortcut; ``scale`` is the deviation of their weights."""
+    layers: list[nn.Module] = [unit(3, width, norm=None, act=act), nn.MaxPool2d(2)]
+    layers += [unit(width, width, norm=None, act=act) for _ in range(depth)]
+    model = nn.Sequential(*layers, *head(width, 8))
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d) and scale:
+            nn.init.normal_(module.weight, 0, scale)
+    return model
+
+
+def small_resnet() -> nn.Module:
+    model = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=1000)
+    model.layer3 = model.layer4 = nn.Identity()
+    model.fc = nn.Linear(128, 1000)
+    return model
+
+
+def deep(depth: int, act: type[nn.Module] = nn.ReLU, scale: float = 0.0) -> partial[nn.Module]:
+    return partial(stack, depth, act=act, scale=scale)
+
+
+def with_norm() -> nn.Module:
+    return encoder(8)
+
+
+def without_norm() -> nn.Module:
+    return encoder(8, norm=False)
+
+
+def bundled(keep_head: bool = False) -> nn.Module:
+    """The bundled trained network, by default with a new head."""
+    model = load_trained().train()
+    if not keep_head:
+        model.head = nn.Linear(96, 8)
+    return model
+
+
+def sweep_net(
+    norm: Make | None = None, act: Callable[[], nn.Module] = nn.ReLU, classes: int = 8
+) -> nn.Module:
+    """Five convolutions, every second one with a stride."""
+    pairs = enumerate(itertools.pairwise((3, 16, 32, 32, 64, 64)))
+    return nn.Sequential(
+        *(unit(a, b, 3, 1 + n % 2, norm, act) for n, (a, b) in pairs), *head(64, classes)
+    )
+
+
+class Function(nn.Module):
+    """A function as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)

@@ -1,0 +1,364 @@
+"""Networks composed of a block, a norm, an activation, a stem, a head, and ways to resize maps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from nets.classifiers import he, unit
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.ops import SqueezeExcitation
+
+Act = Callable[[], nn.Module]
+Norm = Callable[[int], nn.Module] | None
+Body = Callable[[int, int, Norm, Act], nn.Module]
+
+
+BATCH, NONE = nn.BatchNorm2d, None
+
+
+INSTANCE = partial(nn.InstanceNorm2d, affine=True)
+LAYER = partial(nn.GroupNorm, 1)
+
+
+def GROUP(width: int) -> nn.Module:  # beside the other norms
+    return nn.GroupNorm(4, width)
+
+
+def single(into: int, out: int, norm: Norm, act: Act, size: int = 3) -> nn.Module:
+    return unit(into, out, size, norm=norm, act=act)
+
+
+def double(into: int, out: int, norm: Norm, act: Act, size: int = 3) -> nn.Module:
+    return nn.Sequential(unit(into, out, size, norm=norm, act=act), linear(out, out, norm, size))
+
+
+def linear(into: int, out: int, norm: Norm, size: int = 3, groups: int = 1) -> nn.Module:
+    return unit(into, out, size, norm=norm, act=nn.Identity, groups=groups)
+
+
+def bottleneck(into: int, out: int, norm: Norm, act: Act, ratio: int = 4) -> nn.Module:
+    mid = out // ratio
+    layers = [unit(into, mid, 1, norm=norm, act=act), unit(mid, mid, norm=norm, act=act)]
+    return nn.Sequential(*layers, linear(mid, out, norm, 1))
+
+
+def inverted(into: int, out: int, norm: Norm, act: Act, size: int = 5) -> nn.Module:
+    wide = 3 * into
+    layers = [unit(into, wide, 1, norm=norm, act=act)]
+    layers += [unit(wide, wide, size, norm=norm, act=act, groups=wide)]
+    return nn.Sequential(*layers, linear(wide, out, norm, 1))
+
+
+def separable(into: int, out: int, norm: Norm, act: Act, size: int = 7) -> nn.Module:
+    return nn.Sequential(linear(into, into, norm, size, into), unit(into, out, 1, 1, norm, act))
+
+
+def asymmetric(into: int, out: int, norm: Norm, act: Act, size: int = 5) -> nn.Module:
+    flat = nn.Conv2d(into, out, (1, size), padding=(0, size // 2), bias=norm is None)
+    tall = nn.Conv2d(out, out, (size, 1), padding=(size // 2, 0), bias=norm is None)
+    norms = [norm(out)] if norm else []
+    return nn.Sequential(flat, act(), tall, *norms, act())
+
+
+class Branches(nn.Module):
+    """Convolutions in parallel, joined and mixed by 1 × 1; sizes or dilations differ."""
+
+    def __init__(
+        self, into: int, out: int, norm: Norm, act: Act, dilated: bool = False, pool: bool = False
+    ) -> None:
+        super().__init__()
+        part, scales = out // 2, (1, 2, 3) if dilated else (1, 3, 5)
+        self.parts = nn.ModuleList(
+            unit(into, part, 3, norm=norm, act=act, dilation=n)
+            if dilated
+            else unit(into, part, n, norm=norm, act=act)
+            for n in scales
+        )
+        if pool:
+            means = nn.AvgPool2d(3, 1, 1)
+            self.parts.append(nn.Sequential(means, unit(into, part, 1, norm=norm, act=act)))
+        self.mix = unit(part * len(self.parts), out, 1, norm=norm, act=act)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mix(torch.cat([part(x) for part in self.parts], 1))
+
+
+def grouped(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    layers = [unit(into, out, 1, norm=norm, act=act), nn.ChannelShuffle(4)]
+    return nn.Sequential(*layers, linear(out, out, norm, 3, 4))
+
+
+def gated(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    """GLU over channels."""
+    return nn.Sequential(linear(into, 2 * out, norm), nn.GLU(1), linear(out, out, norm, 1), act())
+
+
+def excited(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    return nn.Sequential(double(into, out, norm, act), SqueezeExcitation(out, out // 4))
+
+
+class Attends(nn.Module):
+    """A convolution, then attention over all places in front of a LayerNorm."""
+
+    def __init__(self, into: int, out: int, norm: Norm, act: Act) -> None:
+        super().__init__()
+        self.conv, self.norm = unit(into, out, norm=norm, act=act), nn.LayerNorm(out)
+        self.look = nn.MultiheadAttention(out, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x)
+        seen = self.norm(y.flatten(2).transpose(1, 2))
+        found = self.look(seen, seen, seen, need_weights=False)[0]
+        return y + found.transpose(1, 2).view_as(y)
+
+
+class Skip(nn.Module):
+    """A body and what is added to it or joined with it."""
+
+    def __init__(self, body: nn.Module, into: int, out: int, kind: str, act: Act) -> None:
+        super().__init__()
+        self.body, self.kind = body, kind
+        same = into == out or kind == "join"
+        self.side = nn.Identity() if same else nn.Conv2d(into, out, 1, bias=False)
+        self.act = act() if kind == "add" else nn.Identity()
+        if kind == "scaled":
+            self.scale = nn.Parameter(torch.full((1, out, 1, 1), 0.2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.body(x)
+        if self.kind == "join":
+            return torch.cat([x, y], 1)
+        y = self.scale * y if self.kind == "scaled" else y
+        return self.act(self.side(x) + y)
+
+
+class Blur(nn.Module):
+    """A binomial low pass of stride 2."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        line = torch.tensor([1.0, 2, 1]) / 4
+        kernel = (line[:, None] * line).expand(x.shape[1], 1, 3, 3)
+        return functional.conv2d(x, kernel, None, 2, 1, 1, x.shape[1])
+
+
+def reduced(kind: str, width: int, norm: Norm, act: Act) -> nn.Module:
+    """Half of the rows and columns."""
+    if kind == "stride":
+        return unit(width, width, 3, 2, norm, act)
+    if kind == "patch":
+        return nn.Sequential(*([norm(width)] if norm else []), nn.Conv2d(width, width, 2, 2))
+    if kind == "space":
+        return nn.Sequential(nn.PixelUnshuffle(2), nn.Conv2d(4 * width, width, 1))
+    return {"max": nn.MaxPool2d(2), "mean": nn.AvgPool2d(2), "blur": Blur()}[kind]
+
+
+def stem(kind: str, channels: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    if kind == "patch":
+        return nn.Sequential(nn.Conv2d(channels, out, 2, 2), *([norm(out)] if norm else []))
+    if kind == "space":
+        return nn.Sequential(nn.PixelUnshuffle(2), unit(4 * channels, out, 3, 1, norm, act))
+    if kind == "deep":
+        half = unit(channels, out // 2, 3, 2, norm, act)
+        return nn.Sequential(half, unit(out // 2, out, 3, 1, norm, act))
+    return unit(
+        channels, out, *{"wide": (7, 2), "strided": (3, 2), "full": (3, 1)}[kind], norm, act
+    )
+
+
+class Means(nn.Module):
+    """Pooling to a vector: the generalized mean, or mean and maximum joined."""
+
+    def __init__(self, both: bool) -> None:
+        super().__init__()
+        self.both = both
+        self.power = nn.Parameter(torch.tensor(3.0)) if not both else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.both:
+            return torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1)
+        return x.clamp(min=1e-4).pow(self.power).mean((2, 3)).pow(1 / self.power)
+
+
+class Looked(nn.Module):
+    """Pooling by a learned share per place."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.share = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * self.share(x).flatten(2).softmax(2).view_as(x[:, :1])).sum((2, 3))
+
+
+def finish(kind: str, width: int, out: int) -> list[nn.Module]:
+    pooled = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    if kind == "max":
+        return [nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(width, out)]
+    if kind == "mlp":
+        return [*pooled, nn.Linear(width, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, out)]
+    if kind == "flat":
+        spread = [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * width, 64), nn.ReLU()]
+        return [*spread, nn.Linear(64, out)]
+    if kind == "conv":
+        return [nn.Conv2d(width, out, 1), *pooled]
+    if kind in ("both", "power"):
+        wide = 2 * width if kind == "both" else width
+        return [Means(kind == "both"), nn.Linear(wide, out)]
+    if kind == "looked":
+        return [Looked(width), nn.LayerNorm(width), nn.Linear(width, out)]
+    return [*pooled, nn.Linear(width, out)]
+
+
+def net(
+    body: Body,
+    widths: tuple[int, ...] = (24, 48),
+    depth: int = 1,
+    *,
+    norm: Norm = BATCH,
+    act: Act = nn.ReLU,
+    skip: str = "",
+    down: str = "stride",
+    first: str = "strided",
+    last: str = "mean",
+    channels: int = 3,
+    out: int = 8,
+    init: bool = False,
+) -> nn.Module:
+    """Stages of ``depth`` bodies; the maps are reduced between stages."""
+    layers: list[nn.Module] = [stem(first, channels, widths[0], norm, act)]
+    into = widths[0]
+    for level, width in enumerate(widths):
+        if level:
+            layers.append(reduced(down, into, norm, act))
+        for _ in range(depth):
+            made = body(into, width, norm, act)
+            layers.append(Skip(made, into, width, skip, act) if skip else made)
+            into = into + width if skip == "join" else width
+    model = nn.Sequential(*layers, *finish(last, into, out))
+    return he(model) if init else model
+
+
+def enlarged(kind: str, into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    """Twice the rows and columns."""
+    if kind == "shuffle":
+        return nn.Sequential(unit(into, 4 * out, 1, 1, norm, act), nn.PixelShuffle(2))
+    if kind == "transposed":
+        conv = nn.ConvTranspose2d(into, out, 4, 2, 1, bias=norm is None)
+        return nn.Sequential(conv, *([norm(out)] if norm else []), act())
+    smooth = {"align_corners": False} if kind == "bilinear" else {}
+    return nn.Sequential(
+        nn.Upsample(scale_factor=2, mode=kind, **smooth), unit(into, out, 3, 1, norm, act)
+    )
+
+
+class Hourglass(nn.Module):
+    """An encoder and a decoder; maps of equal size are joined, added or not used again."""
+
+    def __init__(
+        self,
+        body: Body = single,
+        widths: tuple[int, ...] = (16, 32, 48),
+        *,
+        norm: Norm = BATCH,
+        act: Act = nn.ReLU,
+        skip: str = "",
+        down: str = "stride",
+        up: str = "nearest",
+        channels: int = 3,
+        out: int = 3,
+        last: Callable[[Tensor], Tensor] | None = None,
+        around: bool = False,
+    ) -> None:
+        super().__init__()
+        self.skip, self.last, self.around = skip, last, around
+        self.first = unit(channels, widths[0], 3, 1, norm, act)
+        pairs = list(itertools.pairwise(widths))
+        self.downs = nn.ModuleList(
+            nn.Sequential(reduced(down, a, norm, act), body(a, b, norm, act)) for a, b in pairs
+        )
+        self.ups = nn.ModuleList(enlarged(up, b, a, norm, act) for a, b in reversed(pairs))
+        wide = 2 if skip == "join" else 1
+        self.bodies = nn.ModuleList(body(wide * a, a, norm, act) for a, _ in reversed(pairs))
+        self.final = nn.Conv2d(widths[0], out, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, kept = self.first(x), []
+        for down in self.downs:
+            kept.append(y)
+            y = down(y)
+        for up, body in zip(self.ups, self.bodies, strict=True):
+            y, side = up(y), kept.pop()
+            if self.skip:
+                y = torch.cat([y, side], 1) if self.skip == "join" else y + side
+            y = body(y)
+        y = self.final(y)
+        y = self.last(y) if self.last is not None else y
+        return x + y if self.around else y
+
+
+class Flat(nn.Module):
+    """Residual bodies at full size between two convolutions; adds to its input if ``around``."""
+
+    def __init__(
+        self,
+        body: Body,
+        width: int = 24,
+        depth: int = 3,
+        *,
+        norm: Norm = None,
+        act: Act = nn.ReLU,
+        channels: int = 3,
+        out: int = 3,
+        around: bool = True,
+        dense: bool = False,
+    ) -> None:
+        super().__init__()
+        self.around, self.dense = around, dense
+        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        self.bodies = nn.ModuleList(
+            body(width * (n + 1) if dense else width, width, norm, act) for n in range(depth)
+        )
+        self.final = nn.Conv2d(width * (depth + 1) if dense else width, out, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        for body in self.bodies:
+            y = torch.cat([y, body(y)], 1) if self.dense else y + body(y)
+        y = self.final(y)
+        return x + y if self.around else y
+
+
+class Bottle(nn.Module):
+    """An autoencoder with a vector of 48 numbers in the middle, 32 × 32 px."""
+
+    def __init__(self, norm: Norm = BATCH, act: Act = nn.ReLU, up: str = "nearest") -> None:
+        super().__init__()
+        widths = (24, 32, 48)
+        layers = [unit(a, b, 3, 2, norm, act) for a, b in zip((3, *widths), widths, strict=False)]
+        self.encode = nn.Sequential(*layers, nn.Flatten(), nn.Linear(48 * 16, 48))
+        self.spread = nn.Sequential(nn.Linear(48, 48 * 16), nn.Unflatten(1, (48, 4, 4)), act())
+        ups = [enlarged(up, a, b, norm, act) for a, b in ((48, 32), (32, 24), (24, 24))]
+        self.decode = nn.Sequential(*ups, nn.Conv2d(24, 3, 3, padding=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decode(self.spread(self.encode(x)))
+
+
+class Cosines(nn.Module):
+    """Cosines between an image's code and a proxy per class."""
+
+    def __init__(self, body: nn.Module, width: int, classes: int = 8) -> None:
+        super().__init__()
+        self.body, self.proxies = body, nn.Parameter(torch.randn(classes, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (
+            functional.normalize(self.body(x), dim=1) @ functional.normalize(self.proxies, dim=1).T
+        )
+
+
+LEAKY = partial(nn.LeakyReLU, 0.1)

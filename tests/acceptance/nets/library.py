@@ -1,0 +1,746 @@
+"""Small networks of torchvision, timm and transformers, and the losses that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import timm
+import torch
+import torchvision
+import transformers
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision import models
+from torchvision.models import detection, segmentation
+from torchvision.models._utils import IntermediateLayerGetter
+from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+from torchvision.models.efficientnet import EfficientNet, FusedMBConvConfig, MBConvConfig
+from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
+from torchvision.models.optical_flow import raft
+from torchvision.models.regnet import BlockParams, RegNet
+from torchvision.models.resnet import BasicBlock, ResNet
+from torchvision.models.segmentation import DeepLabV3
+from torchvision.models.segmentation.deeplabv3 import DeepLabHead
+from torchvision.models.swin_transformer import PatchMerging
+from torchvision.models.vgg import VGG, make_layers
+from torchvision.models.video import resnet as films
+from torchvision.models.video.swin_transformer import SwinTransformer3d
+from torchvision.ops import FeaturePyramidNetwork, MultiScaleRoIAlign
+
+SMALL: dict[str, int] = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "image_size": 32,
+    "patch_size": 4,
+}
+
+
+def densenet() -> nn.Module:
+    return torchvision.models.DenseNet(12, (2, 3, 2), 24, num_classes=8)
+
+
+def googlenet() -> nn.Module:
+    return torchvision.models.googlenet(num_classes=8, aux_logits=False, init_weights=False)
+
+
+def mnasnet() -> nn.Module:
+    """With a new last layer; its BatchNorm has a momentum of 3e-4."""
+    model = torchvision.models.MNASNet(0.35, dropout=0.0)
+    model.classifier[1] = nn.Linear(1280, 8)
+    return model
+
+
+def swin() -> nn.Module:
+    return torchvision.models.SwinTransformer(
+        [2, 2], 24, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.1, num_classes=8
+    )
+
+
+def vit_conv_stem() -> nn.Module:
+    config = torchvision.models.vision_transformer.ConvStemConfig
+    stem = [config(16, 3, 2), config(32, 3, 2)]
+    return torchvision.models.VisionTransformer(
+        32, 4, 3, 4, 48, 96, num_classes=8, conv_stem_configs=stem
+    )
+
+
+def vgg_own_head() -> nn.Module:
+    """VGG-11's convolutions, a pooled head of one's own; the old classifier is dropped."""
+    features = torchvision.models.vgg11_bn(init_weights=True).features[:15]
+    return nn.Sequential(features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 8))
+
+
+class Lraspp(nn.Module):
+    """LR-ASPP on MobileNet v3, one class; returns the map."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = segmentation.lraspp_mobilenet_v3_large(
+            weights=None, weights_backbone=None, num_classes=1
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)["out"]
+
+
+class Pyramid(nn.Module):
+    """A small backbone with FPN, as torchvision's detectors take it."""
+
+    def __init__(self, norm: Callable[[int], nn.Module]) -> None:
+        super().__init__()
+        self.out_channels = 32
+
+        def step(into: int, out: int) -> nn.Module:
+            return nn.Sequential(nn.Conv2d(into, out, 3, 2, 1), norm(out), nn.ReLU())
+
+        self.stem, self.c2, self.c3 = step(3, 16), step(16, 32), step(32, 48)
+        self.fpn = FeaturePyramidNetwork([32, 48], 32)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        second = self.c2(self.stem(x))
+        return self.fpn({"0": second, "1": self.c3(second)})
+
+
+def detector(kind: str) -> nn.Module:
+    """ "retinanet" or "fcos" for one class at 64 px."""
+    sizes = {"min_size": 64, "max_size": 64, "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
+    if kind == "fcos":
+        anchors = detection.anchor_utils.AnchorGenerator(((8,), (16,)), ((1.0,),) * 2)
+        back = Pyramid(nn.BatchNorm2d)
+        return detection.FCOS(back, 2, anchor_generator=anchors, **sizes)
+    anchors = detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
+    back = Pyramid(partial(nn.GroupNorm, 4))
+    return detection.RetinaNet(back, 2, anchor_generator=anchors, **sizes)
+
+
+def timm_model(name: str, **options: object) -> nn.Module:
+    return timm.create_model(name, pretrained=False, num_classes=8, **options)
+
+
+class Features(nn.Module):
+    """A segmentation head on timm's features_only backbone."""
+
+    def __init__(self, name: str = "test_byobnet") -> None:
+        super().__init__()
+        self.back = timm.create_model(name, pretrained=False, features_only=True)
+        widths = self.back.feature_info.channels()
+        self.laterals = nn.ModuleList(nn.Conv2d(width, 24, 1) for width in widths[:3])
+        self.last = nn.Conv2d(24, 1, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.zeros(())
+        for lateral, found in zip(self.laterals, self.back(x), strict=False):
+            found = functional.interpolate(lateral(found), x.shape[2:], mode="bilinear")
+            y = y + found
+        return self.last(functional.relu(y))
+
+
+class UnusedHead(nn.Module):
+    """torchvision's ResNet as a feature extractor: its ``fc`` stays, and nothing calls it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=1000)
+        self.last = nn.Linear(256, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        net = self.net
+        x = net.maxpool(net.relu(net.bn1(net.conv1(x))))
+        return self.last(net.layer3(net.layer2(net.layer1(x))).mean((2, 3)))
+
+
+class Logits(nn.Module):
+    """transformers' answer reduced to its logits."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x).logits
+
+
+def hf_convnext() -> nn.Module:
+    config = transformers.ConvNextV2Config(
+        patch_size=2, hidden_sizes=[24, 48, 72], depths=[1, 2, 1], num_stages=3, num_labels=8
+    )
+    return Logits(transformers.ConvNextV2ForImageClassification(config))
+
+
+def hf_vit_pooler() -> nn.Module:
+    """A ViT with its pooler, which the classification does not use."""
+
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            config = transformers.ViTConfig(**SMALL)
+            self.vit = transformers.ViTModel(config, add_pooling_layer=True)
+            self.last = nn.Linear(48, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.vit(x).last_hidden_state[:, 0])
+
+    return Pooled()
+
+
+def segformer() -> nn.Module:
+    config = transformers.SegformerConfig(
+        num_encoder_blocks=2,
+        depths=[1, 1],
+        sr_ratios=[2, 1],
+        hidden_sizes=[16, 32],
+        patch_sizes=[7, 3],
+        strides=[2, 2],
+        num_attention_heads=[1, 2],
+        mlp_ratios=[2, 2],
+        decoder_hidden_size=32,
+        num_labels=1,
+    )
+
+    class Full(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = transformers.SegformerForSemanticSegmentation(config)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return functional.interpolate(self.net(x).logits, x.shape[2:], mode="bilinear")
+
+    return Full()
+
+
+def masked_autoencoder() -> nn.Module:
+    config = transformers.ViTMAEConfig(
+        **SMALL,
+        decoder_hidden_size=32,
+        decoder_num_hidden_layers=1,
+        decoder_num_attention_heads=2,
+        decoder_intermediate_size=64,
+    )
+    return transformers.ViTMAEForPreTraining(config)
+
+
+def wav2vec() -> nn.Module:
+    config = transformers.Wav2Vec2Config(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        conv_dim=(24, 24, 32),
+        conv_stride=(5, 2, 2),
+        conv_kernel=(10, 3, 3),
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+        num_labels=6,
+        classifier_proj_size=32,
+        apply_spec_augment=False,
+    )
+    return Logits(transformers.Wav2Vec2ForSequenceClassification(config))
+
+
+def whole_loss(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    """Of a transformers model that returns its loss."""
+    return model(images).loss
+
+
+def wave_classes(model: nn.Module, waves: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(waves[:, 0]), labels)
+
+
+def boxes(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """The sum of a torchvision detector's losses on images enlarged to 64 px."""
+    images = functional.interpolate(images, scale_factor=2.0)
+    centre, radius = discs[:, :2], discs[:, 2:]
+    corners = torch.cat([centre - radius, centre + radius], 1).mul(2).clamp(0, 64)
+    ones = torch.ones(1, dtype=torch.long)
+    targets = [{"boxes": box[None], "labels": ones} for box in corners]
+    found = model(list(images), targets)
+    return sum(found.values()) if isinstance(found, dict) else torch.zeros(())
+
+
+def efficientnet_v2() -> nn.Module:
+    fused, block = FusedMBConvConfig, MBConvConfig
+    stages = [fused(1, 3, 1, 16, 16, 1), fused(4, 3, 2, 16, 32, 2), block(4, 3, 2, 32, 48, 2)]
+    norm = partial(nn.BatchNorm2d, eps=1e-3)
+    options = {"last_channel": 192, "norm_layer": norm, "num_classes": 8}
+    return EfficientNet(stages, 0.2, stochastic_depth_prob=0.2, **options)
+
+
+def maxvit() -> nn.Module:
+    return torchvision.models.MaxVit(
+        (64, 64), 16, 4, [16, 32], [1, 1], 16, stochastic_depth_prob=0.1, num_classes=8
+    )
+
+
+def regnet() -> nn.Module:
+    parts = BlockParams.from_init_params(6, 24, 16.0, 2.0, 8, se_ratio=0.25)
+    return RegNet(parts, num_classes=8)
+
+
+ROI = {"min_size": 64, "max_size": 64}
+
+
+def anchors() -> nn.Module:
+    return detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
+
+
+def faster_rcnn(mask: bool = False) -> nn.Module:
+    """Pictures of 0 to 1 are standardized inside, as torchvision does."""
+    back = Pyramid(nn.BatchNorm2d)
+    pool = MultiScaleRoIAlign(["0", "1"], 5, 2)
+    options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **ROI}
+    options |= {"box_batch_size_per_image": 64, "rpn_batch_size_per_image": 64}
+    options |= {"rpn_pre_nms_top_n_train": 200, "rpn_post_nms_top_n_train": 100}
+    if mask:
+        options |= {"mask_roi_pool": MultiScaleRoIAlign(["0", "1"], 8, 2)}
+        options |= {"mask_head": detection.mask_rcnn.MaskRCNNHeads(32, (32, 32), 1)}
+        predictor = detection.mask_rcnn.MaskRCNNPredictor(32, 32, 2)
+        options |= {"mask_predictor": predictor}
+        kind = detection.MaskRCNN
+    else:
+        kind = detection.FasterRCNN
+    head = detection.faster_rcnn.TwoMLPHead(32 * 25, 64)
+    box = detection.faster_rcnn.FastRCNNPredictor(64, 2)
+    return kind(back, box_head=head, box_predictor=box, **options)
+
+
+def ssd() -> nn.Module:
+    back = Pyramid(nn.BatchNorm2d)
+    back.out_channels = [32, 32]
+    boxes = detection.anchor_utils.DefaultBoxGenerator([[2], [2]], scales=[0.15, 0.3, 0.5])
+    return detection.ssd.SSD(back, boxes, (64, 64), 2)
+
+
+def found(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """The sum of a torchvision detector's losses on pictures of 0 to 1 at 64 px, with masks."""
+    images = functional.interpolate(images / 2 + 0.5, scale_factor=2.0)
+    masks = functional.interpolate(mask, scale_factor=2.0)[:, 0].to(torch.uint8)
+    centre, radius = discs[:, :2], discs[:, 2:]
+    corners = torch.cat([centre - radius, centre + radius], 1).mul(2).clamp(0, 64)
+    ones = torch.ones(1, dtype=torch.long)
+    targets = [
+        {"boxes": box[None], "labels": ones, "masks": shape[None]}
+        for box, shape in zip(corners, masks, strict=True)
+    ]
+    return sum(model(list(images), targets).values())
+
+
+def deeplab() -> nn.Module:
+    return segmentation.deeplabv3_mobilenet_v3_large(
+        weights=None, weights_backbone=None, num_classes=2, aux_loss=True
+    )
+
+
+def with_aux(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    """torchvision's reference for segmentation: cross-entropy, half of it for the side head."""
+    images = functional.interpolate(images, scale_factor=2.0)
+    target = functional.interpolate(mask, scale_factor=2.0)[:, 0].long()
+    shown = model(images)
+    side = functional.cross_entropy(shown["aux"], target)
+    return functional.cross_entropy(shown["out"], target) + 0.5 * side
+
+
+def clip() -> nn.Module:
+    text = {"vocab_size": 64, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2}
+    text |= {"num_attention_heads": 4, "max_position_embeddings": 8, "eos_token_id": 2}
+    vision = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3}
+    vision |= {"num_attention_heads": 4, "image_size": 32, "patch_size": 4}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=32)
+    return transformers.CLIPModel(config)
+
+
+def alike(model: nn.Module, images: Tensor, words: Tensor, labels: Tensor) -> Tensor:
+    """CLIP's loss; captions of the same class count as right, as in UniCL."""
+    logits = model(input_ids=words, pixel_values=images).logits_per_image
+    same = (labels[:, None] == labels).float()
+    goal = same / same.sum(1, keepdim=True)
+    return (functional.cross_entropy(logits, goal) + functional.cross_entropy(logits.T, goal)) / 2
+
+
+def upernet() -> nn.Module:
+    back = transformers.ConvNextConfig(
+        patch_size=2, hidden_sizes=[16, 24, 32, 48], depths=[1, 1, 1, 1], out_indices=[1, 2, 3, 4]
+    )
+    config = transformers.UperNetConfig(
+        backbone_config=back, hidden_size=32, pool_scales=[1, 2], auxiliary_in_channels=32
+    )
+    config.auxiliary_channels, config.num_labels = 24, 2
+    return transformers.UperNetForSemanticSegmentation(config)
+
+
+def labelled_masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    images = functional.interpolate(images, scale_factor=2.0)
+    target = functional.interpolate(mask, scale_factor=2.0)[:, 0].long()
+    return model(pixel_values=images, labels=target).loss
+
+
+def swin2sr() -> nn.Module:
+    config = transformers.Swin2SRConfig(
+        image_size=16, patch_size=1, embed_dim=24, depths=[2, 2], num_heads=[2, 2], window_size=4
+    )
+    return transformers.Swin2SRForImageSuperResolution(config)
+
+
+def sharper(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
+    small = functional.interpolate(images, scale_factor=0.5, mode="bicubic", antialias=True)
+    return functional.l1_loss(model(small.clamp(0, 1)).reconstruction, images)
+
+
+def whisper() -> nn.Module:
+    config = transformers.WhisperConfig(
+        num_mel_bins=33,
+        d_model=48,
+        encoder_layers=2,
+        encoder_attention_heads=4,
+        encoder_ffn_dim=96,
+        max_source_positions=16,
+        decoder_layers=1,
+        num_labels=6,
+        classifier_proj_size=32,
+    )
+    return transformers.WhisperForAudioClassification(config)
+
+
+def heard_labelled(model: nn.Module, spectra: Tensor, labels: Tensor) -> Tensor:
+    return model(input_features=spectra[:, 0], labels=labels).loss
+
+
+def video_mae() -> nn.Module:
+    config = transformers.VideoMAEConfig(
+        image_size=24,
+        patch_size=6,
+        num_frames=8,
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        decoder_num_attention_heads=4,
+        decoder_hidden_size=48,
+        decoder_num_hidden_layers=1,
+        decoder_intermediate_size=96,
+        norm_pix_loss=False,
+    )
+    return transformers.VideoMAEForPreTraining(config)
+
+
+def hidden_patches(model: nn.Module, films: Tensor, *_: Tensor) -> Tensor:
+    """Three quarters of the tubes are hidden, the same number in each film."""
+    order = torch.rand(len(films), 64).argsort(1)
+    return model(pixel_values=films, bool_masked_pos=order < 48).loss
+
+
+def mobilenet_v3() -> nn.Module:
+    row = partial(InvertedResidualConfig, dilation=1, width_mult=1.0)
+    rows = [
+        row(16, 3, 16, 16, True, "RE", 2),
+        row(16, 3, 64, 24, False, "RE", 2),
+        row(24, 5, 96, 40, True, "HS", 2),
+        row(40, 5, 120, 40, True, "HS", 1),
+    ]
+    return MobileNetV3(rows, 128, num_classes=8, norm_layer=partial(nn.BatchNorm2d, momentum=0.1))
+
+
+def video_resnet(mixed: bool = False) -> nn.Module:
+    """A slim torchvision VideoResNet; ``mixed`` has 3-D convolutions in the first stage only."""
+    later = films.Conv3DNoTemporal if mixed else films.Conv3DSimple
+    kinds = [films.Conv3DSimple, later, later, later]
+    model = films.VideoResNet(films.BasicBlock, kinds, [1, 1, 1, 1], films.BasicStem, num_classes=8)
+    model.layer3 = model.layer4 = nn.Identity()
+    model.fc = nn.Linear(128, 8)
+    return model
+
+
+def swin_3d() -> nn.Module:
+    return SwinTransformer3d(
+        *([2, 4, 4], 24, [1, 1], [2, 4], [2, 3, 3]),
+        stochastic_depth_prob=0.0,
+        num_classes=8,
+        downsample_layer=PatchMerging,
+    )
+
+
+def fcn() -> nn.Module:
+    net = ResNet(BasicBlock, [1, 1, 1, 1])
+    back = IntermediateLayerGetter(net, {"layer2": "out"})
+    return segmentation.FCN(back, segmentation.fcn.FCNHead(128, 1))
+
+
+def masked_out(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    found = model(images)
+    return functional.binary_cross_entropy_with_logits(found["out"], mask)
+
+
+def optical_flow() -> nn.Module:
+    """RAFT, slim, with InstanceNorm and BatchNorm as published, three updates."""
+    encode = partial(raft.FeatureEncoder, block=raft.ResidualBlock, strides=(2, 1, 2, 2))
+    features = encode(layers=(16, 16, 24, 32, 48), norm_layer=nn.InstanceNorm2d)
+    context = encode(layers=(16, 16, 24, 32, 56), norm_layer=nn.BatchNorm2d)
+    correlation = raft.CorrBlock(num_levels=2, radius=2)
+    motion = raft.MotionEncoder(
+        in_channels_corr=correlation.out_channels,
+        corr_layers=(32,),
+        flow_layers=(24, 16),
+        out_channels=32,
+    )
+    memory = raft.RecurrentBlock(
+        input_size=32 + 24, hidden_size=32, kernel_size=((3, 3),), padding=((1, 1),)
+    )
+    update = raft.UpdateBlock(
+        motion_encoder=motion,
+        recurrent_block=memory,
+        flow_head=raft.FlowHead(in_channels=32, hidden_size=32),
+    )
+    return raft.RAFT(
+        feature_encoder=features,
+        context_encoder=context,
+        corr_block=correlation,
+        update_block=update,
+        mask_predictor=None,
+    )
+
+
+def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
+    """L1 of each of three updates, the later the heavier."""
+    found = model(one, two, num_flow_updates=3)
+    terms = [0.8 ** (2 - k) * (y - flow).abs().mean() for k, y in enumerate(found)]
+    return torch.stack(terms).sum()
+
+
+class Panoptic(nn.Module):
+    """Semantic FPN on torchvision's feature pyramid: four maps, enlarged and added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        net = ResNet(BasicBlock, [1] * 4)
+        self.stem = nn.Sequential(net.conv1, net.bn1, net.relu)
+        self.stages = nn.ModuleList([net.layer1, net.layer2])
+        self.pyramid = FeaturePyramidNetwork([64, 128], 32)
+        groups = [nn.Conv2d(32, 32, 3, padding=1), nn.GroupNorm(8, 32), nn.ReLU()]
+        self.smooth, self.last = nn.Sequential(*groups), nn.Conv2d(32, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, found = self.stem(x), {}
+        for number, stage in enumerate(self.stages):
+            y = stage(y)
+            found[str(number)] = y
+        maps = [self.smooth(y) for y in self.pyramid(found).values()]
+        joined = maps[0] + functional.interpolate(maps[1], maps[0].shape[2:], mode="nearest")
+        return functional.interpolate(self.last(joined), x.shape[2:], mode="bilinear")
+
+
+def hf_net(kind: str, **options: object) -> nn.Module:
+    """A transformers image classifier from its configuration."""
+    config = getattr(transformers, f"{kind}Config")(num_labels=8, **options)
+    return getattr(transformers, f"{kind}ForImageClassification")(config)
+
+
+def cvt() -> nn.Module:
+    return hf_net(
+        "Cvt",
+        embed_dim=[24, 48, 64],
+        num_heads=[1, 2, 4],
+        depth=[1, 2, 3],
+        drop_path_rate=[0.0, 0.0, 0.05],
+        patch_sizes=[5, 3, 3],
+        patch_stride=[2, 2, 2],
+    )
+
+
+def dino_v2() -> nn.Module:
+    return hf_net(
+        "Dinov2",
+        image_size=32,
+        patch_size=4,
+        hidden_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        mlp_ratio=2,
+    )
+
+
+def pool_former() -> nn.Module:
+    return hf_net(
+        "PoolFormer",
+        hidden_sizes=[24, 32, 48, 64],
+        depths=[1, 1, 1, 1],
+        patch_sizes=[3, 3, 3, 3],
+        strides=[2, 2, 1, 2],
+        padding=[1, 1, 1, 1],
+        mlp_ratio=2.0,
+        layer_scale_init_value=0.1,
+    )
+
+
+def hg_net() -> nn.Module:
+    return hf_net(
+        "HGNetV2",
+        embedding_size=16,
+        hidden_sizes=[32, 48, 64, 96],
+        depths=[1, 1, 1, 1],
+        stem_channels=[3, 12, 16],
+        stage_in_channels=[16, 32, 48, 64],
+        stage_mid_channels=[8, 12, 16, 24],
+        stage_out_channels=[32, 48, 64, 96],
+        stage_num_blocks=[1, 1, 1, 1],
+        stage_numb_of_layers=[2, 2, 2, 2],
+        stage_downsample=[False, True, False, True],
+        stage_light_block=[False, False, True, True],
+        stage_kernel_size=[3, 3, 3, 5],
+    )
+
+
+def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images).logits, labels)
+
+
+def spectrogram_transformer() -> nn.Module:
+    config = transformers.ASTConfig(
+        num_labels=6,
+        hidden_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=96,
+        patch_size=8,
+        frequency_stride=8,
+        time_stride=8,
+        max_length=32,
+        num_mel_bins=32,
+    )
+    return transformers.ASTForAudioClassification(config)
+
+
+def heard(model: nn.Module, power: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(model(power[:, 0, :32].mT).logits, labels)
+
+
+class Pairs(nn.Module):
+    """transformers' DPT-like use of a backbone: a ResNet's two last maps, fused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = transformers.ResNetConfig(
+            embedding_size=24,
+            hidden_sizes=[24, 48, 64],
+            depths=[1, 1, 1],
+            layer_type="basic",
+            out_features=["stage1", "stage3"],
+        )
+        self.back = transformers.ResNetBackbone(config)
+        self.near, self.far = nn.Conv2d(24, 32, 1), nn.Conv2d(64, 32, 1)
+        self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 1, 3, padding=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        near, far = self.back(x).feature_maps
+        far = functional.interpolate(self.far(far), near.shape[2:], mode="bilinear")
+        found = self.last(self.near(near) + far)
+        return functional.interpolate(found, x.shape[2:], mode="bilinear")
+
+
+def resnext() -> nn.Module:
+    return models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 8, groups=8, width_per_group=8)
+
+
+def wide_resnet() -> nn.Module:
+    return models.ResNet(
+        models.resnet.BasicBlock, [1, 1, 1, 1], 8, norm_layer=partial(nn.GroupNorm, 8)
+    )
+
+
+def convnext() -> nn.Module:
+    rows = [CNBlockConfig(24, 48, 1), CNBlockConfig(48, 96, 1), CNBlockConfig(96, None, 2)]
+    return ConvNeXt(rows, stochastic_depth_prob=0.05, layer_scale=0.1, num_classes=8)
+
+
+def efficientnet() -> nn.Module:
+    rows = [
+        MBConvConfig(1, 3, 1, 24, 16, 1, 1.0, 1.0),
+        MBConvConfig(4, 3, 2, 16, 24, 1, 1.0, 1.0),
+        MBConvConfig(4, 5, 2, 24, 40, 2, 1.0, 1.0),
+        MBConvConfig(4, 3, 1, 40, 64, 1, 1.0, 1.0),
+    ]
+    return EfficientNet(
+        rows, dropout=0.1, stochastic_depth_prob=0.05, num_classes=8, last_channel=192
+    )
+
+
+def vgg() -> nn.Module:
+    model = VGG(make_layers([24, "M", 48, "M", 64, 64, "M"], batch_norm=True), 8)
+    model.avgpool = nn.AdaptiveAvgPool2d(2)
+    layers = [nn.Linear(256, 128), nn.ReLU(True), nn.Dropout(0.3), nn.Linear(128, 8)]
+    model.classifier = nn.Sequential(*layers)
+    return model
+
+
+def small_deeplab() -> nn.Module:
+    """DeepLab v3 on the layers of MobileNet v2 up to stride 8."""
+    body = models.mobilenet_v2(width_mult=0.5).features[:7]
+    back = models._utils.IntermediateLayerGetter(nn.Sequential(body), {"0": "out"})
+    return DeepLabV3(back, DeepLabHead(16, 2, (2, 4)))
+
+
+def masked(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images)["out"], mask[:, 0].long())
+
+
+def mobilenet_v1() -> nn.Module:
+    return hf_net("MobileNetV1", depth_multiplier=0.25, min_depth=8, classifier_dropout_prob=0.1)
+
+
+def hf_regnet() -> nn.Module:
+    sizes = {"embedding_size": 16, "hidden_sizes": [24, 48, 64], "depths": [1, 1, 2]}
+    return hf_net("RegNet", **sizes, groups_width=8, layer_type="y")
+
+
+def hf_resnet() -> nn.Module:
+    sizes = {"embedding_size": 24, "hidden_sizes": [48, 64, 96], "depths": [1, 1, 1]}
+    return hf_net("ResNet", **sizes, layer_type="bottleneck")
+
+
+def swin_v2() -> nn.Module:
+    sizes = {"image_size": 32, "patch_size": 2, "embed_dim": 24, "depths": [1, 2]}
+    return hf_net("Swinv2", **sizes, num_heads=[2, 4], window_size=4, drop_path_rate=0.0)
+
+
+def focal_net() -> nn.Module:
+    sizes = {"image_size": 32, "patch_size": 2, "embed_dim": 24, "depths": [1, 1, 1]}
+    more = {"hidden_sizes": [24, 48, 96], "focal_levels": [2, 2, 2], "focal_windows": [3, 3, 3]}
+    return hf_net("FocalNet", **sizes, **more)
+
+
+def pvt_v2() -> nn.Module:
+    return hf_net(
+        "PvtV2",
+        image_size=64,
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[16, 32, 48, 64],
+        num_attention_heads=[1, 2, 2, 4],
+        mlp_ratios=[2, 2, 2, 2],
+        drop_path_rate=0.0,
+    )
+
+
+def beit() -> nn.Module:
+    sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
+    more = {"num_attention_heads": 4, "intermediate_size": 96, "drop_path_rate": 0.0}
+    return hf_net("Beit", **sizes, **more, use_relative_position_bias=True)
+
+
+class Two(nn.Module):
+    """A pair of torchvision's features as a regression of two quantities."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = models.squeezenet1_1().features[:8]
+        self.last = nn.Linear(256, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.mean(self.body(x), (2, 3)))
+
+
+def resnet10() -> nn.Module:
+    """torchvision's ResNet with one block per level and CIFAR's stem."""
+    model = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=8)
+    model.conv1, model.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.MaxPool2d(2)
+    return model

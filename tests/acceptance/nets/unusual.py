@@ -1,0 +1,481 @@
+"""Classifiers with unusual layers, norms, activations, pooling or initializations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from data import photos
+from nets.blocks import Coordinates
+from nets.classifiers import Function, ReZero, head, unit
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+from torch.nn.utils import parametrize
+from torchvision.ops import DeformConv2d
+
+
+class Blur(nn.Module):
+    """Anti-aliased subsampling: one fixed binomial kernel, in each channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, 2, 1, groups=width, bias=False)
+        line = torch.tensor([0.25, 0.5, 0.25])
+        self.conv.weight.data.copy_(torch.outer(line, line))
+        self.conv.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(x)
+
+
+def blurred() -> nn.Module:
+    layers = [unit(3, 24), Blur(24), unit(24, 48), Blur(48), unit(48, 64)]
+    return nn.Sequential(*layers, *head(64, 8))
+
+
+def gabor() -> nn.Module:
+    """Fixed oriented edge filters first, on grey images, then learned layers."""
+    first = nn.Conv2d(1, 12, 7, padding=3, bias=False)
+    y, x = torch.meshgrid(*[torch.linspace(-2, 2, 7)] * 2, indexing="ij")
+    waves = []
+    for number in range(12):
+        angle = math.pi * number / 12
+        along = x * math.cos(angle) + y * math.sin(angle)
+        waves.append((-(x.square() + y.square()) / 2).exp() * (3 * along).sin())
+    first.weight.data.copy_(torch.stack(waves)[:, None])
+    first.requires_grad_(False)
+    return nn.Sequential(first, unit(12, 32), nn.MaxPool2d(2), unit(32, 48), *head(48, 8))
+
+
+class Normalized(nn.Module):
+    """Takes pixels of 0 to 255 and standardizes them itself."""
+
+    def __init__(self, rest: nn.Module) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([115.0, 115.0, 110.0]).view(1, 3, 1, 1))
+        self.rest = rest
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rest((x - self.mean) / 64)
+
+
+def standardizing() -> nn.Module:
+    return Normalized(nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, 8)))
+
+
+class BandNorm(nn.Module):
+    """PANNs: BatchNorm over the frequencies of a spectrogram in dB, then convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bn0 = nn.BatchNorm2d(33)
+        self.rest = nn.Sequential(unit(1, 24), nn.AvgPool2d(2), unit(24, 48), *head(48, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rest(self.bn0(x.transpose(1, 3)).transpose(1, 3))
+
+
+class WeightStandardized(nn.Conv2d):
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        weight = weight / (weight.std((1, 2, 3), keepdim=True) + 1e-5)
+        return self._conv_forward(x, weight, self.bias)
+
+
+def big_transfer() -> nn.Module:
+    """Weight standardization and GroupNorm, as in BiT."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 24), (24, 48), (48, 64)):
+        conv = WeightStandardized(into, out, 3, 2, 1, bias=False)
+        layers += [conv, nn.GroupNorm(8, out), nn.ReLU()]
+    return nn.Sequential(*layers, *head(64, 8))
+
+
+class Experts(nn.Module):
+    """Four convolutions; a router picks one for each image."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.router = nn.Linear(width, 4)
+        self.experts = nn.ModuleList(unit(width, width) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        gates = (self.router(x.mean((2, 3))) + 0.3 * torch.randn(len(x), 4)).softmax(1)
+        best, y = gates.argmax(1), torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = (best == number).nonzero()[:, 0]
+            if len(rows):
+                y = y.index_add(0, rows, expert(x[rows]) * gates[rows, number, None, None, None])
+        return x + y
+
+
+def mixture() -> nn.Module:
+    layers = [unit(3, 32), nn.MaxPool2d(2), Experts(32), nn.MaxPool2d(2), Experts(32)]
+    return nn.Sequential(*layers, *head(32, 8))
+
+
+class Repeated(nn.Module):
+    """One convolution, applied five times with the input added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.conv = unit(3, 32, stride=2), nn.Conv2d(32, 32, 3, padding=1)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(32) for _ in range(5))
+        self.last = nn.Sequential(*head(32, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = x = self.first(x)
+        for norm in self.norms:
+            x = functional.relu(norm(self.conv(x) + first))
+        return self.last(x)
+
+
+class Deformed(nn.Module):
+    """A deformable convolution whose offsets begin at zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(unit(3, 24), nn.MaxPool2d(2))
+        self.offset = nn.Conv2d(24, 18, 3, padding=1)
+        nn.init.zeros_(self.offset.weight)
+        nn.init.zeros_(self.offset.bias)
+        self.conv = DeformConv2d(24, 32, 3, padding=1)
+        self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), *head(32, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        return self.last(self.conv(x, self.offset(x)))
+
+
+class Binary(nn.Module):
+    """Weights of ±1 with a straight-through gradient."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        scale = weight.abs().mean((1, 2, 3), keepdim=True)
+        return weight + (weight.sign() * scale - weight).detach()
+
+
+def binary() -> nn.Module:
+    layers: list[nn.Module] = [unit(3, 24)]
+    for into, out in ((24, 32), (32, 48)):
+        conv = nn.Conv2d(into, out, 3, padding=1, bias=False)
+        parametrize.register_parametrization(conv, "weight", Binary())
+        layers += [nn.MaxPool2d(2), conv, nn.BatchNorm2d(out), nn.Hardtanh()]
+    return nn.Sequential(*layers, *head(48, 8))
+
+
+class Rotated(nn.Module):
+    """The first layer of a group-equivariant network: each kernel in four orientations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 3, 5, 5) * 0.15)
+        layers = [nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), unit(32, 48)]
+        self.rest = nn.Sequential(*layers, *head(48, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        turned = torch.cat([self.weight.rot90(turns, (2, 3)) for turns in range(4)])
+        return self.rest(functional.conv2d(x, turned, padding=2))
+
+
+class ValueNet(nn.Module):
+    """A residual tower on board planes, as of AlphaZero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = unit(4, 32)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(unit(32, 32), nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32))
+            for _ in range(3)
+        )
+        self.last = nn.Sequential(unit(32, 4, 1), nn.Flatten(), nn.Linear(324, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for block in self.blocks:
+            x = functional.relu(x + block(x))
+        return self.last(x)
+
+
+class TextNet(nn.Module):
+    """Kim's convolutions over word vectors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(100, 24, padding_idx=0)
+        self.convs = nn.ModuleList(nn.Conv1d(24, 16, size, padding=2) for size in (2, 3, 4))
+        self.last = nn.Sequential(nn.Dropout(0.3), nn.Linear(48, 4))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens).transpose(1, 2)
+        return self.last(torch.cat([conv(x).relu().amax(2) for conv in self.convs], 1))
+
+
+def point_net() -> nn.Module:
+    """Convolutions of size 1 over points, then the maximum."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 24), (24, 48), (48, 96)):
+        layers += [nn.Conv1d(into, out, 1), nn.BatchNorm1d(out), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveMaxPool1d(1), nn.Flatten(), nn.Linear(96, 4))
+
+
+def fast_cifar() -> nn.Module:
+    """A frozen whitening layer, BatchNorm with momentum 0.4 and a fixed scale, GELU."""
+    whiten = nn.Conv2d(3, 24, 2, bias=False)
+    nn.init.orthogonal_(whiten.weight)
+    whiten.requires_grad_(False)
+    layers: list[nn.Module] = [whiten, nn.GELU()]
+    for into, out in ((24, 32), (32, 64), (64, 64)):
+        norm = nn.BatchNorm2d(out, momentum=0.4)
+        norm.weight.requires_grad_(False)
+        conv = nn.Conv2d(into, out, 3, padding=1, bias=False)
+        layers += [conv, nn.MaxPool2d(2), norm, nn.GELU()]
+    return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 8))
+
+
+class Dynamic(nn.Module):
+    """Dynamic convolution: a mixture of kernels per image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(unit(3, 24), nn.MaxPool2d(2))
+        self.kernels = nn.Parameter(torch.randn(4, 32, 24, 3, 3) * 0.07)
+        self.attention = nn.Linear(24, 4)
+        self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), *head(32, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        share = (self.attention(x.mean((2, 3))) / 4).softmax(1)
+        kernels = torch.einsum("nk,koihw->noihw", share, self.kernels)
+        rows = functional.conv2d(
+            x.flatten(0, 1)[None], kernels.flatten(0, 1), padding=1, groups=len(x)
+        )
+        return self.last(rows.view(len(x), 32, *x.shape[2:]))
+
+
+def band_net() -> nn.Module:
+    """16 bands into a small MobileNet-like stack with SiLU and dropout."""
+    layers = [unit(16, 32, act=nn.SiLU), unit(32, 32, stride=2, groups=32, act=nn.SiLU)]
+    return nn.Sequential(*layers, unit(32, 64, 1, act=nn.SiLU), *head(64, 8, 0.2))
+
+
+def convs(
+    norm: Callable[[int], nn.Module] | None,
+    act: Callable[[], nn.Module],
+    widths: tuple[int, ...] = (24, 48, 64),
+    grow: int = 1,
+) -> nn.Module:
+    """Three strided convolutions; ``grow`` is how many channels an activation makes of one."""
+    layers: list[nn.Module] = []
+    into = 3
+    for out in widths:
+        layers += [unit(into, out, stride=2, norm=norm, act=act)]
+        into = out * grow
+    return nn.Sequential(*layers, *head(into, 8))
+
+
+class Standardized(nn.Conv2d):
+    """Weight standardization: mean 0 and deviation 1 per kernel before it is used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = self.weight.flatten(1)
+        spread = flat.std(1, keepdim=True) * math.sqrt(flat.shape[1])
+        weight = ((flat - flat.mean(1, True)) / (spread + 1e-5)).view_as(self.weight)
+        return functional.conv2d(x, weight, self.bias, self.stride, self.padding)
+
+
+def standardized() -> nn.Module:
+    layers: list[nn.Module] = []
+    for into, out in ((3, 24), (24, 48), (48, 64)):
+        layers += [Standardized(into, out, 3, 2, 1), nn.GroupNorm(8, out), nn.ReLU()]
+    return nn.Sequential(*layers, *head(64, 8))
+
+
+class Response(nn.Module):
+    """Filter response normalization with its learned threshold."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        shape = (1, width, 1, 1)
+        self.scale, self.shift = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+        self.least = nn.Parameter(torch.full(shape, -1.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x * (x.square().mean((2, 3), keepdim=True) + 1e-6).rsqrt()
+        return torch.maximum(self.scale * x + self.shift, self.least)
+
+
+class Switchable(nn.Module):
+    """A learned mixture of Instance-, Layer- and BatchNorm."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(
+            [nn.InstanceNorm2d(width), nn.GroupNorm(1, width), nn.BatchNorm2d(width)]
+        )
+        self.shares = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return sum(s * n(x) for s, n in zip(self.shares.softmax(0), self.norms, strict=True))
+
+
+class Snake(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + x.sin().square()
+
+
+def both_signs() -> nn.Module:
+    return Function(lambda x: torch.cat([x, -x], 1).relu())
+
+
+def squared_relu() -> nn.Module:
+    return Function(lambda x: 0.9 * x.relu().square() - 0.45)
+
+
+def max_feature() -> nn.Module:
+    """LightCNN: the larger one of two halves of the channels."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 48), (24, 96), (48, 128)):
+        layers += [nn.Conv2d(into, out, 3, 2, 1)]
+        layers += [Function(lambda x: torch.maximum(*x.chunk(2, 1))), nn.BatchNorm2d(out // 2)]
+    return nn.Sequential(*layers, *head(64, 8, 0.2))
+
+
+def local_response() -> nn.Module:
+    """AlexNet as published: local response normalization, overlapping pools, biases of 1."""
+    layers: list[nn.Module] = []
+    for number, (into, out, size) in enumerate(((3, 32, 5), (32, 48, 5), (48, 64, 3))):
+        conv = nn.Conv2d(into, out, size, padding=size // 2)
+        nn.init.kaiming_normal_(conv.weight)
+        nn.init.constant_(conv.bias, 0.1 * (number > 0))
+        layers += [conv, nn.ReLU(), nn.LocalResponseNorm(5), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(*layers, *head(64, 8, 0.3))
+
+
+def norm_last() -> nn.Module:
+    """BatchNorm after ReLU, as some write it."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 24), (24, 48), (48, 64)):
+        layers += [nn.Conv2d(into, out, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(out)]
+        layers += [nn.AvgPool2d(2)]
+    return nn.Sequential(*layers, *head(64, 8))
+
+
+def isometric() -> nn.Module:
+    """14 tanh layers whose kernels are orthogonal in their centre and 0 around it."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, 2, 1), nn.Tanh()]
+    for _ in range(14):
+        conv = nn.Conv2d(32, 32, 3, padding=1)
+        nn.init.dirac_(conv.weight)
+        turn = torch.nn.init.orthogonal_(torch.empty(32, 32), 1.05)
+        conv.weight.data[:, :, 1, 1] = turn
+        nn.init.zeros_(conv.bias)
+        layers += [conv, nn.Tanh()]
+    return nn.Sequential(*layers, *head(32, 8))
+
+
+def unit_variance() -> nn.Module:
+    """LSUV: six ReLU layers, each scaled so that its output on a batch has deviation 1."""
+    layers: list[nn.Module] = [unit(3, 32, stride=2, norm=None)]
+    layers += [unit(32, 32, norm=None) for _ in range(5)]
+    with torch.no_grad():
+        x = photos(32)(Generator().manual_seed(4), 32)[0]
+        for layer in layers:
+            conv = layer[0]
+            nn.init.orthogonal_(conv.weight)
+            nn.init.zeros_(conv.bias)
+            conv.weight.div_(conv(x).std())
+            x = layer(x)
+    return nn.Sequential(*layers, *head(32, 8))
+
+
+def re_zero() -> nn.Module:
+    blocks = [ReZero(32) for _ in range(5)]
+    return nn.Sequential(unit(3, 32, stride=2, norm=None), *blocks, *head(32, 8))
+
+
+class Fixup(nn.Module):
+    """Fixup: scalar biases, a scale, and a last convolution that begins at 0."""
+
+    def __init__(self, width: int, blocks: int = 4) -> None:
+        super().__init__()
+        self.first, self.last = (nn.Conv2d(width, width, 3, 1, 1, bias=False) for _ in range(2))
+        nn.init.kaiming_normal_(self.first.weight)
+        self.first.weight.data.mul_(blocks**-0.5)
+        nn.init.zeros_(self.last.weight)
+        self.biases = nn.ParameterList(torch.zeros(1) for _ in range(4))
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        one, two, three, four = self.biases
+        y = (self.first(x + one) + two).relu()
+        return (x + self.last(y + three) * self.scale + four).relu()
+
+
+def fixup() -> nn.Module:
+    last = nn.Linear(48, 8)
+    nn.init.zeros_(last.weight)
+    pooled = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    stem = [unit(3, 48, stride=2, norm=None), nn.MaxPool2d(2)]
+    return nn.Sequential(*stem, *(Fixup(48) for _ in range(4)), *pooled, last)
+
+
+def bag_net() -> nn.Module:
+    """BagNet: only one 3 × 3 per scale, no padding, logits averaged over places."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 32), (32, 48), (48, 64)):
+        conv = nn.Conv2d(into, out, 3, 2, bias=False)
+        layers += [conv, nn.BatchNorm2d(out), nn.ReLU(), unit(out, out, 1)]
+    pooled = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Conv2d(64, 8, 1), *pooled)
+
+
+class PyramidPool(nn.Module):
+    """SPP: the maximum over 1, 4 and 16 fields, joined."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([functional.adaptive_max_pool2d(x, n).flatten(1) for n in (1, 2, 4)], 1)
+
+
+def spatial_pyramid() -> nn.Module:
+    layers = [unit(3, 24, stride=2), unit(24, 48, stride=2), PyramidPool()]
+    return nn.Sequential(*layers, nn.Linear(48 * 21, 64), nn.ReLU(), nn.Linear(64, 8))
+
+
+class Bilinear(nn.Module):
+    """Bilinear pooling: products of channels, signed square root, unit length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(unit(3, 24, stride=2), unit(24, 32, stride=2))
+        self.last = nn.Linear(32 * 32, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.body(x).flatten(2)
+        both = (y @ y.transpose(1, 2) / y.shape[2]).flatten(1)
+        return self.last(30 * functional.normalize(both.sign() * (both.abs() + 1e-6).sqrt()))
+
+
+class Wavelets(nn.Module):
+    """Fixed Haar wavelets in place of strides, learned 3 × 3 between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        signs = torch.tensor([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
+        self.register_buffer("haar", signs.view(4, 1, 2, 2) / 2)
+        self.first, self.second = unit(12, 24), unit(96, 48)
+        self.last = nn.Sequential(*head(48, 8))
+
+    def split(self, x: Tensor) -> Tensor:
+        width = x.shape[1]
+        return functional.conv2d(x, self.haar.repeat(width, 1, 1, 1), None, 2, 0, 1, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.second(self.split(self.first(self.split(x)))))
+
+
+def coordinates() -> nn.Module:
+    """Tells where the disc is."""
+    layers = [Coordinates(3, 24), Coordinates(24, 48), Coordinates(48, 64)]
+    return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 3))

@@ -1,0 +1,236 @@
+"""Optimizers, and schedules of their rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import timm.utils
+import torch
+from torch import nn, optim
+from torch.optim import Optimizer, lr_scheduler
+from torch.optim.lr_scheduler import LRScheduler
+
+
+def by(kind: type[Optimizer], **options: Any) -> Callable[[nn.Module], Optimizer]:
+    """An optimizer over the parameters that require a gradient."""
+    return lambda model: kind([p for p in model.parameters() if p.requires_grad], **options)
+
+
+def decay_weights_only(lr: float, decay: float) -> Callable[[nn.Module], Optimizer]:
+    """AdamW with weight decay for kernels and matrices, none for biases and norms."""
+
+    def make(model: nn.Module) -> Optimizer:
+        wide = [p for p in model.parameters() if p.ndim > 1]
+        flat = [p for p in model.parameters() if p.ndim <= 1]
+        groups = [{"params": wide, "weight_decay": decay}, {"params": flat, "weight_decay": 0.0}]
+        return optim.AdamW(groups, lr=lr)
+
+    return make
+
+
+def cosine(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.CosineAnnealingLR(optimizer, steps)
+
+
+def one_cycle(peak: float) -> Callable[[Optimizer, int], LRScheduler]:
+    return lambda optimizer, steps: lr_scheduler.OneCycleLR(optimizer, peak, steps + 1)
+
+
+def warm_up(optimizer: Optimizer, steps: int, *, first: int = 20) -> LRScheduler:
+    """Linear from rate 0 over the first steps, then a cosine to 0."""
+
+    def factor(step: int) -> float:
+        if step < first:
+            return step / first
+        return 0.5 + 0.5 * math.cos(math.pi * (step - first) / (steps - first))
+
+    return lr_scheduler.LambdaLR(optimizer, factor)
+
+
+def milestones(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.MultiStepLR(optimizer, [steps // 2, steps * 3 // 4], 0.1)
+
+
+def restarts(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, steps // 3)
+
+
+class ByParameter(Optimizer):
+    """Applies `update` to each parameter that has a gradient."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    mean = self.state[p].setdefault("mean", torch.zeros_like(p))
+                    self.update(p, mean, group["lr"], group["decay"])
+
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        raise NotImplementedError
+
+
+class Lion(ByParameter):
+    """The sign of an interpolated momentum."""
+
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        p.mul_(1 - lr * decay)
+        p.add_(mean.lerp(p.grad, 0.1).sign(), alpha=-lr)
+        mean.lerp_(p.grad, 0.01)
+
+
+class Lars(ByParameter):
+    """SGD with momentum; the rate of each matrix is scaled by its norm over its gradient's."""
+
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        move = p.grad
+        if p.ndim > 1:
+            move = move + decay * p
+            move = move * (0.02 * p.norm() / (move.norm() + 1e-9))
+        p.sub_(mean.mul_(0.9).add_(move), alpha=lr)
+
+
+class Lookahead(Optimizer):
+    """Every fifth step goes back to half of the way."""
+
+    def __init__(self, inner: Optimizer) -> None:
+        super().__init__([p for g in inner.param_groups for p in g["params"]], {})
+        self.inner, self.steps = inner, 0
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        params = [p for g in self.param_groups for p in g["params"]]
+        for p in params:
+            self.state[p].setdefault("slow", p.clone())
+        self.inner.step()
+        self.steps += 1
+        if self.steps % 5 == 0:
+            for p in params:
+                slow = self.state[p]["slow"]
+                p.copy_(slow.lerp_(p, 0.5))
+
+
+def lion(model: nn.Module) -> Optimizer:
+    return Lion(model.parameters(), {"lr": 2e-4, "decay": 0.1})
+
+
+def lars(model: nn.Module) -> Optimizer:
+    return Lars(model.parameters(), {"lr": 0.3, "decay": 1e-4})
+
+
+def lookahead(model: nn.Module) -> Optimizer:
+    return Lookahead(optim.AdamW(model.parameters(), lr=2e-3))
+
+
+def adafactor(model: nn.Module) -> Optimizer:
+    return optim.Adafactor(model.parameters(), lr=0.01)
+
+
+def layer_decay(model: nn.Module) -> Optimizer:
+    """timm's rates that shrink by 0.6 per layer, from 5e-4."""
+    return timm.optim.create_optimizer_v2(model, "adamw", 5e-4, 0.05, layer_decay=0.6)
+
+
+def fused(model: nn.Module) -> Optimizer:
+    return optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+
+def clipped_by_value(model: nn.Module) -> Optimizer:
+    """Gradients are clipped by a hook on each parameter."""
+    for parameter in model.parameters():
+        parameter.register_hook(lambda gradient: gradient.clamp(-0.01, 0.01))
+    return optim.RMSprop(model.parameters(), lr=3e-4, momentum=0.9)
+
+
+def poly(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.PolynomialLR(optimizer, steps, 0.9)
+
+
+def slow_warm_up(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """From a millionth of the rate over half of the training."""
+    return lr_scheduler.LinearLR(optimizer, 1e-6, 1.0, steps // 2)
+
+
+def down_to_zero(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """Zero over the last fifth."""
+    return lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / (0.8 * steps)))
+
+
+def adaptive(model: nn.Module) -> Optimizer:
+    """NFNets' clipping of each gradient to a share of its weight's norm, before each step."""
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
+    clip = timm.utils.agc.adaptive_clip_grad
+    optimizer.register_step_pre_hook(lambda *_: clip(model.parameters(), 0.02))
+    return optimizer
+
+
+class ScheduleFree(optim.Optimizer):
+    """Schedule-free SGD: gradients at a point between the average and the last one."""
+
+    def __init__(self, params: object, lr: float = 0.1, beta: float = 0.9) -> None:
+        super().__init__(params, {"lr": lr, "beta": beta})
+        self.count = 0
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:
+        self.count += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["z"], state["x"] = p.clone(), p.clone()
+                rate = group["lr"] * min(1.0, self.count / 10)
+                state["z"].sub_(p.grad, alpha=rate)
+                state["x"].lerp_(state["z"], 1 / self.count)
+                p.copy_(state["z"].lerp(state["x"], group["beta"]))
+
+
+def schedule_free(model: nn.Module) -> optim.Optimizer:
+    return ScheduleFree(model.parameters(), lr=0.3)
+
+
+def triangles(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """Up and down between a tenth of the rate and the rate, three times."""
+    rate = optimizer.param_groups[0]["lr"]
+    options = {"step_size_up": steps // 6, "cycle_momentum": False}
+    return lr_scheduler.CyclicLR(optimizer, rate / 10, rate, mode="triangular2", **options)
+
+
+def fading(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """Exponential decay to a tenth."""
+    return lr_scheduler.ExponentialLR(optimizer, 0.1 ** (1 / steps))
+
+
+def ramp(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """Linear warm-up from a tenth over a fifth of the steps, then constant."""
+    return lr_scheduler.LinearLR(optimizer, 0.1, 1.0, steps // 5)
+
+
+def two_phases(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """Five steps of warm-up, then a cosine, chained as PyTorch's own classes."""
+    first = lr_scheduler.LinearLR(optimizer, 0.01, 1.0, 5)
+    then = lr_scheduler.CosineAnnealingLR(optimizer, steps - 5, eta_min=1e-6)
+    return lr_scheduler.SequentialLR(optimizer, [first, then], [5])
+
+
+def stairs(optimizer: Optimizer, steps: int) -> LRScheduler:
+    """A third of the rate after each third of the steps."""
+    return lr_scheduler.StepLR(optimizer, steps // 3, 0.3)
+
+
+def linear_down(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.PolynomialLR(optimizer, steps, 1.0)
+
+
+def again(optimizer: Optimizer, steps: int) -> LRScheduler:
+    return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, steps // 2, eta_min=1e-5)
+
+
+ADAM, SLOW, QUICK = (by(optim.Adam, lr=rate) for rate in (1e-3, 1e-4, 3e-3))
+ADAMW = by(optim.AdamW, lr=2e-3, weight_decay=0.05)
+MOMENTUM = by(optim.SGD, lr=0.02, momentum=0.9, weight_decay=5e-4)
+SGD = by(optim.SGD, lr=0.02, momentum=0.9)
