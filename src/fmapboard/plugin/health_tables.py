@@ -15,8 +15,8 @@ from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
 from fmapboard.health.record import RunRecord
 from fmapboard.health.table import HealthTable, rows_of
+from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import missing
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview
 
 
@@ -54,8 +54,8 @@ def health_table(reader: Reader, run: str) -> HealthTable:
     overview = run_overview(reader, run)
     if not overview.models:
         for step, why in overview.errors.items():
-            raise missing(f"the overview of run {run!r} cannot be read: at step {step}, {why}")
-        raise missing(f"no feature maps in run {run!r}")
+            raise Missing(f"the overview of run {run!r} cannot be read: at step {step}, {why}")
+        raise Missing(f"no feature maps in run {run!r}")
     build = partial(_renewed, reader, run, overview)
     _, table = reader.built(("health", run), build, _bytes)
     return table

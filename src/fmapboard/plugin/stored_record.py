@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fmapboard.formats.tab_records import Floats, FormatError, refuse_newer, unpack
+from fmapboard.formats.tab_records import (
+    Floats,
+    FormatError,
+    read_json,
+    reading,
+    typed,
+    unpack,
+)
 from fmapboard.runs.provider import Point, Provider
 
 T = TypeVar("T")
@@ -43,10 +49,17 @@ class PictureFacts:
 
     role: str
     tag: str
-    samples: int
-    channels: int | None
-    drawn: int | None
+    samples: int = 1
+    channels: int | None = None
+    drawn: int | None = None
     counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The activation that directly follows a layer."""
+
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +67,18 @@ class Header:
     """The header of a record; `formats.tab_records` describes its fields.
 
     Attributes:
-        raw: the stored JSON.
-        activation: label of the activation that directly follows the layer, or None.
         change_since: name of each array of changes, without ".change" -> the step compared with.
     """
 
-    raw: dict[str, Any]
     layer: str
     type: str
-    kernel_shape: list[int] | None
+    kernel_shape: tuple[int, ...] | None
     call: int
     position: int
     steps_written: int
     pictures: tuple[PictureFacts, ...]
-    activation: str | None
-    change_since: Mapping[str, int]
+    activation: Activation | None = None
+    change_since: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def maps(self) -> PictureFacts | None:
@@ -85,9 +95,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A header and its arrays, which are read-only."""
+    """A header, also as it is stored, and its arrays, which are read-only."""
 
     header: Header
+    raw: dict[str, Any]
     arrays: Mapping[str, Floats]
 
 
@@ -97,14 +108,8 @@ def read_header(blob: bytes | None) -> Header:
     Raises:
         FormatError: the blob is None, damaged, or of a newer format; the tab shows the message.
     """
-    if blob is None:
-        raise FormatError("the record can no longer be read")
-    try:
-        return _header(json.loads(blob))
-    except FormatError:
-        raise
-    except (LookupError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"the record is not in fmapboard's format: {error}") from error
+    with reading("the record is"):
+        return _typed(read_json(blob))
 
 
 def read_record(header: bytes | None, arrays: bytes | None) -> Record:
@@ -113,14 +118,24 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
     Raises:
         FormatError: as for `read_header`, or the arrays are missing or do not match the header.
     """
-    facts = read_header(header)
     if header is None or arrays is None:
-        raise FormatError("the record has no arrays, only a header")
-    _, numbers = unpack((header, arrays))
+        is_gone = "can no longer be read" if header is None else "has no arrays, only a header"
+        raise FormatError(f"the record {is_gone}")
+    with reading("the record is"):
+        raw, numbers = unpack((header, arrays))
+        facts = _typed(raw)
     for picture in facts.pictures:
         _check_shapes(picture, numbers)
     _check_roles(facts, numbers)
-    return Record(facts, numbers)
+    return Record(facts, raw, numbers)
+
+
+def _typed(raw: dict[str, Any]) -> Header:
+    _check_plain(raw)
+    header: Header = typed(Header, raw)
+    if any(picture.drawn is None for picture in header.pictures if picture.role != "kernels"):
+        raise TypeError("a picture of channels does not tell how many are drawn")
+    return header
 
 
 def records_at(provider: Provider, points: Sequence[Point]) -> list[Record | FormatError]:
@@ -182,57 +197,10 @@ def change(record: Record, name: str) -> Floats | None:
     Returns:
         None if the change was not recorded.
     """
-    stored = record.arrays.get(f"{name}.change")
-    if (
-        stored is None
-        or stored.ndim != 1
-        or not stored.size
-        or name not in record.header.change_since
-    ):
+    stored, since = record.arrays.get(f"{name}.change"), record.header.change_since
+    if stored is None or stored.ndim != 1 or not stored.size or name not in since:
         return None
     return np.asarray(stored, np.float64)
-
-
-def _header(raw: Any) -> Header:
-    refuse_newer(raw["format"])
-    _check_plain(raw)
-    shape = raw.get("kernel_shape")
-    if shape is not None and not all(type(side) is int for side in shape):
-        raise ValueError(f"kernel_shape is {shape!r}, not a list of integers")
-    return Header(
-        raw=raw,
-        layer=_text(raw, "layer"),
-        type=_text(raw, "type"),
-        kernel_shape=shape,
-        call=_whole(raw, "call"),
-        position=_whole(raw, "position"),
-        steps_written=_whole(raw, "steps_written"),
-        pictures=tuple(_picture(picture) for picture in _list(raw["pictures"])),
-        activation=_activation(raw.get("activation")),
-        change_since=_steps(raw.get("change_since")),
-    )
-
-
-def _picture(raw: Any) -> PictureFacts:
-    is_grid = raw["role"] != "kernels"
-    return PictureFacts(
-        role=_text(raw, "role"),
-        tag=_text(raw, "tag"),
-        samples=_whole(raw, "samples") if is_grid else 1,
-        channels=_whole(raw, "channels") if is_grid else None,
-        drawn=_whole(raw, "drawn") if is_grid else None,
-        counted=raw.get("counted") is not False,
-    )
-
-
-def _activation(raw: Any) -> str | None:
-    return _text(raw, "label") if isinstance(raw, dict) and "label" in raw else None
-
-
-def _steps(raw: Any) -> dict[str, int]:
-    if raw is not None and not isinstance(raw, dict):
-        raise TypeError(f"change_since is {raw!r}, not an object")
-    return {name: _whole(raw, name) for name in raw or ()}
 
 
 def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
@@ -268,24 +236,3 @@ def _check_plain(value: Any, depth: int = 0) -> None:
         _check_plain(inner, depth + 1)
     for inner in value if isinstance(value, list) else ():
         _check_plain(inner, depth + 1)
-
-
-def _text(raw: Any, key: str) -> str:
-    value = raw[key]
-    if not isinstance(value, str):
-        raise TypeError(f"{key} is {value!r}, not a string")
-    value.encode()  # raises for a lone surrogate, which cannot be sent
-    return value
-
-
-def _whole(raw: Any, key: str) -> int:
-    value = raw[key]
-    if type(value) is not int or not 0 <= value < 2**53:
-        raise TypeError(f"{key} is {value!r}, not a whole number from 0 to 2**53 - 1")
-    return value
-
-
-def _list(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list")
-    return value

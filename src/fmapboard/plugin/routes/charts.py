@@ -65,7 +65,7 @@ def numbers(provider: Provider, run: str, key: str) -> Numbers:
     scalars = [tags.of(what, series.layer.label) for what in _OF_LABEL]
     scalars.append(tags.of(tags.GRADIENT_NORM, tags.TOTAL))
     if header is not None and header.activation is not None:
-        scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation))
+        scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation.label))
     per_parameter = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
     of_each = _of_parameters(provider.tags_of(SCALARS, run), prefix, per_parameter, layer)
     of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]

@@ -256,7 +256,7 @@ def _place(layer: _Layer, stored: Mapping[str, Mapping[str, list[Point]]]) -> tu
     places = picture_places(header, stored[layer.side.run], first, step)[at]
     if sample >= len(places):
         return None, None
-    return places[sample], (header.raw["pictures"][at], lo[sample], hi[sample])
+    return places[sample], (layer.record.raw["pictures"][at], lo[sample], hi[sample])
 
 
 def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, float | None] | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import unpack_checks
@@ -15,64 +14,114 @@ from fmapboard.health.layer_findings import MEANINGS, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthRow, HealthTable
-from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.health_tables import health_table, model_record
-from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.overview_series import unread_step
+from fmapboard.runs.provider import Provider
 
 _SEVERITY = {"warning": 3, "note": 2, "state": 1}
 _STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
 """Kind of a check -> the state of layers that it tells of."""
 
 
-def findings(reader: Reader, query: Query) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A finding of a check, or a lasting state of a layer.
+
+    Attributes:
+        class_: ``warning`` or ``note`` of a finding, else ``state``.
+        severity: by which lines are ranked.
+        name: name of the model; "" for none.
+        label: the layer call; "" if it is not about a layer.
+        key: of the layer; None if it has no pictures.
+        shown_at: key of the layer whose pictures show it.
+        since: step since which it lasts.
+        after: the step before, at which it was not yet; None if unknown.
+        until: step up to which it lasted; None if it still does.
+        more: number of further layers.
+    """
+
+    kind: str
+    class_: str
+    severity: int
+    name: str
+    label: str
+    key: str | None
+    shown_at: str | None
+    since: int
+    after: int | None
+    until: int | None
+    value: float | None
+    more: int
+    message: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(Answer):
     """``data/findings``: the findings of a run, ranked, and what they were looked for in.
 
-    They are those of the checks, in the words of ``fmapboard check``; after them, with the class
-    ``state``, the lasting states of layers that no check tells of. ``unread`` is the newest logged
-    step if TensorBoard has not read it yet, otherwise None.
+    Attributes:
+        run: name of the run.
+        layers: number of layers.
+        steps: number of kept steps.
+        written: number of logged steps.
+        unread: the newest logged step if TensorBoard has not read it yet, otherwise None.
+        findings: those of the checks, in the words of ``fmapboard check``; after them, with the
+            class ``state``, the lasting states of layers that no check tells of.
     """
-    run = query.text("run")
-    table = health_table(reader, run)
-    found = checked(reader, table)
+
+    run: str
+    layers: int
+    steps: int
+    written: int
+    unread: int | None
+    findings: list[Line]
+
+
+def findings(provider: Provider, run: str) -> Findings:
+    """What is wrong in a run.
+
+    Raises:
+        Missing: it has no overview that can be read.
+    """
+    table = health_table(provider, run)
+    found = checked(provider, table)
     states = lasting_states(table, set(_told(table, found)))
-    unread = unread_step(reader, run, table.rows[0].name, table.wall_times)
-    return Answer(
-        {
-            "run": table.run,
-            "layers": len(table.rows),
-            "steps": len(table.steps),
-            "written": table.written,
-            "unread": unread,
-            "findings": [*(_line(each, table) for each in found), *map(_state, states)],
-        }
+    return Findings(
+        run=table.run,
+        layers=len(table.rows),
+        steps=len(table.steps),
+        written=table.written,
+        unread=unread_step(provider, run, table.rows[0].name, table.wall_times),
+        findings=[*(_line(each, table) for each in found), *map(_state, states)],
     )
 
 
-def checked(reader: Reader, table: HealthTable) -> list[Finding]:
+def checked(provider: Provider, table: HealthTable) -> list[Finding]:
     """What the checks say of the models of a run.
 
     That is what they said last while the run was logged. TensorBoard keeps a sample of the steps
     only, so of a run in which they said nothing, such as one of `visualize`, they see these.
     """
     names = sorted({row.name for row in table.rows})
-    stored = _stored(reader, table.run, names)
+    stored = _stored(provider, table.run, names)
     found: list[Finding] = []
     for name in names:
         if name in stored:
             found += stored[name]
         else:
-            found += run_checks(model_record(reader, table.run, name)).findings
+            found += run_checks(model_record(provider, table.run, name)).findings
     return sorted(found, key=order)
 
 
-def _stored(reader: Reader, run: str, names: Iterable[str]) -> dict[str, list[Finding]]:
+def _stored(provider: Provider, run: str, names: Iterable[str]) -> dict[str, list[Finding]]:
     """Name of a model -> the findings of its newest record; a damaged one is left out."""
     series = {tags.prefix(name) + tags.CHECKS: name for name in names}
-    found = reader.points(PLUGIN_NAME, run, list(series)) if series else {}
+    found = provider.points(PLUGIN_NAME, run, list(series)) if series else {}
     newest = {series[tag]: points[-1] for tag, points in found.items() if points}
     newest = {name: point for name, point in newest.items() if point.blobs}
-    blobs = reader.blobs([(point, 0) for point in newest.values()], keep=False)
+    blobs = provider.blobs([(point, 0) for point in newest.values()], keep=False)
     stored = {}
     for name, blob in zip(newest, blobs, strict=True):
         try:
@@ -95,46 +144,46 @@ def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
             yield from ((state, finding.model, layer) for layer in layers)
 
 
-def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
+def _line(finding: Finding, table: HealthTable) -> Line:
     row = _row(finding, table)
     is_of_layer = row is not None and finding.layer is not None
     healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
     first = table.steps[0] if table.steps else 0
-    return {
-        "kind": finding.kind,
-        "class": finding.class_,
-        "severity": _SEVERITY[finding.class_],
-        "name": finding.model,
-        "label": finding.layer or "",
-        "key": row.key if row is not None and is_of_layer else None,
-        "shown_at": None if row is None else row.shown_at,
-        "since": first if finding.since_step is None else finding.since_step,
-        "after": None,
-        "until": None,
-        "value": _number(finding.value),
-        "more": 0,
-        "message": finding.message + healthy,
-        "explanation": finding.explanation,
-    }
+    return Line(
+        kind=finding.kind,
+        class_=finding.class_,
+        severity=_SEVERITY[finding.class_],
+        name=finding.model,
+        label=finding.layer or "",
+        key=row.key if row is not None and is_of_layer else None,
+        shown_at=None if row is None else row.shown_at,
+        since=first if finding.since_step is None else finding.since_step,
+        after=None,
+        until=None,
+        value=_number(finding.value),
+        more=0,
+        message=finding.message + healthy,
+        explanation=finding.explanation,
+    )
 
 
-def _state(found: LayerFinding) -> dict[str, Any]:
-    return {
-        "kind": found.kind,
-        "class": "state",
-        "severity": _SEVERITY["state"],
-        "name": found.name,
-        "label": found.label,
-        "key": found.key,
-        "shown_at": found.shown_at,
-        "since": found.since,
-        "after": found.after,
-        "until": found.until,
-        "value": _number(found.value),
-        "more": found.more,
-        "message": found.message,
-        "explanation": MEANINGS.get(found.kind, ""),
-    }
+def _state(found: LayerFinding) -> Line:
+    return Line(
+        kind=found.kind,
+        class_="state",
+        severity=_SEVERITY["state"],
+        name=found.name,
+        label=found.label,
+        key=found.key,
+        shown_at=found.shown_at,
+        since=found.since,
+        after=found.after,
+        until=found.until,
+        value=_number(found.value),
+        more=found.more,
+        message=found.message,
+        explanation=MEANINGS.get(found.kind, ""),
+    )
 
 
 def _row(finding: Finding, table: HealthTable) -> HealthRow | None:

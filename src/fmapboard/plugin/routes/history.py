@@ -91,7 +91,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
             DrawnKernels(point.step, picture.get("peak"))
             for point, record in zip(points, records, strict=True)
             if record is not None
-            for picture in record.header.raw["pictures"]
+            for picture in record.raw["pictures"]
             if picture["role"] == "kernels"
         ],
         arrays={name: _table([row.get(name) for row in rows]) for name in names},

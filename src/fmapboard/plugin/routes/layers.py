@@ -210,7 +210,7 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
         label,
         own.layer,
         own.type,
-        None if own.kernel_shape is None else tuple(own.kernel_shape),
+        own.kernel_shape,
         own.call,
         own.position,
         channels=0 if maps is None else maps.channels or 0,
@@ -218,7 +218,7 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
         drawn=0 if maps is None else maps.drawn or 0,
         samples=1 if maps is None else maps.samples,
         roles=tuple(picture.role for header in known for picture in header.pictures),
-        activation=own.activation,
+        activation=None if own.activation is None else own.activation.label,
     )
 
 

@@ -98,7 +98,7 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = read_record(*blobs)
     except FormatError as error:
         raise Missing(str(error)) from error
-    header = record.header.raw
+    header = record.raw
     arrays = Part(blobs[1] or b"", "arrays", arrays=header["arrays"])
     pictures, absent = _pictures(provider, series, point, record)
     return Maps(header, point.step, point.wall_time, (arrays, *pictures), absent)
