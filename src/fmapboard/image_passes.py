@@ -69,7 +69,6 @@ def reduce_images(
         samples = sample_of_each(view.maps)
         if view.drawable:
             kept = reduce.keep(view, None, each=True)
-    assert reduce.quantize is not None  # set in Reducer.__post_init__
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
     return [
         PendingMeasurement(
@@ -133,7 +132,7 @@ class ImageListener(CaptureListener):
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy the model's input, which its first operation may overwrite."""
-        sequences = self._reduce.has_sequences
+        sequences = self._reduce.sequences.are_expected
         self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, optional
-from fmapboard.measure.layout import Axes, axes_of
+from fmapboard.measure.layout import Axes, Sequences, axes_of
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
@@ -26,8 +26,10 @@ from fmapboard.records import KernelShape, LayerCall, Picture, Planes, Scale
 from fmapboard.render.grid import draw_maps, enlarge
 from fmapboard.render.palettes import palette
 from fmapboard.render.png import encode
+from fmapboard.render.quantize import Quantizer
 
 _OVERVIEW_CHANNELS, _OVERVIEW_TILE = 16, 48
+_PATCHES = Sequences(tokens_are_patches=True)
 _CALL = LayerCall("maps", "Tensor")
 _DPI, _TITLE, _TITLE_WIDTH = 100, 30, 300
 """Of a matplotlib figure: dots per inch; height of its title and least width in px."""
@@ -166,10 +168,8 @@ def draw(
     if maps.dim() == 0 or not 0 <= sample < len(maps):
         count = len(maps) if maps.dim() else 0
         raise ConfigurationError(f"sample={sample}: the maps have {count} samples, counted from 0")
-    reducer = Reducer(
-        None, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True,
-        depth=depth,
-    )  # fmt: skip
+    quantize = Quantizer(max_tile, scale, colours.zero_centered)
+    reducer = Reducer(None, max_channels, depth, _PATCHES, quantize)
     axes = _axes(maps, channel_axis)
     planes = _planes(maps[sample : sample + 1], reducer, axes)
     if planes is None:
@@ -196,7 +196,7 @@ class LayerMaps(dict[str, Any]):
     def __init__(self, *values: Any, **by_name: Any) -> None:
         super().__init__(*values, **by_name)
         self.axes: dict[str, Axes] = {}
-        self.reducer = Reducer(tokens_are_patches=True)
+        self.reducer = Reducer(sequences=_PATCHES)
         self.kernel_shapes: dict[str, KernelShape] = {}
         self.inputs: dict[str, Any] = {}
 
@@ -232,9 +232,11 @@ class LayerMaps(dict[str, Any]):
         if maps is None or maps.dim() < 3:
             return ""
         reducer = replace(
-            self.reducer, samples=1, max_channels=_OVERVIEW_CHANNELS, max_tile=_OVERVIEW_TILE,
-            quantize=None,
-        )  # fmt: skip
+            self.reducer,
+            samples=1,
+            max_channels=_OVERVIEW_CHANNELS,
+            quantize=Quantizer(_OVERVIEW_TILE),
+        )
         axes = self.axes.get(name) or axes_of(nn.Identity(), maps.shape)
         planes = _planes(maps, reducer, axes)
         if planes is None:
@@ -264,7 +266,6 @@ def _planes(maps: Tensor, reducer: Reducer, axes: Axes) -> Planes | None:
         view = reducer.read(maps, axes)
         if not view.drawable:
             return None
-        assert reducer.quantize is not None  # set in Reducer.__post_init__
         kept, shape = reducer.keep(view, reducer.samples), tuple(maps.shape)
         pending = PendingMeasurement(_CALL, "feature_maps", shape, reducer.quantize, kept)
         return pending.to_host().planes

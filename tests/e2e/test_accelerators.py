@@ -18,6 +18,7 @@ from device_training import (
     on_device,
     plain_batch,
 )
+from reducers import reducer_of
 from simulated_device import moved, simulated_device
 from torch import Tensor, nn
 
@@ -97,9 +98,9 @@ def test_maps_of_16_bit_types_are_read_and_sent_as_they_are(dtype: torch.dtype) 
     call = LayerCall("conv", "Conv2d", KernelShape((8, 3, 3, 3)))
     layer = nn.Conv2d(3, 8, 3)
     for options in ({}, {"max_tile": 5}):
-        plain = Reducer(**options)(call, "feature_maps", maps, layer).to_host()
+        plain = reducer_of(**options)(call, "feature_maps", maps, layer).to_host()
         with simulated_device():
-            there = Reducer(**options, unsettled=set())
+            there = reducer_of(**options, unsettled=set())
             pending = there(call, "feature_maps", moved(maps, "cuda"), layer)
             assert pending.drawn is not None
             averaged = pending.drawn.block > 1

@@ -16,6 +16,7 @@ from controlled_writers import HeldWriter
 from logged_step import log_pass
 from module_hooks import hook_count
 from PIL import Image
+from reducers import reducer_of
 from torch import Tensor, nn
 from torch.optim import optimizer as torch_optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -159,7 +160,7 @@ def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -
         maps = torch.randn(1, channels, 7, 7)
         if numbers == "spoiled":
             maps[0, 1, 0, 0] = torch.nan
-        reducer = Reducer(max_channels=None, max_tile=4, scale=scale)
+        reducer = reducer_of(max_channels=None, max_tile=4, scale=scale)
         with _Syncs() as syncs:
             reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
         counts.append(syncs.count)
@@ -207,7 +208,8 @@ def test_s8_a_faint_channel_differs_from_a_strong_one_in_its_range_and_on_a_comm
     assert planes is not None
     assert planes.hi[0].tolist() == maps.amax((2, 3)).double()[0].tolist()
     assert planes.hi[0, 0] < 1e-4 < 0.9 < planes.hi[0, 1]
-    one_scale = Reducer(scale="layer")(layer_call, "feature_maps", maps, module).to_host().planes
+    reduce = reducer_of(scale="layer")
+    one_scale = reduce(layer_call, "feature_maps", maps, module).to_host().planes
     assert one_scale is not None
     assert one_scale.pixels[0, 0].max() == 0
     assert one_scale.pixels[0, 1].max() == 255

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+from reducers import reducer_of
 from torch import Tensor, nn
 
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import (
     Kernels,
     KernelShape,
@@ -27,7 +27,7 @@ def measured(
     maps: Tensor, layer_call: LayerCall = CALL, kind: Any = "feature_maps", **options: Any
 ) -> LayerMeasurement:
     """Measure maps as the output of a convolution."""
-    return Reducer(**options)(layer_call, kind, maps, CONV).to_host()
+    return reducer_of(**options)(layer_call, kind, maps, CONV).to_host()
 
 
 def compose(composer: SummaryBuilder | None = None, step: int = 0, **content: Any) -> LoggedStep:

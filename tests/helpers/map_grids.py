@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from PIL import Image
+from reducers import reducer_of
 from torch import Tensor, nn
 from torchvision.utils import make_grid
 
 from fmapboard.demo.bundled import bundled
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall, Planes
 from fmapboard.render.palettes import palette
 
@@ -22,8 +22,8 @@ NAN, INF = math.nan, math.inf
 
 def planes_of(maps: Tensor, **options: object) -> Planes:
     """Planes of maps [N, C, H, W], without any limit that is not given."""
-    unlimited: dict[str, object] = {"samples": None, "max_channels": None, "max_tile": None}
-    reducer = Reducer(**{**unlimited, **options})  # type: ignore[arg-type]
+    unlimited = {"samples": None, "max_channels": None, "max_tile": None}
+    reducer = reducer_of(**{**unlimited, **options})
     pending = reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
     planes = pending.to_host().planes
     assert planes is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from reducers import reducer_of
 from torch import Tensor, nn
 
 from fmapboard.image_passes import ImagePasses
@@ -13,7 +14,7 @@ from fmapboard.records import StepData
 
 def reducer(**options: object) -> Reducer:
     """A reducer without limits on channels and tiles."""
-    return Reducer(max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
+    return reducer_of(max_channels=None, max_tile=None, **options)
 
 
 class Counting(nn.Module):

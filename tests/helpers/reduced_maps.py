@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from reducers import reducer_of
 from torch import Tensor, nn
 
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall, LayerMeasurement, Planes
 from fmapboard.render.quantize import finite_extremes
 
@@ -25,7 +25,7 @@ def reduced(
     maps: Tensor, module: nn.Module = CONV, layer_call: LayerCall = CALL, **options: Any
 ) -> LayerMeasurement:
     """Measure maps as the output of ``module``."""
-    return Reducer(**options)(layer_call, "feature_maps", maps, module).to_host()
+    return reducer_of(**options)(layer_call, "feature_maps", maps, module).to_host()
 
 
 def planes_of(maps: Tensor, module: nn.Module = CONV, **options: Any) -> Planes:

@@ -300,7 +300,7 @@ class AttributionPass:
             shape, before = self._axes_before
             if shape == tensor.shape:
                 return before
-        last = self._reduce.channels_last_sequences
+        last = self._reduce.sequences.channels_last
         return axes_of(module, tensor.shape, channels_last_sequences=last)
 
     def _first_samples(self, tensor: Tensor, axes: Axes) -> Tensor | None:

@@ -146,7 +146,7 @@ class ActivationCollector(CaptureListener):
                 (args, kwargs),
                 self.inputs_drawn,
                 self.normalization,
-                sequences=self.reduce.has_sequences,
+                sequences=self.reduce.sequences.are_expected,
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
@@ -154,7 +154,7 @@ class ActivationCollector(CaptureListener):
                 self.attribution.begin(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
             with self.guard("training facts"):
-                images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
+                images = image_batch((args, kwargs), sequences=self.reduce.sequences.are_expected)
                 self.batch = None if images is None else compared(images)
                 self.input_trains = any(one.requires_grad for one in tensors((args, kwargs)))
 

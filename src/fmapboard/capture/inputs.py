@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,7 +155,7 @@ def compared(batch: Tensor) -> PendingBatch:
     images = batch[:MAX_IMAGES].detach()
     with aside(images.device.type):
         if images.is_cpu:
-            return PendingBatch(size, *without_settling(partial(_on_cpu, images)))
+            return PendingBatch(size, *_on_cpu(images))
         planes = _in_memory_order(images)
         dim = 1 if planes is not None and planes.shape[-1] == images.shape[1] else 2
         if planes is None:
@@ -191,6 +190,7 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
     return first.sum(1, dtype=wide), second.sum(1, dtype=wide)
 
 
+@without_settling
 def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """Constant and identical images on the CPU.
 

@@ -24,6 +24,7 @@ from fmapboard.capture.inputs import PendingInputImage, image_batch, input_image
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.errors import ConfigurationError, WarnOnce, first_line, raise_interrupt
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.given import check_input, check_model, without_batch_axis
@@ -78,7 +79,8 @@ def _attributions(
     """
     inner = unwrap(model)
     hooked = layers.also(inner)
-    seen = _Listener(AttributionPass(layers, Reducer.for_model(inner), guard), normalization)
+    reduce = Reducer(sequences=Sequences.of(inner))
+    seen = _Listener(AttributionPass(layers, reduce, guard), normalization)
     registry = HookRegistry(inner, lambda name, _: name in hooked)
     with registry.listening(seen):
         run_side_pass(inner, images, loss)

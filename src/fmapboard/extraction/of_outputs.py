@@ -15,7 +15,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.extraction.failed_pass import explained
-from fmapboard.measure.layout import axes_of
+from fmapboard.measure.layout import Sequences, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import Layers, scripted_warning
@@ -95,7 +95,7 @@ def extracted(
     if side not in get_args(Sides):
         raise ConfigurationError(f"side={side!r}: expected 'output', 'input' or 'both'")
     arguments = positional(x)
-    collector = _Collector(Reducer.for_model(registry.model), side, keep_graph=keep_graph)
+    collector = _Collector(Sequences.of(registry.model), side, keep_graph=keep_graph)
     run = partial(_run, registry.model, arguments, kwargs, keep_graph)
     with (
         explained(registry.model, run, arguments),
@@ -129,10 +129,11 @@ class _Collector(CaptureListener):
         sides: The sides to listen to.
     """
 
-    def __init__(self, reducer: Reducer, side: Sides, *, keep_graph: bool) -> None:
+    def __init__(self, sequences: Sequences, side: Sides, *, keep_graph: bool) -> None:
         self.sides: tuple[Side, ...] = ("output", "input") if side == "both" else (side,)
         # Unless the model processes sequences, tokens that fill a square are drawn as patches.
-        reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
+        patches = not sequences.are_expected
+        reducer = Reducer(sequences=replace(sequences, tokens_are_patches=patches))
         self._of_side = {one: LayerMaps() for one in self.sides}
         self.values = self._of_side[self.sides[0]]
         self._keep_graph = keep_graph
@@ -152,7 +153,7 @@ class _Collector(CaptureListener):
             maps.kernel_shapes[label] = layer_call.kernel_shape
         drawn = first_tensor(maps[label])
         if drawn is not None:
-            last = maps.reducer.channels_last_sequences
+            last = maps.reducer.sequences.channels_last
             maps.axes[label] = axes_of(module, drawn.shape, channels_last_sequences=last)
 
     def _kept(self, tensor: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -31,6 +30,7 @@ Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
 
 
+@without_settling
 def sample_parameters(
     parameters: Mapping[str, Tensor], scale: Tensor | None = None, *, gradients: bool = True
 ) -> Samples:
@@ -369,10 +369,10 @@ class GradientReader:
             Those that have a gradient.
         """
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
-        without_settling(partial(self._norms.read, gradients, scale))
+        self._norms.read(gradients, scale)
         watched = self._watched.own_parameters()
         own = {name: p for name, p in parameters.items() if name in watched}
-        self._samples |= without_settling(partial(sample_parameters, own, scale))
+        self._samples |= sample_parameters(own, scale)
         self._read_names |= gradients.keys() | self._samples.keys()
         return {name: parameters[name] for name in gradients}
 

@@ -21,9 +21,12 @@ from fmapboard.imaging.embedding import Embedding, check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import ImageWriter, WrittenImage
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers
 from fmapboard.records import Attribution, Scale, StepData
+from fmapboard.render.palettes import palette
+from fmapboard.render.quantize import Quantizer
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -161,13 +164,12 @@ class Drawing:
             compose or self.composing(), board, folders, first_step=self.step,
             sources=images.of_read(sources), labels=self.labels,
         )  # fmt: skip
-        reducer = Reducer.for_model(
-            model,
+        quantize = Quantizer(None, self.scale, palette(self.colormap).zero_centered)
+        reducer = Reducer(
             max_channels=None,
-            max_tile=None,
-            scale=self.scale,
-            colormap=self.colormap,
             depth=self.depth,
+            sequences=Sequences.of(model),
+            quantize=quantize,
         )
         passes = ImagePasses(
             model,

@@ -3,6 +3,6 @@
 On the training thread, ``Reducer`` copies what will be drawn and computes the sums that the
 statistics need. ``to_host`` finalizes the numbers, on any thread::
 
-    pending = Reducer.for_model(model)(layer_call, "feature_maps", tensor, module)
+    pending = Reducer()(layer_call, "feature_maps", tensor, module)
     pending.to_host().statistics.mean        # f64 [C]
 """

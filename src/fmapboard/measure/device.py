@@ -153,8 +153,7 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
         for some in torch.split(planes, max(1, per_chunk // channels), 0)
     ]
     if len(rows) == len(rows[0]) == 1:
-        extremes, sums, counts = rows[0][0]
-        return extremes, sums, counts
+        return rows[0][0]
     whole = [
         torch.cat([torch.cat([chunk[part] for chunk in row], 2) for row in rows], 1)
         for part in range(3)

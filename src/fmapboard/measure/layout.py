@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from fmapboard.measure.device import HALVES
 from fmapboard.model.kernel_shapes import (
+    CONVOLUTIONS,
     has_axes,
     is_convolution,
-    is_unbatched,
     output_channels,
     spatial_axes,
 )
@@ -84,7 +84,8 @@ def axes_of(
     spatial = spatial_axes(module)
     if spatial is not None and len(shape) == spatial + 2:
         return Axes()
-    if spatial is not None and is_unbatched(module, shape):
+    is_own = spatial is not None and len(shape) == spatial + 1
+    if isinstance(module, CONVOLUTIONS) or (is_own and output_channels(module) == shape[0]):
         return Axes(channels=0, batch=None)
     if isinstance(module, nn.RNNBase) and len(shape) == 3:
         return Axes(channels=2, batch=0 if module.batch_first else 1)
@@ -96,15 +97,45 @@ def axes_of(
     return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
 
 
-def as_maps(
-    tensor: Tensor, axes: Axes, *, tokens_are_patches: bool = False, tokens_are_rows: bool = False
-) -> MapsView:
-    """Convert a layer's input or output to maps.
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """How tensors with three axes are read.
 
-    By default tokens are measured but not drawn. With ``tokens_are_patches``, tokens that fill a
-    square are drawn as image patches (see ``as_patches``); with ``tokens_are_rows``, other tokens
-    are drawn like any sequence.
+    Attributes:
+        channels_last: They are [N, L, C], unless their layer determines the axes (see ``axes_of``).
+        tokens_are_patches: Tokens that fill a square are drawn as image patches (see
+            ``as_patches``).
+        tokens_are_rows: Other tokens are drawn like any sequence. By default tokens are measured
+            but not drawn.
     """
+
+    channels_last: bool = True
+    tokens_are_patches: bool = False
+    tokens_are_rows: bool = False
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Sequences:
+        """How this model is taken to use them.
+
+        They are [N, C, L] if the model has 1-D convolutions, otherwise tokens [N, L, C]. Tokens may
+        be patches of an image if the model has a 2-D convolution (to cut the image into patches),
+        no 1-D convolution (which would operate on sequences), and no attention or recurrent module
+        with the batch on axis 1. They are drawn as rows if the model has no convolution.
+        """
+        modules = list(model.modules())
+        channels_last = not has_axes(modules, 1)
+        batch_first = all(getattr(module, "batch_first", True) for module in modules)
+        are_patches = has_axes(modules, 2) and channels_last and batch_first
+        return cls(channels_last, are_patches, not any(map(is_convolution, modules)))
+
+    @property
+    def are_expected(self) -> bool:
+        """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
+        return self.tokens_are_rows or not self.channels_last
+
+
+def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> MapsView:
+    """Convert a layer's input or output to maps; by default tokens are not drawn."""
     tensor, note = _real(tensor.detach())
     if axes.batch is None:
         tensor = tensor.reshape(1, -1) if tensor.dim() == 0 else tensor.unsqueeze(0)
@@ -112,11 +143,12 @@ def as_maps(
     maps = tensor
     if (axes.batch, axes.channels) != (0, 1):
         maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]
-    patches_and_note = as_patches(maps) if axes.tokens and tokens_are_patches else None
+    patches_and_note = as_patches(maps) if axes.tokens and sequences.tokens_are_patches else None
     if patches_and_note is not None:
-        return MapsView(maps, note=_joined(note, patches_and_note[1]), patches=patches_and_note[0])
-    drawable = maps.dim() <= 5 and (tokens_are_rows or not axes.tokens)
-    return MapsView(maps, drawable, note=_joined(note, axes.note))
+        patches, how = patches_and_note
+        return MapsView(maps, note="; ".join(filter(None, [note, how])), patches=patches)
+    drawable = maps.dim() <= 5 and (sequences.tokens_are_rows or not axes.tokens)
+    return MapsView(maps, drawable, note="; ".join(filter(None, [note, axes.note])))
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
@@ -129,10 +161,6 @@ def _real(tensor: Tensor) -> tuple[Tensor, str]:
     elif tensor.is_quantized:
         tensor, note = tensor.dequantize(), f"dequantized from {tensor.dtype}"
     return tensor if tensor.dtype in _FLOAT_DTYPES else tensor.to(torch.float32), note
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(filter(None, parts))
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
@@ -214,21 +242,6 @@ def _is_last_axis_norm(module: nn.Module) -> bool:
     )
 
 
-def may_hold_patches(model: nn.Module) -> bool:
-    """Whether the model's token sequences may be patches of an image.
-
-    True for a model that has a 2-D convolution (to cut the image into patches), no 1-D convolution
-    (which would operate on sequences), and no attention or recurrent module with the batch on
-    axis 1.
-    """
-    modules = list(model.modules())
-    return (
-        has_axes(modules, 2)
-        and not has_axes(modules, 1)
-        and all(getattr(m, "batch_first", True) for m in modules)
-    )
-
-
 def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
     """Convert tokens [N, C, L] to maps [N, C, side, side], with a note; None if L does not fit.
 
@@ -252,8 +265,3 @@ def square_of(tokens: int) -> tuple[int, int] | None:
         if side >= 2 and side * side == tokens - prefix:
             return prefix, side
     return None
-
-
-def has_no_convolution(model: nn.Module) -> bool:
-    """True for a model without convolutions: its tensors with three axes are read as sequences."""
-    return not any(map(is_convolution, model.modules()))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fmapboard.formats.training_facts import Nonfinite
+from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
 
 LARGE, SMALL = 1e15, 1e-15
@@ -61,25 +62,25 @@ class GradientNorms:
         self._shardings: dict[str, Sharding] = {}
         self.nonfinite: dict[str, Nonfinite] = {}
 
+    @without_settling
     def read(self, gradients: Mapping[str, Tensor], scale: Tensor | None = None) -> None:
         """Compute the norms of gradients.
 
         Args:
-            gradients: By parameter name, of any shape, floating-point or complex dtype, and layout.
+            gradients: By parameter name, all on one type of device, of any shape, floating-point or
+                complex dtype, and layout.
             scale: Factor by which the gradients are still multiplied (loss scaling); None for 1.
         """
-        own = dict(zip(gradients, dense(gradients.values()), strict=True))
-        on_cpu = {name: gradient for name, gradient in own.items() if gradient.is_cpu}
-        elsewhere = {name: gradient for name, gradient in own.items() if name not in on_cpu}
-        found = dict(zip(elsewhere, device_norms(list(elsewhere.values()), scale), strict=True))
-        if on_cpu:
-            values = norms(list(on_cpu.values()))
-            for name, value in zip(on_cpu, values.tolist(), strict=True):
+        own = dense(gradients.values())
+        if own and own[0].is_cpu:
+            values = norms(own)
+            for name, gradient, value in zip(gradients, own, values.tolist(), strict=True):
                 if not math.isfinite(value):
-                    self.nonfinite[name] = _count_nonfinite(on_cpu[name])
-            values = values if scale is None else values / scale.to(values.device)
-            found |= zip(on_cpu, values.unbind(), strict=True)
-        self.parts |= {name: found[name] for name in own}
+                    self.nonfinite[name] = _count_nonfinite(gradient)
+            found = list((values if scale is None else values / scale.to(values.device)).unbind())
+        else:
+            found = device_norms(own, scale)
+        self.parts |= zip(gradients, found, strict=True)
         self._shardings |= shardings(gradients)
 
     def pending(self, sharded: tuple[ShardedNames, ...] = ()) -> PendingNorms:
@@ -88,9 +89,8 @@ class GradientNorms:
         Args:
             sharded: The model's sharded parameters. If there are any, all ranks must call this.
         """
-        known, failed = dict(self.parts), None
-        for name in self._shardings:
-            del known[name]
+        known = {name: norm for name, norm in self.parts.items() if name not in self._shardings}
+        failed = None
         for group in sharded:
             own = {n: self.parts[n] for n, way in self._shardings.items() if way == group.sharding}
             combined, error = group.combined(own)
@@ -102,8 +102,7 @@ class GradientNorms:
             return NO_NORMS
         names = [name for name in self.parts if name in known]
         whole = [known[name] for name in names]
-        accelerators = [norm.device for norm in whole if not norm.is_cpu]
-        where = accelerators[0] if accelerators else whole[0].device
+        where = next((norm.device for norm in whole if not norm.is_cpu), whole[0].device)
         dtype = min({norm.dtype for norm in whole}, key=operator.attrgetter("itemsize"))
         return PendingNorms(tuple(names), torch.stack([norm.to(where, dtype) for norm in whole]))
 

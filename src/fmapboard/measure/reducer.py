@@ -12,7 +12,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -20,24 +20,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fmapboard.measure.device import HALVES, plane_extremes
-from fmapboard.measure.layout import (
-    Axes,
-    MapsView,
-    as_maps,
-    as_pictures,
-    axes_of,
-    has_no_convolution,
-    may_hold_patches,
-)
+from fmapboard.measure.layout import Axes, MapsView, Sequences, as_maps, as_pictures, axes_of
 from fmapboard.measure.sample import PendingSample, sample
 from fmapboard.measure.statistics import (
+    Key,
     PendingStatistics,
     finalize,
     statistics,
     statistics_on_device,
 )
 from fmapboard.measure.thread_count import without_settling
-from fmapboard.model.kernel_shapes import has_axes
 from fmapboard.model.roles import CLAMPING
 from fmapboard.records import (
     ONE_PASS,
@@ -47,14 +39,10 @@ from fmapboard.records import (
     Layout,
     PassCount,
     Sample,
-    Scale,
     Statistics,
     TensorKind,
 )
 from fmapboard.render.quantize import Averaged, Quantizer, longest
-
-Key = tuple[str, TensorKind]
-"""Label of a layer call, and which of its tensors."""
 
 Extremes = tuple[Tensor, Tensor]
 """Min and max [N, C] of each plane."""
@@ -82,7 +70,7 @@ class PendingMaps:
     counted: bool = False
     layout: Layout = "tiles"
     block: int = 1
-    extremes: tuple[Tensor, Tensor] | None = None
+    extremes: Extremes | None = None
 
     def averaged(self) -> Averaged | None:
         """Wait for the device: how the maps were averaged on it, if they were."""
@@ -115,15 +103,9 @@ class PendingMeasurement:
         if drawn is not None:
             maps, key = _wide(drawn.maps), (self.layer_call.label, self.kind)
             known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
+            averaged = drawn.averaged()
             planes = self.quantize(
-                key,
-                maps,
-                self.shape,
-                drawn.channels,
-                drawn.view,
-                known,
-                drawn.layout,
-                drawn.averaged(),
+                key, maps, self.shape, drawn.channels, drawn.view, known, drawn.layout, averaged
             )
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return LayerMeasurement(
@@ -138,15 +120,10 @@ class Reducer:
     Attributes:
         samples: Maximum number of samples that are drawn; None draws all.
         max_channels: Maximum number of channels that are drawn; None draws all.
-        max_tile: As in ``quantize.Quantizer``.
-        scale: As in ``quantize.Quantizer``.
-        zero_centered: As in ``quantize.Quantizer``.
-        channels_last_sequences: As in ``layout.axes_of``.
-        tokens_are_patches: As in ``layout.as_maps``.
-        tokens_are_rows: As in ``layout.as_maps``.
         depth: Which depth slice of a volume is drawn; None draws the middle one.
-        quantize: Quantizer of the run, built from the options above. ``dataclasses.replace`` passes
-            it on, including its locked scales.
+        sequences: How tensors with three axes are read.
+        quantize: Quantizer of the run; ``dataclasses.replace`` passes it on, including its locked
+            scales.
         unsettled: Tensors on an accelerator to be read exactly next time, since the last reading
             found non-finite values or could not resolve the standard deviation (see
             ``device``); filled in the worker thread. None reads every tensor exactly.
@@ -154,58 +131,12 @@ class Reducer:
 
     samples: int | None = 1
     max_channels: int | None = 64
-    max_tile: int | None = 64
-    scale: Scale = "channel"
-    zero_centered: bool = False
-    channels_last_sequences: bool = True
-    tokens_are_patches: bool = False
-    tokens_are_rows: bool = False
     depth: int | None = None
-    quantize: Quantizer | None = field(default=None, repr=False)
+    sequences: Sequences = field(default_factory=Sequences)
+    quantize: Quantizer = field(default_factory=Quantizer, repr=False)
     unsettled: set[Key] | None = None
 
-    @classmethod
-    def for_model(
-        cls,
-        model: nn.Module,
-        *,
-        samples: int | None = 1,
-        max_channels: int | None = 64,
-        max_tile: int | None = 64,
-        scale: Scale = "channel",
-        colormap: str = "grey",
-        depth: int | None = None,
-        unsettled: set[Key] | None = None,
-    ) -> Reducer:
-        """Create a reducer that interprets sequences as this model does.
-
-        Unless its layer determines the axes (see ``layout.axes_of``), a tensor with three axes is
-        [N, C, L] if the model has 1-D convolutions, otherwise tokens [N, L, C]. Tokens are drawn as
-        patches if ``layout.may_hold_patches`` is true, as rows if the model has no convolution.
-        """
-        modules = list(model.modules())
-        return cls(
-            samples,
-            max_channels,
-            max_tile,
-            scale,
-            zero_centered=colormap == "signed",
-            channels_last_sequences=not has_axes(modules, 1),
-            tokens_are_patches=may_hold_patches(model),
-            tokens_are_rows=has_no_convolution(model),
-            depth=depth,
-            unsettled=unsettled,
-        )
-
-    @property
-    def has_sequences(self) -> bool:
-        """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
-        return self.tokens_are_rows or not self.channels_last_sequences
-
-    def __post_init__(self) -> None:
-        if self.quantize is None:
-            self.quantize = Quantizer(self.max_tile, self.scale, self.zero_centered)
-
+    @without_settling
     def __call__(
         self,
         layer_call: LayerCall,
@@ -228,64 +159,34 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
-        return without_settling(
-            partial(self._reduced, layer_call, kind, tensor, module, pictures, numbers)
-        )
-
-    def _reduced(
-        self,
-        layer_call: LayerCall,
-        kind: TensorKind,
-        tensor: Tensor,
-        module: nn.Module,
-        pictures: bool,
-        numbers: bool,
-    ) -> PendingMeasurement:
-        view = self.view(tensor, module)
-        counted: PendingStatistics | None = None
-        sampled: PendingSample | None = None
-        kept: PendingMaps | None = None
-        extremes: Extremes | None = None
-        draws = pictures and layer_call.pictures and view.drawable
+        view, counted, extremes = self.view(tensor, module), None, None
+        maps, is_drawn = view.maps, layer_call.pictures
         if numbers:
-            counted, extremes = self._statistics(view.maps, layer_call, kind, tensor, module)
-            if layer_call.pictures:
-                sampled = sample(view.maps)
-        if draws:
-            kept = self.keep(view, self.samples, extremes=extremes)
-        assert self.quantize is not None  # set in __post_init__
+            floor = rounded(layer_call.floor, tensor.dtype)
+            if maps.is_cpu:
+                bounded = type(module) in CLAMPING and not layer_call.received
+                counted = statistics(maps, floor, moments=is_drawn, bounded=bounded)
+            else:
+                known, key = self.unsettled, (layer_call.label, kind)
+                own = None if known is None else (known, key)
+                counted, extremes = statistics_on_device(
+                    maps, floor, moments=is_drawn, unsettled=own
+                )
+        sampled = sample(maps) if numbers and is_drawn else None
+        draws = pictures and is_drawn and view.drawable
+        kept = self.keep(view, self.samples, extremes=extremes) if draws else None
         return PendingMeasurement(
             layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
         )
 
-    def _statistics(
-        self,
-        maps: Tensor,
-        layer_call: LayerCall,
-        kind: TensorKind,
-        tensor: Tensor,
-        module: nn.Module,
-    ) -> tuple[PendingStatistics, Extremes | None]:
-        """Statistics, and min and max of each plane if an accelerator computed them on the way."""
-        floor, moments = rounded(layer_call.floor, tensor.dtype), layer_call.pictures
-        if maps.is_cpu:
-            bounded = type(module) in CLAMPING and not layer_call.received
-            return statistics(maps, floor, moments=moments, bounded=bounded), None
-        key, unsettled = (layer_call.label, kind), self.unsettled
-        if unsettled is None:
-            return statistics_on_device(maps, floor, moments=moments)
-        exactly, settled = key in unsettled, partial(_settle, unsettled, key)
-        return statistics_on_device(maps, floor, moments=moments, exactly=exactly, settled=settled)
-
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """Interpret a tensor as maps."""
-        last = self.channels_last_sequences
+        last = self.sequences.channels_last
         return self.read(tensor, axes_of(module, tensor.shape, channels_last_sequences=last))
 
     def read(self, tensor: Tensor, axes: Axes) -> MapsView:
         """Interpret a tensor with known axes as maps."""
-        patches, rows = self.tokens_are_patches, self.tokens_are_rows
-        return as_maps(tensor, axes, tokens_are_patches=patches, tokens_are_rows=rows)
+        return as_maps(tensor, axes, self.sequences)
 
     def keep(
         self,
@@ -308,7 +209,7 @@ class Reducer:
         notes = "; ".join(filter(None, [view.note, how]))
         whole = view.patches is None and maps.dim() == drawn.dim()
         counted = whole and (each or len(maps) == 1)
-        side, most = max(drawn.shape[2:]), longest(self.max_tile, layout)
+        side, most = max(drawn.shape[2:]), longest(self.quantize.max_tile, layout)
         if drawn.is_cpu or most is None or side <= most:
             copied = drawn.clone(memory_format=torch.contiguous_format)
             return PendingMaps(copied, maps.shape[1], notes, counted, layout)
@@ -317,13 +218,6 @@ class Reducer:
         lo, hi = (end[:samples, : self.max_channels] for end in extremes)
         means, block = average(drawn, most)
         return PendingMaps(means, maps.shape[1], notes, counted, layout, block, (lo, hi))
-
-
-def _settle(unsettled: set[Key], key: Key, is_settled: bool) -> None:
-    if is_settled:
-        unsettled.discard(key)
-    else:
-        unsettled.add(key)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from fmapboard.measure import device as device_stats
 from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
 from fmapboard.model.tensors import Packed, packed
-from fmapboard.records import Floats, Statistics
+from fmapboard.records import Floats, Statistics, TensorKind
 
 MAX_PLANES = 2**16
 """Maximum number of planes finalized at a time; bounds the temporary float64 arrays."""
@@ -43,6 +43,12 @@ _RUN = 1024
 
 
 Reading = Literal["sums", "device", "exact"]
+Key = tuple[str, TensorKind]
+"""Label of a layer call, and which of its tensors."""
+Unsettled = tuple[set[Key], Key]
+"""Tensors on an accelerator that are to be read exactly next time, and which tensor is meant."""
+_Array = npt.NDArray[Any]
+_Parts = list[_Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,8 @@ class PendingStatistics:
             returns. ``"device"``: two or four tensors of ``device.read``. ``"exact"``: three of
             ``device.read_exactly``.
         dtype: Dtype of the tensor, if it was read on an accelerator.
-        settled: Called once the statistics are final if the tensor was read on an accelerator, with
-            ``device.Combined.settled``.
+        unsettled: Where the tensor is added once the statistics are final, if ``device.read`` does
+            not suffice for it, and removed if it does; None for neither.
     """
 
     parts: tuple[Tensor, ...]
@@ -68,12 +74,7 @@ class PendingStatistics:
     floor: float | None
     reading: Reading = "sums"
     dtype: torch.dtype = torch.float32
-    settled: Callable[[bool], None] | None = None
-
-    @property
-    def channels(self) -> int:
-        """Number of channels."""
-        return self.parts[0].shape[-1]
+    unsettled: Unsettled | None = None
 
     def to_host(self) -> Statistics:
         """Wait for the device and finalize the statistics."""
@@ -89,7 +90,7 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     ``MAX_PLANES`` planes, or of one larger tensor.
     """
     groups: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
-    on_host: dict[int, list[npt.NDArray[Any]]] = {}
+    on_host: dict[int, _Parts] = {}
     results: dict[int, Statistics] = {}
     for number, one in enumerate(pending):
         if one.reading != "sums":
@@ -103,12 +104,9 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
             batches.append([])
         batches[-1].append(number)
     for numbers in chain.from_iterable(groups.values()):
-        finalized = _from_sums([(pending[number], on_host[number]) for number in numbers])
+        finalized = _from_sums([pending[n] for n in numbers], [on_host[n] for n in numbers])
         results.update(zip(numbers, finalized, strict=True))
     return [results[number] for number in range(len(pending))]
-
-
-_OnHost = tuple[PendingStatistics, list[npt.NDArray[Any]]]
 
 
 def _from_device(one: PendingStatistics) -> Statistics:
@@ -118,23 +116,28 @@ def _from_device(one: PendingStatistics) -> Statistics:
         combined = device_stats.combine(parts, one.samples * one.size)
     else:
         combined = device_stats.combine_exactly(parts, one.dtype)
-    if one.settled is not None:
-        one.settled(combined.settled)
+    if one.unsettled is not None:
+        all_keys, key = one.unsettled
+        change = all_keys.discard if combined.settled else all_keys.add
+        change(key)
     (found,) = _split([one], combined.numbers, combined.nonfinite)
     return found if combined.counted else replace(found, counted=False)
 
 
-def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
-    """Statistics of tensors with sums of planes, all with equally many planes per channel."""
-    lo, hi, means, variances = _plane_moments(
-        [parts for _, parts in tensors], [one.size for one, _ in tensors]
-    )
+def _from_sums(tensors: list[PendingStatistics], read: list[_Parts]) -> Iterator[Statistics]:
+    """Statistics of tensors with sums of planes, all with equally many planes per channel.
+
+    Args:
+        tensors: The tensors.
+        read: The parts of each tensor.
+    """
+    lo, hi, means, variances = _plane_moments(read, [one.size for one in tensors])
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
     variance = (np.maximum(variances, 0.0) + np.square(means - mean)).mean(0)
     one_value = (lowest == highest) & ~np.isnan(mean)
     mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
     numbers = np.stack([lowest, highest, mean, std])
-    return _split([one for one, _ in tensors], numbers, np.zeros((3, len(mean)), np.int64))
+    return _split(tensors, numbers, np.zeros((3, len(mean)), np.int64))
 
 
 def _split(
@@ -150,7 +153,7 @@ def _split(
     same = (numbers[0] == numbers[1]) & ~nonfinite.any(0)
     start = 0
     for one in tensors:
-        own = slice(start, start + one.channels)
+        own = slice(start, start + one.parts[0].shape[-1])
         start = own.stop
         minimum, maximum, mean, std = numbers[:, own]
         nan, up, down = nonfinite[:, own]
@@ -159,9 +162,7 @@ def _split(
         yield Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
 
 
-def _plane_moments(
-    read: Sequence[Sequence[npt.NDArray[Any]]], sizes: Sequence[int]
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _plane_moments(read: list[_Parts], sizes: list[int]) -> tuple[Floats, Floats, Floats, Floats]:
     """Min, max, mean and variance of each plane, each f64 [N, C]; NaN where they were not computed.
 
     Args:
@@ -191,7 +192,7 @@ def _plane_moments(
     return lo, hi, means, variances
 
 
-def _concatenated(arrays: list[npt.NDArray[Any]]) -> Floats:
+def _concatenated(arrays: list[_Array]) -> Floats:
     """Arrays [N, C] concatenated along the channel axis, as f64."""
     return np.concatenate(arrays, axis=1, dtype=np.float64)
 
@@ -223,12 +224,7 @@ def statistics(
 
 
 def statistics_on_device(
-    maps: Tensor,
-    floor: float | None = None,
-    *,
-    moments: bool = True,
-    exactly: bool = True,
-    settled: Callable[[bool], None] | None = None,
+    maps: Tensor, floor: float | None, *, moments: bool, unsettled: Unsettled | None
 ) -> tuple[PendingStatistics, tuple[Tensor, Tensor] | None]:
     """Compute ``statistics`` on an accelerator, without waiting for it.
 
@@ -236,23 +232,21 @@ def statistics_on_device(
         maps: [N, C, ...] of a floating-point dtype, not empty; read in stream order.
         floor: As in ``statistics``.
         moments: As in ``statistics``.
-        exactly: Count non-finite values (``device.read_exactly``) instead of only flagging them
-            (``device.read``).
-        settled: See ``PendingStatistics``.
+        unsettled: If the tensor is among these, or for None, it is read by ``device.read_exactly``,
+            which counts non-finite values, instead of ``device.read``, which only flags them. See
+            ``PendingStatistics``.
 
     Returns:
         The statistics; and min and max [N, C] of each plane, if they were computed on the way.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     samples, _, size = planes.shape
-    parts: tuple[Tensor, ...]
-    if exactly:
-        parts, extremes = device_stats.read_exactly(planes, moments=moments), None
-    else:
-        parts, extremes = device_stats.read(planes, moments=moments)
-    reading: Reading = "exact" if exactly else "device"
-    found = PendingStatistics(parts, samples, size, floor, reading, maps.dtype, settled)
-    return found, extremes
+    known = samples, size, floor
+    if unsettled is None or unsettled[1] in unsettled[0]:
+        sums = device_stats.read_exactly(planes, moments=moments)
+        return PendingStatistics(sums, *known, "exact", maps.dtype, unsettled), None
+    parts, extremes = device_stats.read(planes, moments=moments)
+    return PendingStatistics(parts, *known, "device", maps.dtype, unsettled), extremes
 
 
 def _read_extremes(planes: Tensor, bound: float | None) -> tuple[Tensor, ...] | None:
@@ -304,7 +298,7 @@ def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
     chunks: Sequence[Tensor] = (planes,)
     if planes.nbytes > 2 * _CACHED:
         chunks = torch.split(planes, max(1, _CACHED // planes[0].nbytes))
-    seen = [_read_part(chunk) for chunk in chunks]
+    seen = [(part.amin(2), part.amax(2), part.sum(2), _norms(part)) for part in chunks]
     lo, hi, sums, norms = seen[0] if len(seen) == 1 else map(torch.cat, zip(*seen, strict=True))
     return _with_centered_sums(planes, lo, hi, sums, norms)
 
@@ -338,10 +332,6 @@ def _with_centered_sums(
     return lo, hi, sums, norms, at, centered.sum(1), _norms(centered.unsqueeze(0))[0]
 
 
-def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
-
-
 def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
     """True if all values are finite and the planes of each channel, taken together, vary enough.
 
@@ -354,7 +344,7 @@ def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
     return float(least) > SMALL**2 and float(most) < LARGE**2  # False for NaN
 
 
-def _squares_are_safe(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
+def _squares_are_safe(lo: _Array, hi: _Array, norms: _Array) -> bool:
     """True if all values are finite and their squares neither overflow nor underflow."""
     if norms.min() > SMALL and norms.max() < LARGE:  # False for NaN
         return True
@@ -362,19 +352,11 @@ def _squares_are_safe(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDA
     return bool(((largest == 0.0) | ((largest > SMALL) & (largest < LARGE))).all())
 
 
-def _cancels(
-    lo: npt.NDArray[Any],
-    hi: npt.NDArray[Any],
-    sums: npt.NDArray[Any],
-    norms: npt.NDArray[Any],
-    size: int,
-) -> npt.NDArray[np.bool_]:
+def _cancels(lo: _Array, hi: _Array, sums: _Array, norms: _Array, size: int) -> _Array:
     """bool [N, C]: True for non-constant planes for which E[x²] - E[x]² would lose digits."""
     squares = np.square(norms).sum(2, dtype=np.float64)
     # Var < k mean², in terms of the sums: S * squares < (1 + k) * sum².
-    near: npt.NDArray[np.bool_] = size * squares < (1.0 + _CANCELLATION) * np.square(
-        sums, dtype=np.float64
-    )
+    near: _Array = size * squares < (1.0 + _CANCELLATION) * np.square(sums, dtype=np.float64)
     return near & (lo != hi) if near.any() else near
 
 
@@ -459,12 +441,9 @@ class PendingGaps:
         old, new, many = self.before.split(), self.after.split(), len(self.layers)
         gaps, initial = {}, []
         for n, layer in enumerate(self.layers):
-            rounding, counts = (
-                torch.finfo(old[n].dtype).eps,
-                (int(old[many + n]), int(new[many + n])),
-            )
+            counts = int(old[many + n]), int(new[many + n])
             before, after = old[n].cpu().double(), new[n].cpu().double()
-            gap = _gap(layer, before, after, counts, rounding)
+            gap = _gap(layer, before, after, counts, torch.finfo(old[n].dtype).eps)
             if gap is not None:
                 gaps[layer.name] = gap
             if _is_initial(layer, after, counts):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 from fmapboard.own_thread import OwnThread
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -71,19 +72,21 @@ def settle() -> None:
     this_thread.is_settled = True
 
 
-def without_settling(act: Callable[[], T]) -> T:
-    """Call a function without gradients, in another thread if the count is not settled in this one.
+def without_settling(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function run in another thread if the count is not settled in the calling one."""
 
-    Returns:
-        What the function returns.
-    """
+    @wraps(function)
+    def apart(*args: P.args, **kwargs: P.kwargs) -> T:
+        def settled() -> T:
+            settle()
+            with torch.no_grad():  # as the caller has it
+                return function(*args, **kwargs)
 
-    def settled() -> T:
-        settle()
-        with torch.no_grad():
-            return act()
+        if this_thread.is_settled or is_settled():
+            return function(*args, **kwargs)
+        return _in_another_thread(settled)
 
-    return act() if this_thread.is_settled or is_settled() else _in_another_thread(settled)
+    return apart
 
 
 def _in_another_thread(act: Callable[[], T]) -> T:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from fmapboard.capture.inputs import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import NoConvolution
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
@@ -22,6 +23,7 @@ from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.model_comparison.recording import Recorder
 from fmapboard.model_comparison.result import ModelDifference
 from fmapboard.records import LayerCall, LayerMeasurement, Normalization, Scale, StepData
+from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
@@ -143,9 +145,9 @@ class _Output:
         colormap = "signed" if side == "difference" else "grey"
         scale: Scale = "layer" if side == "difference" else "channel"
         self._is_difference = side == "difference"
-        self._reduce = Reducer.for_model(
-            model, max_channels=None, max_tile=None, scale=scale, colormap=colormap
-        )
+        quantize = Quantizer(None, scale, self._is_difference)
+        sequences = Sequences.of(model)
+        self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
         self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
         self._folder = None if out is None else FolderWriter(out / side)
         self._board = None if log_dir is None else TensorBoardWriter(log_dir / side)
@@ -163,7 +165,7 @@ class _Output:
         normalization: Normalization | None,
         each_in_folder: bool,
     ) -> None:
-        sequences = self._reduce.has_sequences
+        sequences = self._reduce.sequences.are_expected
         images = input_images(arguments, 1, normalization, sequences=sequences)
         shown = tuple(image.to_host() for image in images)
         summary = self._summarize(

@@ -25,12 +25,15 @@ from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.reader import GradientReader, PendingParameters
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import are_flattened, is_sharded, rank
 from fmapboard.model.layers import Layers, scripted_warning, unwrap
 from fmapboard.options import Options
 from fmapboard.records import LayerCall
+from fmapboard.render.palettes import palette
+from fmapboard.render.quantize import Quantizer
 from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
 from fmapboard.session.selection import Passes, PassSelection
@@ -110,10 +113,10 @@ class StepSession(CaptureListener):
         if (scripted := scripted_warning(self.model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
-        self._reducer = Reducer.for_model(
-            self.model, samples=options.samples, max_channels=options.max_channels,
-            max_tile=options.max_tile, scale=options.scale, colormap=options.colormap,
-            depth=options.depth, unsettled=set(),
+        is_signed = palette(options.colormap).zero_centered
+        self._reducer = Reducer(
+            options.samples, options.max_channels, options.depth, Sequences.of(self.model),
+            Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(),
         )  # fmt: skip
         self._collector = partial(
             collector_for, watched, options, self._reducer, self._guard, self._attribution

@@ -13,6 +13,7 @@ from reduced_maps import CALL, CONV
 from fmapboard.capture import collector
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
 
@@ -67,7 +68,7 @@ def test_an_input_that_is_not_an_image_is_skipped(x: Any) -> None:
 
 
 def test_a_batch_of_three_sequences_is_not_mistaken_for_a_colour_image() -> None:
-    seen = _collector(reduce=Reducer(channels_last_sequences=False))
+    seen = _collector(reduce=Reducer(sequences=Sequences(channels_last=False)))
     seen.begin((torch.rand(3, 2, 9),), {})
     assert seen.inputs == []
 

@@ -230,7 +230,7 @@ def test_the_probe_and_images_of_visualize_are_drawn_too(tmp_path: Path) -> None
     assert "feature_maps_Tap/sum" in {tagged.tag for tagged in step.pictures}
     step = logged(model, x, probe=x, layers="!sum")
     assert "feature_maps_Tap/sum" not in {tagged.tag for tagged in step.pictures}
-    recorded = [one.to_host() for one in ImagePasses(model, Reducer.for_model(model))(x)]
+    recorded = [one.to_host() for one in ImagePasses(model, Reducer())(x)]
     assert [[m.layer_call.label for m in one.measured] for one in recorded] == [["conv", "sum"]] * 2
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from compressed_pictures import record_compressions
+from reducers import reducer_of
 from torch import nn
 
 from fmapboard.image_passes import ImagePasses
 from fmapboard.imaging import write_images
 from fmapboard.imaging.write_images import ImageWriter
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import InputImage, StepData
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
@@ -54,7 +54,7 @@ def test_files_hold_the_bytes_that_a_folder_writer_alone_makes(
 ) -> None:
     torch.manual_seed(0)
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3, stride=4))
-    reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
+    reducer = reducer_of(max_channels=None, max_tile=None)
     passes = ImagePasses(network, reducer, kernels=True)
     step = passes.one(torch.rand(1, 3, 42, 42))  # maps of 40 px, and of 10 px: enlarged
     board = MemoryWriter() if with_board else None
@@ -84,7 +84,7 @@ def test_every_png_except_that_of_a_first_record_is_encoded_in_the_pool(
 ) -> None:
     compressed = record_compressions(monkeypatch)
     network = nn.Conv2d(3, 4, 3)
-    passes = ImagePasses(network, Reducer.for_model(network, max_channels=None, max_tile=None))
+    passes = ImagePasses(network, reducer_of(max_channels=None, max_tile=None))
     board = TensorBoardWriter(tmp_path / "run")
     folders: list[Path | None] = [tmp_path / "0", tmp_path / "1"]
     list(ImageWriter(SummaryBuilder(), board, folders).write(passes(torch.rand(2, 3, 12, 12))))

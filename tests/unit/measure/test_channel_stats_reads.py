@@ -23,7 +23,7 @@ def test_the_samples_of_a_large_batch_are_read_in_parts(
     maps = torch.randn(5, 3, 9, 11)
     whole = statistics(maps).parts
     monkeypatch.setattr(fmapboard.measure.statistics, "_CACHED", nbytes)
-    read = count_calls(monkeypatch, "_read_part")
+    read = count_calls(monkeypatch, "_norms")
     parts = statistics(maps).parts
     assert read == samples
     for part, known in zip(parts, whole, strict=True):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from recorded_passes import reducer
 from reduced_maps import random_maps, record_extremes
+from reducers import reducer_of
 from torch import Tensor, nn
 
 from fmapboard import image_passes as per_image
@@ -140,7 +141,7 @@ def test_nothing_that_is_kept_shares_memory_with_the_live_tensor(side: int) -> N
 
 
 def test_limits_on_channels_apply_and_all_images_are_drawn() -> None:
-    few = Reducer(samples=1, max_channels=2, max_tile=4)
+    few = reducer_of(samples=1, max_channels=2, max_tile=4)
     each, alone = together_and_alone(random_maps(4, 6, 9, 9), CONV, nn.Conv2d(3, 6, 1), few)
     for here, there in zip(each, alone, strict=True):
         assert here.planes is not None

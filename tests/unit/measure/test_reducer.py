@@ -10,6 +10,7 @@ import pytest
 import torch
 import torchvision
 from reduced_maps import CALL, CONV, planes_of, reduced
+from reducers import reducer_of
 from torch import Tensor
 
 from fmapboard import extract
@@ -48,7 +49,7 @@ def test_pixels_equal_make_grids_within_one_on_the_maps_of_a_real_network() -> N
 def test_nothing_that_is_kept_aliases_the_live_tensor(scale: Any, max_tile: int | None) -> None:
     maps = torch.rand(1, 3, 8, 8)
     expected = reduced(maps.clone(), scale=scale, max_tile=max_tile)
-    pending = Reducer(scale=scale, max_tile=max_tile)(CALL, "feature_maps", maps, CONV)
+    pending = reducer_of(scale=scale, max_tile=max_tile)(CALL, "feature_maps", maps, CONV)
     maps.fill_(torch.nan)  # the very next operation overwrites it
     found = pending.to_host()
     assert found.planes is not None
@@ -110,7 +111,7 @@ def test_any_range_is_drawn_from_black_to_white(factor: float) -> None:
 
 
 def test_a_locked_scale_keeps_the_first_range_of_each_channel() -> None:
-    reducer = Reducer(scale="locked")
+    reducer = reducer_of(scale="locked")
 
     def pixels(*channels: list[float]) -> list[list[int]]:
         maps = torch.tensor(channels).view(1, -1, 1, 3)

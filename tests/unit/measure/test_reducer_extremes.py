@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import torch
 from reduced_maps import CALL, CONV, planes_of, random_maps, record_extremes
+from reducers import reducer_of
 from torch import Tensor, nn
 
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import PendingMeasurement
 from fmapboard.records import PixelMark
 
 
 def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> PendingMeasurement:
-    return Reducer(**options)(CALL, "feature_maps", maps, module)
+    return reducer_of(**options)(CALL, "feature_maps", maps, module)
 
 
 @pytest.mark.parametrize("scale", ["channel", "layer", "locked"])

@@ -8,6 +8,7 @@ import torch
 from reduced_maps import CALL, planes_of, reduced
 from torch import nn
 
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 
 ROWS = "one row of pixels per channel, one column per position"
@@ -84,16 +85,13 @@ def test_a_recurrent_layer_has_a_row_per_channel_and_a_column_per_time_step(
 
 def test_tokens_are_drawn_as_rows_only_in_a_model_without_convolutions() -> None:
     tokens, norm = torch.rand(2, 9, 5), nn.LayerNorm(5)
-    text = Reducer.for_model(nn.Sequential(nn.Embedding(3, 5), norm))
-    planes = text(CALL, "feature_maps", tokens, norm).to_host().planes
+    reduce = Reducer(sequences=Sequences.of(nn.Sequential(nn.Embedding(3, 5), norm)))
+    planes = reduce(CALL, "feature_maps", tokens, norm).to_host().planes
     assert planes is not None
     assert (planes.layout, planes.pixels.shape) == ("rows", (1, 5, 1, 9))
     for other, shape in ((nn.Conv2d(3, 5, 1), (1, 5, 3, 3)), (nn.Conv1d(3, 5, 1), None)):
-        planes = (
-            Reducer.for_model(nn.Sequential(other, norm))(CALL, "feature_maps", tokens, norm)
-            .to_host()
-            .planes
-        )
+        reduce = Reducer(sequences=Sequences.of(nn.Sequential(other, norm)))
+        planes = reduce(CALL, "feature_maps", tokens, norm).to_host().planes
         assert (None if planes is None else planes.pixels.shape) == shape
         assert planes is None or planes.layout == "tiles"
 

@@ -27,7 +27,7 @@ from torchvision.ops import DeformConv2d
 from fmapboard import intervene, silence, watch
 from fmapboard.capture.kernels import read_kernels
 from fmapboard.errors import ConfigurationError
-from fmapboard.measure.layout import Axes, axes_of, has_no_convolution, may_hold_patches
+from fmapboard.measure.layout import Axes, Sequences, axes_of
 from fmapboard.model.kernel_shapes import (
     fits,
     is_convolution,
@@ -197,8 +197,7 @@ class QuantizedConv2d(nn.Module):
 def test_other_parts_treat_them_as_convolutions() -> None:
     model = nn.Sequential(Conv2d(3, 8))
     assert role_of(model[0]) == "convolution"
-    assert not has_no_convolution(model)
-    assert may_hold_patches(model)
+    assert Sequences.of(model) == Sequences(tokens_are_patches=True)
     with pytest.raises(ConfigurationError, match="there are 8 channels, 0…7"):
         intervene(model, {"0": silence(8)})
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from decoded_pictures import rgb_pixels
 from map_grids import GREY, planes_of, tile_of
+from reducers import reducer_of
 from torch import nn
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
@@ -37,7 +37,7 @@ def test_the_layer_scale_keeps_the_channels_comparable() -> None:
 
 
 def test_the_locked_scale_is_that_of_the_first_step_for_each_channel() -> None:
-    reducer = Reducer(scale="locked")
+    reducer = reducer_of(scale="locked")
     layer_call, conv = LayerCall("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
 
     def pixels(*values: float) -> list[int]:

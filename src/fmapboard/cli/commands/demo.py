@@ -24,8 +24,10 @@ from fmapboard.imaging.models.load import demo_preprocessing
 from fmapboard.imaging.tables import layer_table
 from fmapboard.imaging.write_images import ImageWriter, new_directory
 from fmapboard.logger import watch
+from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
+from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -110,7 +112,8 @@ def _photograph() -> Tensor:
 
 def _draw(network: nn.Module, run: Path) -> None:
     """Draw one photograph with the trained network, into a run of its own and as PNG files."""
-    reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
+    sequences = Sequences.of(network)
+    reducer = Reducer(max_channels=None, sequences=sequences, quantize=Quantizer(None))
     passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
     board = TensorBoardWriter(run / "photograph")
     writer = ImageWriter(SummaryBuilder(), board, [run / "photograph" / "png"])
