@@ -17,7 +17,7 @@ from torchvision.models import resnet18
 import fmapboard
 from fmapboard.formats.tab_records import unpack
 from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, StepData
-from fmapboard.summary.budget import Budget
+from fmapboard.summary.build import Budget
 
 FRAMING = 16  # bytes of an event's length and checksums
 

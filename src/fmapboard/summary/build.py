@@ -1,16 +1,20 @@
-"""Build pictures, histograms, scalars and tab records from the measurements of a step."""
+"""Build pictures, histograms, scalars and tab records from the measurements of a step.
+
+At the end: keep a step within ``max_bytes_per_step``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import pack_nonfinite, plain
+from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite, Place, pack_nonfinite, plain
 from fmapboard.records import (
     Floats,
     Histogram,
@@ -18,6 +22,7 @@ from fmapboard.records import (
     Kernels,
     LayerMeasurement,
     LoggedStep,
+    Planes,
     Sample,
     Scale,
     StepData,
@@ -26,13 +31,19 @@ from fmapboard.records import (
 )
 from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
-from fmapboard.render.palettes import LEGEND, Palette, palette
-from fmapboard.render.quantize import finite_extremes, used_scale
+from fmapboard.render.palettes import LEGEND, palette
+from fmapboard.render.quantize import finite_extremes, longest, shrink_pixels, used_scale
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
-from fmapboard.summary.change import Maps, Weights, changes_of_maps, followed_weights
-from fmapboard.summary.facts import IdleStep, first_nonfinite, training_facts
+from fmapboard.summary.change import (
+    IdleStep,
+    Maps,
+    Weights,
+    changes_of_maps,
+    followed_weights,
+    training_facts,
+)
 from fmapboard.summary.overview import OverviewState, overview
-from fmapboard.summary.tab_records import kernel_facts, tab_records
+from fmapboard.summary.tab_records import of_kernels, of_maps, tab_records
 
 BUCKETS = 30
 """Number of buckets; TensorBoard re-bins to 30 of equal width, so these are shown unchanged."""
@@ -45,20 +56,16 @@ def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasuremen
     activation that is drawn itself is not a follower.
     """
     found: dict[str, LayerMeasurement] = {}
-    before: LayerMeasurement | None = None
+    before, channels = "", 0
     for part in measured:
-        if part.kind != "feature_maps" or part.statistics is None:
+        statistics, call = part.statistics, part.layer_call
+        if part.kind != "feature_maps" or statistics is None:
             continue
-        is_activation, is_drawn = part.statistics.dead is not None, part.layer_call.pictures
-        if is_activation and not is_drawn and _channels(before) == _channels(part):
-            assert before is not None  # else it has no channels
-            found[before.layer_call.label] = part
-        before = part if is_drawn or not is_activation else None
+        may_follow = statistics.dead is not None and not call.pictures
+        if may_follow and statistics.minimum.size == channels:
+            found[before] = part
+        before, channels = call.label, 0 if may_follow else statistics.minimum.size
     return found
-
-
-def _channels(part: LayerMeasurement | None) -> int | None:
-    return None if part is None or part.statistics is None else part.statistics.minimum.size
 
 
 _SCALE_TEXT: dict[Scale, str] = {
@@ -91,10 +98,11 @@ class SummaryState:
     has_nonfinite: bool = False
 
 
+@dataclass(kw_only=True)
 class SummaryBuilder:
     """Turns the ``StepData`` of each step into a ``LoggedStep``; used by one thread at a time.
 
-    Args:
+    Attributes:
         colormap: Name of a palette.
         scale: How the planes were scaled, for the descriptions.
         name: Name of the model; every tag begins with ``name.``. None for no prefix.
@@ -103,29 +111,21 @@ class SummaryBuilder:
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
         attribution_side: Length in px of the longer side of a picture of attribution.
-
-    Attributes:
         state: What is known of the steps before.
     """
 
-    def __init__(
-        self,
-        *,
-        colormap: str = "grey",
-        scale: Scale = "channel",
-        name: str | None = None,
-        max_kernels: int | None = 64,
-        compact: bool = False,
-        with_pngs: bool = False,
-        has_probe: bool = False,
-        attribution_side: int = SIDE,
-    ) -> None:
-        self._palette: Palette = palette(colormap)
-        self._scale = scale
-        self._prefix = tags.prefix(name)
-        self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._has_probe, self._side = has_probe, attribution_side
-        self.state = SummaryState()
+    colormap: str = "grey"
+    scale: Scale = "channel"
+    name: str | None = None
+    max_kernels: int | None = 64
+    compact: bool = False
+    with_pngs: bool = False
+    has_probe: bool = False
+    attribution_side: int = SIDE
+    state: SummaryState = field(default_factory=SummaryState, init=False)
+
+    def __post_init__(self) -> None:
+        self._palette, self._prefix = palette(self.colormap), tags.prefix(self.name)
 
     def __call__(self, data: StepData) -> LoggedStep:
         """Build everything that is written about one step, which counts as stored."""
@@ -139,31 +139,20 @@ class SummaryBuilder:
             What is to become ``state`` when the step has been stored, and the step.
         """
         before = self.state
-        pictures = [self._maps(m) for m in data.measured if m.planes is not None]
+        pictures = [self._maps(m, m.planes) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
-        facts = {
-            k.layer_call.label: kernel_facts(k, self._max_kernels, peak)
-            for k, (_, peak) in zip(data.kernels, kernels, strict=True)
-        }
-        drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
+        drawn = [self._finished(tagged) for tagged, _ in (*pictures, *kernels)]
+        headers = {tagged.tag: header for tagged, header in (*pictures, *kernels)}
         inputs = map(self._input_image, data.inputs)
         after = followers(data.measured)
-        maps, changes = changes_of_maps(
-            before.maps, before.weights, data, has_probe=self._has_probe
-        )
+        maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
         weights = followed_weights(before.weights, data)
         written, records = tab_records(
-            before.written,
-            data,
-            drawn,
-            facts,
-            changes,
-            after,
-            prefix=self._prefix,
-            colormap=self._palette.name,
-            scale=self._scale,
+            before.written, data, drawn, headers, changes, after, self._prefix
         )
-        heat, attributed = attributions(before.attributions, data, self._prefix, self._side)
+        heat, attributed = attributions(
+            before.attributions, data, self._prefix, self.attribution_side
+        )
         idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
         numbers, overviews, fractions = overview(
             before.overview, data, drawn, changes, after, self._prefix
@@ -193,33 +182,34 @@ class SummaryBuilder:
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
         """Apply the options ``compact`` and ``with_pngs`` to pictures."""
         samples = tagged.samples
-        if self._compact:
+        if self.compact:
             samples = tuple(replace(picture, compact=True) for picture in samples)
-        if self._with_pngs:
+        if self.with_pngs:
             samples = tuple(png.encoded(picture) for picture in samples)
         return tagged if samples is tagged.samples else replace(tagged, samples=samples)
 
-    def _maps(self, measured: LayerMeasurement) -> TaggedPictures:
-        planes, layer_call = measured.planes, measured.layer_call
-        assert planes is not None  # checked by the caller
+    def _maps(
+        self, measured: LayerMeasurement, planes: Planes
+    ) -> tuple[TaggedPictures, dict[str, Any]]:
+        """The pictures of maps, and what the tab's record says of them."""
+        layer_call = measured.layer_call
         dead = None if measured.statistics is None else measured.statistics.dead
         samples = tuple(
             draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
         )
         tag = self._prefix + tags.image(measured.kind, layer_call.group, layer_call.label)
-        description = self._describe(measured)
-        return TaggedPictures(tag, measured.kind, samples, layer_call, description, planes.layout)
+        description = self._describe(measured, planes)
+        tagged = TaggedPictures(tag, measured.kind, samples, layer_call, description, planes.layout)
+        return tagged, of_maps(tagged, measured, planes, self._palette.name, self.scale)
 
-    def _describe(self, measured: LayerMeasurement) -> str:
-        planes, layer_call = measured.planes, measured.layer_call
-        assert planes is not None
-        drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
+    def _describe(self, measured: LayerMeasurement, planes: Planes) -> str:
+        layer_call, (_, drawn, height, width) = measured.layer_call, planes.pixels.shape
         rows, per_row = planes.layout == "rows", arrangement(planes)[0]
         parts = [
             f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
             f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
             + ("" if rows else f", {per_row} per row"),
-            _SCALE_TEXT[used_scale(planes, self._scale)],
+            _SCALE_TEXT[used_scale(planes, self.scale)],
         ]
         if drawn < planes.channels:
             parts.append(f"{planes.channels - drawn} of {planes.channels} channels not drawn")
@@ -231,9 +221,10 @@ class SummaryBuilder:
             parts.append(measured.view)
         return "; ".join([*parts, LEGEND])
 
-    def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, float]:
-        picture, peak = draw_kernels(kernels, self._max_kernels)
-        layer_call, most = kernels.layer_call, self._max_kernels
+    def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, dict[str, Any]]:
+        """The picture of kernels, and what the tab's record says of it."""
+        picture, peak = draw_kernels(kernels, self.max_kernels)
+        layer_call, most = kernels.layer_call, self.max_kernels
         arrangement_text = "a row per input, a column per output"
         if kernels.layout == "rows":
             arrangement_text = "a row per output, a column per input"
@@ -255,7 +246,8 @@ class SummaryBuilder:
             parts.append(kernels.view)
         tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)
         text = "; ".join(parts)
-        return TaggedPictures(tag, "kernels", (picture,), layer_call, text, kernels.layout), peak
+        tagged = TaggedPictures(tag, "kernels", (picture,), layer_call, text, kernels.layout)
+        return tagged, of_kernels(tagged, kernels, most, peak)
 
     def _input_image(self, image: InputImage) -> TaggedPictures:
         picture, how = draw_input_image(image)
@@ -305,6 +297,38 @@ def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> d
     }
 
 
+def first_nonfinite(data: StepData) -> FirstNonfinite | None:
+    """Find the first non-finite values of a logged step; None without any.
+
+    "First" is the order of computation: activations in call order (a layer's input before its
+    output), then gradients of activations from the last layer to the first, then gradients of
+    parameters in definition order.
+    """
+    forward = [part for part in data.measured if part.kind in ("feature_maps", "inputs")]
+    forward.sort(key=lambda part: (part.layer_call.position, part.kind == "feature_maps"))
+    backward = [part for part in data.measured if part.kind == "gradients_of_maps"]
+    backward.sort(key=lambda part: -part.layer_call.position)
+    for part in (*forward, *backward):
+        call, found = part.layer_call, _counts(part)
+        if any(found):
+            place, total = cast(Place, part.kind), math.prod(part.shape)
+            return FirstNonfinite(
+                data.step, place, call.layer, call.type, call.call, found, total, part.is_counted
+            )
+    for one in data.parameters:
+        if any(one.nonfinite):
+            return FirstNonfinite(data.step, "gradients", one.name, "", 0, one.nonfinite, 0)
+    return None
+
+
+def _counts(part: LayerMeasurement) -> Nonfinite:
+    statistics = part.statistics
+    if statistics is None:
+        return Nonfinite()
+    rows = (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)
+    return Nonfinite(*(int(row.sum()) for row in rows))
+
+
 def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     """Count the finite values of a sample in buckets of equal width, scaled up to the whole tensor.
 
@@ -327,7 +351,7 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     finite = values if is_finite else values[np.isfinite(values)]
     if not finite.size:
         return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
-    lo, hi = _outermost(float(smallest), sample.lo, min), _outermost(float(largest), sample.hi, max)
+    lo, hi = float(np.fmin(smallest, sample.lo)), float(np.fmax(largest, sample.hi))  # NaN: unknown
     nonfinite = round((values.size - finite.size) * sample.total / seen)
     if lo == hi:
         buckets = 1
@@ -360,6 +384,76 @@ def _fractions(buckets: int) -> Floats:
     return np.linspace(0, 1, buckets + 1)
 
 
-def _outermost(own: float, known: float, choose: Callable[[float, float], float]) -> float:
-    """An extreme of the sample, or that of the whole tensor if it is known."""
-    return choose(own, known) if math.isfinite(known) else own
+# Steps within ``max_bytes_per_step``: fewer pixels, then fewer channels.
+
+_SIDES = (48, 32, 24, 16, 12, 8, 4)
+_CHANNELS = (32, 16, 8, 4, 2, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Size limits of pictures.
+
+    Attributes:
+        side: Maximum side of a tile in px; None for no limit.
+        channels: Maximum number of channels; None for no limit.
+        pictures: False if no pictures are written at all.
+    """
+
+    side: int | None = None
+    channels: int | None = None
+    pictures: bool = True
+
+
+_LEVELS = (
+    Limits(),
+    *(Limits(side) for side in _SIDES),
+    *(Limits(_SIDES[-1], channels) for channels in _CHANNELS),
+    Limits(_SIDES[-1], _CHANNELS[-1], pictures=False),
+)
+
+
+class Budget:
+    """The limits currently in force.
+
+    They only get tighter, so that the steps of a run stay comparable.
+    """
+
+    def __init__(self) -> None:
+        self._level = 0
+
+    def tighten(self) -> bool:
+        """Switch to the next tighter limits; False if there are none."""
+        if self._level + 1 == len(_LEVELS):
+            return False
+        self._level += 1
+        return True
+
+    def applied(self, data: StepData) -> StepData:
+        """The step with its pictures reduced to the current limits."""
+        limits = _LEVELS[self._level]
+        if limits == Limits():
+            return data
+        return replace(
+            data,
+            measured=tuple(_smaller(measured, limits) for measured in data.measured),
+            kernels=tuple(k.cut(limits.channels) for k in data.kernels) if limits.pictures else (),
+            inputs=data.inputs if limits.pictures else (),
+            attributions=data.attributions if limits.pictures else (),
+        )
+
+
+def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:
+    planes, some = measured.planes, (slice(None), slice(limits.channels))
+    if planes is None or not limits.pictures:
+        return replace(measured, planes=None)
+    pixels, marks = planes.pixels[some], None if planes.marks is None else planes.marks[some]
+    most = longest(limits.side, planes.layout)
+    block = 1 if most is None else -(-max(pixels.shape[2:]) // most)
+    if block > 1:
+        pixels, marks = shrink_pixels(pixels, marks, block)
+    flat, lo, hi = planes.flat[some], planes.lo[some], planes.hi[some]
+    smaller = replace(
+        planes, pixels=pixels, marks=marks, flat=flat, lo=lo, hi=hi, block=planes.block * block
+    )
+    return replace(measured, planes=smaller)

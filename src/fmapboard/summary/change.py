@@ -1,4 +1,4 @@
-"""How much maps and weights changed since an earlier logged step, and which weights did not.
+"""How much maps and weights changed since an earlier logged step; the record of training facts.
 
 *Maps* are compared where a probe is drawn, so that both steps show the same images. The change of
 a channel is the root mean square of the difference between its drawn planes at both steps, divided
@@ -38,22 +38,28 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.formats import tags
+from fmapboard.formats.training_facts import Idle, Unchanged, pack_training_facts
 from fmapboard.records import (
     Bytes8,
     Floats,
     LayerCall,
     Parameter,
     Planes,
+    RecordedFacts,
     Sample,
     StepData,
+    TabRecord,
     TransposedShape,
 )
+from fmapboard.render.quantize import finite_extremes
 
 PIXELS = 256
 """Number of pixels of a channel that are compared, over all samples; at least one of each."""
@@ -188,9 +194,7 @@ def followed_weights(before: Weights, data: StepData) -> Weights:
 
 def _is_same(before: Floats, now: Floats) -> bool:
     """True if both have the same bytes, so that NaN is the same as NaN."""
-    return before.dtype == now.dtype and np.array_equal(
-        before.view(np.uint8), np.ascontiguousarray(now).view(np.uint8)
-    )
+    return before.dtype == now.dtype and before.tobytes() == now.tobytes()
 
 
 def _has_to_move(parameter: Parameter, rate: float) -> bool:
@@ -295,3 +299,60 @@ def _relative(change: Floats, unit: Floats) -> Floats:
     """``change / unit``; no change is 0 for every unit that is a number."""
     relative: Floats = np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
     return relative
+
+
+IdleStep: TypeAlias = tuple[bytes, Idle]
+"""Digest of the weights at a step without an optimizer step, and what is stored of it."""
+
+
+def training_facts(
+    idle: IdleStep | None, before: Weights, weights: Weights, data: StepData, prefix: str
+) -> tuple[IdleStep | None, list[TabRecord]]:
+    """The step without an optimizer step to compare later ones with, and the record of a step.
+
+    There is no record if nothing was recorded.
+
+    Args:
+        idle: The last step, if no optimizer stepped in it.
+        before: The weights of earlier steps.
+        weights: The weights with those of this step.
+        data: The step.
+        prefix: Prefix of every tag.
+    """
+    if data.facts is None:
+        return idle, []
+    idle = _still(idle, data.facts, data.step)
+    names = [one.name for one in data.parameters if one.weight is not None]
+    alone = data.facts.of_step.no_gradient
+    if alone is not None:  # without those that something else changes, such as an average
+        alone = tuple(n for n in alone if n not in before or weights[n].since < data.step)
+    facts = replace(
+        data.facts.of_step,
+        no_gradient=alone,
+        idle=None if idle is None else idle[1],
+        unchanged={
+            name: Unchanged(weights[name].steps, weights[name].since)
+            for name in names
+            if weights[name].steps
+        },
+        nonfinite_weights=_nonfinite(data.parameters),
+    )
+    return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
+
+
+def _still(before: IdleStep | None, facts: RecordedFacts, step: int) -> IdleStep | None:
+    """Digest of the weights at a step without an optimizer step, and since when they are equal."""
+    idle = facts.of_step.idle
+    if facts.weights is None or idle is None:
+        return None
+    if before is None or before[0] != facts.weights:
+        return facts.weights, replace(idle, since=step)
+    return facts.weights, replace(idle, steps=before[1].steps + 1, since=before[1].since)
+
+
+def _nonfinite(parameters: Sequence[Parameter]) -> tuple[str, ...] | None:
+    """Parameters of which a kept value is NaN or infinite; None if no weight was kept."""
+    known = [(one.name, one.weight.values) for one in parameters if one.weight is not None]
+    if not known:
+        return None
+    return tuple(name for name, values in known if not finite_extremes(values)[2])

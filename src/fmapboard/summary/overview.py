@@ -21,7 +21,7 @@ from fmapboard.formats.overview import (
     pack_layers,
     pack_overview,
 )
-from fmapboard.health.states import states
+from fmapboard.health.states import is_activation, states
 from fmapboard.records import (
     Floats,
     InputImage,
@@ -66,23 +66,20 @@ _NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-@dataclass(frozen=True, slots=True)
 class Segments:
     """Consecutive parts of a concatenated array.
 
-    Attributes:
+    Args:
         sizes: length of each part, at least 1.
+
+    Attributes:
+        sizes: as an array.
         starts: index of the first element of each part.
     """
 
-    sizes: Counts
-    starts: Counts
-
-    @classmethod
-    def of(cls, sizes: Sequence[int]) -> Segments:
-        """The parts of an array that is concatenated from arrays of these sizes."""
-        lengths = np.array(sizes, np.intp)
-        return cls(lengths, np.cumsum(lengths) - lengths)
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = np.array(sizes, np.intp)
+        self.starts = np.cumsum(self.sizes) - self.sizes
 
     def sums(self, values: npt.NDArray[Any]) -> Floats:
         """The sum of each part, f64."""
@@ -140,11 +137,7 @@ def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dic
         ("change", "change_steps", "feature_maps"),
         ("weights_change", "weights_steps", WEIGHTS),
     ):
-        known = {
-            index: change
-            for index, label in enumerate(labels)
-            if (change := changes.get((label, name))) is not None
-        }
+        known = {n: changes[one, name] for n, one in enumerate(labels) if (one, name) in changes}
         if known:
             columns[column], columns[age] = np.full((2, len(labels)), np.nan)
             values = [change.values for change in known.values()]
@@ -155,7 +148,7 @@ def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dic
 
 def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
     """The mean of each array's finite values; if ``is_exact``, 0 only for an array of zeros."""
-    parts = Segments.of([array.size for array in arrays])
+    parts = Segments([array.size for array in arrays])
     values = np.concatenate(arrays).astype(np.float64)
     values[~np.isfinite(values)] = np.nan
     with np.errstate(all="ignore"):
@@ -164,6 +157,9 @@ def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
         means[(means == 0) & np.isnan(parts.sums(values))] = np.nan
     means[(means > 0) & (means < _TINY)] = _TINY  # not stored as 0
     return means
+
+
+Measured = Sequence[tuple[LayerMeasurement, Statistics]]
 
 
 class OverviewLayers(NamedTuple):
@@ -193,7 +189,7 @@ class OverviewLayers(NamedTuple):
 def layers_of(
     last: OverviewLayers | None,
     roles: Mapping[str, tuple[str, ...]],
-    measured: Sequence[LayerMeasurement],
+    measured: Measured,
     followers: Mapping[str, LayerMeasurement],
 ) -> OverviewLayers:
     """The layers of a step; those of the step before if they are the same.
@@ -201,27 +197,26 @@ def layers_of(
     Args:
         last: Those of the step before; None at the first.
         roles: Label -> kinds of pictures drawn so far.
-        measured: The layers' feature maps.
+        measured: The layers' feature maps, and their statistics.
         followers: Label of a layer -> the activation that follows it.
     """
-    calls = [part.layer_call for part in measured]
-    sizes = [part.statistics.minimum.size for part in measured if part.statistics is not None]
-    pixels = [None if part.planes is None else part.planes.pixels.shape[:2] for part in measured]
+    calls = [part.layer_call for part, _ in measured]
+    sizes = [statistics.minimum.size for _, statistics in measured]
+    pixels = [part.planes and part.planes.pixels.shape[:2] for part, _ in measured]
     key = (calls, sizes, pixels, roles)
     if last is not None and last.key == key:
         return last
-    facts = tuple(_facts(part, roles, followers.get(part.layer_call.label)) for part in measured)
-    sources = tuple(
-        index
-        for index, part in enumerate(measured)
-        if part.statistics is not None and part.statistics.dead is not None
+    facts = tuple(
+        _facts(part, size, roles.get(call.label, ()), followers.get(call.label))
+        for (part, _), call, size in zip(measured, calls, sizes, strict=True)
     )
+    sources = tuple(n for n, (_, numbers) in enumerate(measured) if numbers.dead is not None)
     at = {facts[index].label: place for place, index in enumerate(sources)}
     return OverviewLayers(
         key=key,
         facts=facts,
         packed=pack_layers(facts),
-        channels=Segments.of(sizes),
+        channels=Segments(sizes),
         sources=sources,
         dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
         labels=[each.label for each in facts],
@@ -230,15 +225,10 @@ def layers_of(
 
 
 def _facts(
-    part: LayerMeasurement,
-    roles: Mapping[str, tuple[str, ...]],
-    follower: LayerMeasurement | None,
+    part: LayerMeasurement, channels: int, roles: tuple[str, ...], follower: LayerMeasurement | None
 ) -> LayerFacts:
     """What is known about a layer with statistics; ``follower`` is the activation behind it."""
-    call, statistics = part.layer_call, part.statistics
-    assert statistics is not None
-    channels = statistics.minimum.size
-    drawn = None if part.planes is None else part.planes.pixels.shape
+    call, drawn = part.layer_call, (1, 0) if part.planes is None else part.planes.pixels.shape
     return LayerFacts(
         label=call.label,
         layer=call.layer,
@@ -248,9 +238,9 @@ def _facts(
         position=call.position,
         channels=channels,
         values=math.prod(part.shape) // channels,
-        drawn=drawn[1] if drawn else 0,
-        samples=drawn[0] if drawn else 1,
-        roles=roles.get(call.label, ()),
+        drawn=drawn[1],
+        samples=drawn[0],
+        roles=roles,
         activation=None if follower is None else follower.layer_call.label,
         transposed_stride=call.transposed_stride,
     )
@@ -317,32 +307,28 @@ def overview(
         The state after this step; the records; and the scalars that the same numbers give, without
         the prefix.
     """
-    maps = [part for part in data.measured if part.kind == "feature_maps"]
-    measured = [one for one in maps if one.statistics is not None and one.statistics.minimum.size]
+    measured: Measured = [
+        (part, part.statistics)
+        for part in data.measured
+        if part.kind == "feature_maps" and part.statistics and part.statistics.minimum.size
+    ]
     if not measured:
         return state, [], {}
     roles, missed = _pictures_so_far(state, drawn)
     layers = layers_of(state.layers, roles, measured, followers)
-    statistics = [part.statistics for part in measured if part.statistics is not None]
+    statistics = [numbers for _, numbers in measured]
     numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
     numbers |= changes_of_layers(layers.labels, changes, data.step)
-    numbers["values"] = [math.prod(part.shape) for part in measured] / layers.channels.sizes
+    numbers["values"] = [math.prod(part.shape) for part, _ in measured] / layers.channels.sizes
     numbers["missed"] = np.array([missed.get(label, 0) for label in layers.labels])
     dead_for, shares = _dead(state.dead_for, layers, statistics)
     numbers["dead"], numbers["dead_lasting"] = shares[:, layers.dead_of]
     since, present = _since(state.since, layers, numbers, data.step)
     state = OverviewState(state.steps_written + 1, layers, since, dead_for, roles, missed)
-    of = OverviewStep(
-        data.step,
-        state.steps_written,
-        layers.facts,
-        numbers,
-        present,
-        network_input=input_numbers(data.inputs),
-        source=data.source,
-    )
+    received, written = input_numbers(data.inputs), state.steps_written
+    of = OverviewStep(data.step, written, layers.facts, numbers, present, received, data.source)
     blobs = pack_overview(of, layers.packed)
-    series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
+    series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if written == 1 else ()))
     records = [TabRecord(prefix + tag, blobs) for tag in series]
     return state, records, channel_fractions(layers, numbers)
 
@@ -393,9 +379,8 @@ def _since(
     Returns:
         By label, of all layers ever in that state; and by index, of those that are in it now.
     """
-    own = layers.dead_of >= 0
-    own[[index for index, facts in enumerate(layers.facts) if facts.activation is not None]] = False
     every, present = dict(before), {}
+    own = is_activation(layers.facts, numbers["dead"])
     for kind, codes in states(numbers, own).items():
         spells, now = dict(before.get(kind, {})), {}
         for index in np.flatnonzero(~np.isnan(numbers[_KNOWN_BY[kind]])).tolist():

@@ -16,6 +16,7 @@ from fmapboard.records import (
     LayerMeasurement,
     Planes,
     Scale,
+    Statistics,
     StepData,
     TabRecord,
     TaggedPictures,
@@ -37,13 +38,10 @@ def tab_records(
     written: Mapping[str, int],
     data: StepData,
     drawn: Sequence[TaggedPictures],
-    kernels: Mapping[str, Mapping[str, Any]],
+    headers: Mapping[str, Mapping[str, Any]],
     changes: Changes,
     followers: Mapping[str, LayerMeasurement],
-    *,
     prefix: str,
-    colormap: str,
-    scale: Scale,
 ) -> tuple[Mapping[str, int], list[TabRecord]]:
     """Build a record per drawn layer call and, at its first step, another one with its grids.
 
@@ -51,12 +49,10 @@ def tab_records(
         written: Label of a layer -> number of its records at the steps before; not changed.
         data: The measurements.
         drawn: The pictures of layers and kernels, without those of the network's input.
-        kernels: Label of a layer -> ``kernel_facts`` of its drawn kernels.
+        headers: Tag -> what a record says of these pictures: ``of_maps`` or ``of_kernels``.
         changes: See ``change.changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
-        colormap: Name of the palette.
-        scale: How the planes were scaled.
 
     Returns:
         ``written`` with this step, and the records.
@@ -69,29 +65,24 @@ def tab_records(
     written = {**written, **{label: written.get(label, 0) + 1 for label in of_call}}
     records = []
     for label, pictures in of_call.items():
-        parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
         layer_call = pictures[0].layer_call
         assert layer_call is not None
+        arrays: dict[str, Floats] = {}
+        for tagged in pictures:
+            part = measured.get((label, tagged.kind))
+            if part is not None and part.planes is not None:
+                arrays |= _arrays(tagged.kind, part.planes, part.statistics)
         header: dict[str, Any] = {
             "layer": layer_call.layer,
             "type": layer_call.type,
-            "kernel_shape": list(layer_call.kernel_shape) if layer_call.kernel_shape else None,
+            "kernel_shape": layer_call.kernel_shape,
             "call": layer_call.call,
             "position": layer_call.position,
             "step": data.step,
             "steps_written": written[label],
             "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [
-                _of_kernels(tagged, kernels[label])
-                if part is None or part.planes is None
-                else _of_maps(tagged, part, part.planes, colormap, scale)
-                for tagged, part in parts
-            ],
+            "pictures": [headers[tagged.tag] for tagged in pictures],
         }
-        arrays: dict[str, Floats] = {}
-        for tagged, part in parts:
-            if part is not None:
-                arrays.update(_arrays(tagged.kind, part))
         changed = {name: changes[label, name] for name in CHANGED if (label, name) in changes}
         if changed:
             header["change_since"] = {name: change.since for name, change in changed.items()}
@@ -109,22 +100,18 @@ def tab_records(
     return written, records
 
 
-def _of_kernels(tagged: TaggedPictures, kernels: Mapping[str, Any]) -> dict[str, Any]:
-    picture = tagged.samples[0]
-    header = {
-        "role": tagged.kind,
-        "tag": tagged.tag,
-        "palette": "rgb" if picture.palette is None else "signed",
-        "padding": KERNEL_PADDING,
-        "tile": list(picture.tile),
-        **kernels,
-    }
-    return header if tagged.layout == "tiles" else {**header, "layout": "rows"}
-
-
-def _of_maps(
+def of_maps(
     tagged: TaggedPictures, part: LayerMeasurement, planes: Planes, colormap: str, scale: Scale
 ) -> dict[str, Any]:
+    """What a record says of pictures of maps (see ``formats.tab_records``).
+
+    Args:
+        tagged: The pictures.
+        part: What they show.
+        planes: The drawn samples and channels of it.
+        colormap: Name of the palette.
+        scale: How the planes were scaled.
+    """
     samples, drawn, height, width = planes.pixels.shape
     per_row, padding = arrangement(planes)
     return {
@@ -146,31 +133,39 @@ def _of_maps(
     }
 
 
-def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, Any]:
-    """What the header of a picture of kernels says of them (see ``formats.tab_records``).
+def of_kernels(
+    tagged: TaggedPictures, kernels: Kernels, most: int | None, peak: float
+) -> dict[str, Any]:
+    """What a record says of a picture of kernels (see ``formats.tab_records``).
 
     Args:
+        tagged: The picture.
         kernels: The kernels.
         most: Maximum number of outputs and inputs that are drawn; None draws all.
         peak: Largest drawn magnitude. It is stored with the nine digits that identify a float32:
             as a float64 it would print up to twice as many.
     """
-    peak = float(f"{peak:.9g}")
-    shape = kernels.layer_call.kernel_shape
-    if shape is None:
-        return {"peak": peak}
-    is_transposed = isinstance(shape, TransposedShape)
-    outputs, inputs = reversed(shape[:2]) if is_transposed else shape[:2]
-    if len(shape) == 2:  # one row per output
-        inputs = 1
-    drawn = kernels.cut(most).weight.shape
-    return {
-        "peak": peak,
-        "outputs": [drawn[0], outputs],
-        "inputs": [drawn[1], inputs],
-        **({"transposed": True} if is_transposed else {}),
-        **({} if kernels.groups in (None, 1) else {"groups": kernels.groups}),
+    picture, shape = tagged.samples[0], kernels.layer_call.kernel_shape
+    header: dict[str, Any] = {
+        "role": tagged.kind,
+        "tag": tagged.tag,
+        "palette": "rgb" if picture.palette is None else "signed",
+        "padding": KERNEL_PADDING,
+        "tile": list(picture.tile),
+        "peak": float(f"{peak:.9g}"),
     }
+    if shape is not None:
+        drawn, is_transposed = kernels.cut(most).weight.shape, isinstance(shape, TransposedShape)
+        outputs, inputs = reversed(shape[:2]) if is_transposed else shape[:2]
+        header["outputs"] = [drawn[0], outputs]
+        header["inputs"] = [drawn[1], 1 if len(shape) == 2 else inputs]  # one row per output
+        if is_transposed:
+            header["transposed"] = True
+        if kernels.groups not in (None, 1):
+            header["groups"] = kernels.groups
+    if tagged.layout == "rows":
+        header["layout"] = "rows"
+    return header
 
 
 def _dead_after(follower: LayerMeasurement, maps: LayerMeasurement | None) -> dict[str, Floats]:
@@ -182,10 +177,8 @@ def _dead_after(follower: LayerMeasurement, maps: LayerMeasurement | None) -> di
     return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
 
 
-def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:
+def _arrays(kind: TensorKind, planes: Planes, statistics: Statistics | None) -> dict[str, Floats]:
     """The arrays of one tensor (see ``formats.tab_records``), without those that are all 0."""
-    planes, statistics = part.planes, part.statistics
-    assert planes is not None
     drawn = planes.pixels.shape[1]
     arrays: dict[str, Floats] = {f"{kind}.lo": planes.lo, f"{kind}.hi": planes.hi}
     if planes.flat.any():

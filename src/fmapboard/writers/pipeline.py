@@ -17,8 +17,7 @@ from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.health.run import LiveChecks, LiveState, chosen
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
-from fmapboard.summary.budget import Budget
-from fmapboard.summary.build import SummaryBuilder, SummaryState
+from fmapboard.summary.build import Budget, SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import Encoder
 from fmapboard.writers.worker import Worker

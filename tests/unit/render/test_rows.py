@@ -14,8 +14,7 @@ from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Bytes8, Picture, PixelMark, Planes, StepData
 from fmapboard.render.grid import draw_kernels, draw_maps, enlarge
 from fmapboard.render.palettes import palette
-from fmapboard.summary.budget import Budget
-from fmapboard.summary.build import SummaryBuilder
+from fmapboard.summary.build import Budget, SummaryBuilder
 
 CONV = nn.Conv1d(1, 1, 1, device="meta")
 GREY = palette("grey")
