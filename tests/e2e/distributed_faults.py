@@ -63,7 +63,7 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "result": [(StepSession, "_assembled")],
     "transfer": [(Transfer, "__call__")],
     "finalized": [(sending, "joined")],
-    "shared statistics": [(merge_ranks, "_values_per_channel")],
+    "shared statistics": [(merge_ranks, "_shared")],
 }
 """What raises an error on rank 1."""
 ONLY = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,11 +13,12 @@ import torch.distributed as dist
 
 from fmapboard.errors import CaptureError, ConfigurationError, WarnOnce, first_line
 from fmapboard.model import distributed
-from fmapboard.model.distributed import host_group
-from fmapboard.records import Floats, LayerMeasurement, Statistics
+from fmapboard.records import LayerMeasurement, Statistics
 
-Share = tuple[int, dict[tuple[str, str], tuple[Statistics, int]]]
-"""A step's number and, by layer call and kind, the statistics and the values per channel."""
+Shared = dict[tuple[str, str], tuple[Statistics, int]]
+"""Layer call and kind -> the statistics, and the number of values per channel on one rank."""
+Share = tuple[int, Shared]
+"""A step's number, and what a rank shares of it."""
 
 
 class RankExchange:
@@ -44,17 +46,16 @@ class RankExchange:
         Raises:
             ConfigurationError: the ranks cannot be connected.
         """
-        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        ranks = distributed.world_size()
+        if ranks == 1:
             return None
         try:
-            group = host_group(timeout=distributed.TIMEOUT)
+            group: Any = dist.new_group(timeout=distributed.TIMEOUT, backend="gloo")
         except Exception as error:
             raise ConfigurationError(
                 "reduce_statistics=True: the ranks cannot be connected with each other; every "
                 f"rank must call watch() with it: {first_line(error)}"
             ) from error
-
-        ranks = dist.get_world_size()
 
         def gather(share: Share) -> list[Share]:
             gathered: list[Any] = [None] * ranks
@@ -78,7 +79,7 @@ class RankExchange:
             own = (step, _shared(measured))
         shares = self._exchanged(own)  # even if this rank has none: the other ranks wait for it
         with self._reported("one step has the statistics of this rank's batch alone"):
-            return _merged_over(shares, measured)
+            return tuple([_over_ranks(part, shares) for part in measured])
         return measured
 
     @contextmanager
@@ -107,31 +108,19 @@ class RankExchange:
         return shares
 
 
-def _shared(
-    measured: tuple[LayerMeasurement, ...],
-) -> dict[tuple[str, str], tuple[Statistics, int]]:
+def _shared(measured: tuple[LayerMeasurement, ...]) -> Shared:
     return {
-        (m.layer_call.label, m.kind): (m.statistics, _values_per_channel(m))
+        (m.layer_call.label, m.kind): (m.statistics, math.prod(m.shape) // m.statistics.mean.size)
         for m in measured
-        if m.statistics
+        if m.statistics is not None
     }
 
 
-def _merged_over(
-    shares: Sequence[Share], measured: tuple[LayerMeasurement, ...]
-) -> tuple[LayerMeasurement, ...]:
-    merged = []
-    for part in measured:
-        key = (part.layer_call.label, part.kind)
-        parts = [shared[key] for _, shared in shares if key in shared]
-        merged.append(replace(part, statistics=_merged(parts)) if parts else part)
-    return tuple(merged)
-
-
-def _values_per_channel(measured: LayerMeasurement) -> int:
-    """Number of values per channel on this rank."""
-    assert measured.statistics is not None  # checked by the caller
-    return int(np.prod(measured.shape, dtype=np.int64)) // measured.statistics.minimum.size
+def _over_ranks(part: LayerMeasurement, shares: Sequence[Share]) -> LayerMeasurement:
+    """A measurement with the statistics of all ranks that share some."""
+    key = (part.layer_call.label, part.kind)
+    parts = [shared[key] for _, shared in shares if key in shared]
+    return replace(part, statistics=_merged(parts)) if parts else part
 
 
 def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
@@ -147,10 +136,11 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
     )
     finite = np.stack([n - p.nan - p.positive_infinity - p.negative_infinity for p, n in shares])
     count = finite.sum(0)  # [C]
+    # A channel without finite values on a rank (NaN) counts as 0 there.
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = _sum(finite * np.stack([p.mean for p in parts])) / count
+        mean = np.nansum(finite * np.stack([p.mean for p in parts]), 0) / count
         spread = np.stack([p.std**2 + (p.mean - mean) ** 2 for p in parts])
-        std = np.sqrt(_sum(finite * spread) / count)
+        std = np.sqrt(np.nansum(finite * spread, 0) / count)
     low = np.fmin.reduce([p.minimum for p in parts])
     high = np.fmax.reduce([p.maximum for p in parts])
     uncounted = [part for part in parts if not part.counted]
@@ -161,9 +151,3 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
     flags = [part.dead for part in parts if part.dead is not None]
     dead = np.logical_and.reduce(flags) if flags else None
     return Statistics(low, high, mean, std, nan, up, down, one_value, dead, not uncounted)
-
-
-def _sum(rows: Floats) -> Floats:
-    """Sum over ranks [R, C]; a channel without finite values on a rank (NaN) counts as 0."""
-    total: Floats = np.where(np.isnan(rows), 0.0, rows).sum(0)
-    return total

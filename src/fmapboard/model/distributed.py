@@ -12,11 +12,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 # Parameters that ``FullyShardedDataParallel`` (FSDP1) has flattened.
 #
@@ -62,10 +65,7 @@ def is_sharded(model: nn.Module) -> bool:
 
 def local(tensor: Tensor) -> Tensor:
     """This process's shard of a sharded tensor; any other tensor unchanged."""
-    if not is_dtensor(tensor):
-        return tensor
-    part: Tensor = tensor.to_local()  # type: ignore[attr-defined]  # only DTensor has it
-    return part
+    return tensor.to_local() if is_dtensor(tensor) else tensor
 
 
 def local_parts(tensors: Iterable[Tensor]) -> list[Tensor]:
@@ -78,21 +78,7 @@ def whole(tensor: Tensor) -> Tensor:
 
     Collective for a sharded tensor: every rank must call it.
     """
-    if not is_dtensor(tensor):
-        return tensor
-    gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]  # only DTensor has it
-    return gathered
-
-
-def host_group(timeout: timedelta) -> Any:
-    """A process group of fmapboard's own, for messages between hosts.
-
-    Collective: every rank must call it.
-
-    Args:
-        timeout: how long a message is waited for.
-    """
-    return dist.new_group(timeout=timeout, backend="gloo")
+    return tensor.full_tensor() if is_dtensor(tensor) else tensor
 
 
 Sharding = tuple[Any, tuple[int, ...]]
@@ -104,14 +90,13 @@ def shardings(tensors: Mapping[str, Tensor]) -> dict[str, Sharding]:
     found = {}
     for name, tensor in tensors.items():
         if type(tensor) not in PLAIN and is_dtensor(tensor):
-            placed: Any = tensor
-            cut = tuple(axis for axis, place in enumerate(placed.placements) if place.is_shard())
+            cut = tuple(axis for axis, place in enumerate(tensor.placements) if place.is_shard())
             if cut:
-                found[name] = placed.device_mesh, cut
+                found[name] = tensor.device_mesh, cut
     return found
 
 
-def is_dtensor(tensor: Tensor) -> bool:
+def is_dtensor(tensor: Tensor) -> TypeGuard[DTensor]:
     """True for a tensor that is distributed over a device mesh, sharded or replicated."""
     if type(tensor) in PLAIN or not (dist.is_available() and dist.is_initialized()):
         return False
@@ -150,10 +135,8 @@ class ShardedNames:
         try:
             sent = self._sent(norms)
         except Exception as error:
-            sent, failed = (
-                torch.zeros(2, len(self.names), dtype=self.dtype, device=self.device),
-                error,
-            )
+            failed = error
+            sent = torch.zeros(2, len(self.names), dtype=self.dtype, device=self.device)
         mesh, axes = self.sharding
         for axis in axes:
             dist.all_reduce(sent, group=mesh.get_group(axis))

@@ -83,29 +83,26 @@ def check_input(x: Any, *, what: str) -> None:
     Raises:
         ConfigurationError: it is one of these.
     """
-    kind = type(x)
     if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__"):
         raise ConfigurationError(
             f"{what}={x!r}: expected tensors; to draw an image file, use the visualize command"
         )
-    if kind.__module__.partition(".")[0] == "numpy":
-        raise ConfigurationError(
-            f"{what}={kind.__name__}: expected tensors; convert it with torch.from_numpy(x)"
-        )
-    if kind.__module__.partition(".")[0] == "PIL":
-        raise ConfigurationError(
-            f"{what}={kind.__name__}: expected tensors; apply the transforms used in training first"
-        )
+    hint = _hint_for_input(x)
+    if hint:
+        raise ConfigurationError(f"{what}={type(x).__name__}: expected {hint}")
+
+
+def _hint_for_input(x: Any) -> str:
+    library = type(x).__module__.partition(".")[0]
+    if library == "numpy":
+        return "tensors; convert it with torch.from_numpy(x)"
+    if library == "PIL":
+        return "tensors; apply the transforms used in training first"
     if isinstance(x, DataLoader):
-        raise ConfigurationError(
-            f"{what}={kind.__name__}: expected the tensors of one batch; for all of them, use "
-            "extract_batches(model, loader)"
-        )
+        return "the tensors of one batch; for all of them, use extract_batches(model, loader)"
     if isinstance(x, nn.Module):
-        raise ConfigurationError(
-            f"{what}={kind.__name__}: expected tensors, not a module; pass the model first, then "
-            "its input"
-        )
+        return "tensors, not a module; pass the model first, then its input"
+    return ""
 
 
 def without_batch_axis(x: Any) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,16 +67,9 @@ def _function(value: Any) -> types.FunctionType | None:
     return None
 
 
-CONVOLUTIONS = (
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
-"""Those of torch; see ``is_convolution`` for all."""
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED)
+"""Those of torch; see ``is_convolution`` for all."""
 _CALL = re.compile(r"conv(_transpose)?([123])d")
 
 _refused: WeakTable[nn.Module, bool] = WeakTable()
@@ -144,14 +137,6 @@ def spatial_axes(module: nn.Module) -> int | None:
     """Number of spatial axes of a convolution's maps; None for other modules."""
     own = _convolution(module)
     return None if own is None else own.axes
-
-
-def is_unbatched(module: nn.Module, shape: Sequence[int]) -> bool:
-    """True if a tensor of a convolution that has not one axis for samples has none."""
-    if isinstance(module, CONVOLUTIONS):
-        return True
-    axes = spatial_axes(module)
-    return axes is not None and len(shape) == axes + 1 and output_channels(module) == shape[0]
 
 
 def output_channels(module: nn.Module) -> int | None:

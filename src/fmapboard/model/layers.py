@@ -155,25 +155,21 @@ def select(
     """
     check_model(model)
     check_no_modules(model, layers)
-    named, hint = _capturable(model)
+    own = _Capturable(model, has_taps)
     if layers is None:
-        return _default(model, named, hint, has_taps)
+        return own.default()
     if callable(layers) and not isinstance(layers, type):
-        kept = {name: module for name, module in named.items() if layers(name, module)}
-        nothing = f"the predicate layers={layers!r} accepts none of the {len(named)} modules{hint}"
+        kept = {name: module for name, module in own.named.items() if layers(name, module)}
+        count = len(own.named)
+        nothing = f"the predicate layers={layers!r} accepts none of the {count} modules{own.hint}"
     else:
         choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
         excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
         included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-        chosen: set[str] = set() if included else set(_default(model, named, hint, has_taps))
-        for choice in included:
-            if isinstance(choice, type):
-                chosen |= _of_type(choice, named, hint)
-            else:
-                chosen |= _matching(choice, named, hint, has_taps)
+        chosen = set[str]().union(*map(own.matching, included)) if included else {*own.default()}
         kept = {
             name: module
-            for name, module in named.items()
+            for name, module in own.named.items()
             if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
         }
         nothing = (
@@ -211,10 +207,7 @@ class WatchedLayers:
         has_taps: Callable[[], bool] = lambda: False,
     ) -> None:
         self.model, self._chosen, self._has_taps = unwrap(model), chosen, has_taps
-        self._watch(self._selected(), also)
-
-    def _selected(self) -> dict[str, nn.Module]:
-        return select(self.model, self._chosen, has_taps=self._has_taps)
+        self._watch(select(self.model, chosen, has_taps=has_taps), also)
 
     def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
         self.layers = layers
@@ -231,7 +224,7 @@ class WatchedLayers:
             also: the further layers; None for the same ones.
         """
         try:
-            layers = self._selected()
+            layers = select(self.model, self._chosen, has_taps=self._has_taps)
         except ConfigurationError:
             present = set(self.model.modules())
             layers = {name: module for name, module in self.layers.items() if module in present}
@@ -286,20 +279,6 @@ def scripted_warning(model: nn.Module) -> str | None:
     return f"{what}: {', '.join(outer)}"
 
 
-def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
-    """The layers that hooks can observe, and a note on the others for error messages."""
-    root = unwrap(model)
-    if isinstance(root, torch.jit.ScriptModule):
-        raise ConfigurationError(
-            f"the model is scripted or traced ({type(root).__name__}), so its layers cannot be "
-            "captured; pass the nn.Module that it was made from"
-        )
-    named = named_layers(root)
-    kept = {n: m for n, m in named.items() if not isinstance(m, torch.jit.ScriptModule)}
-    notes = (scripted_warning(root), _unregistered(root))
-    return kept, "".join(f"; {note}" for note in notes if note)
-
-
 def _unregistered(root: nn.Module) -> str | None:
     """A sentence on modules in a list or dictionary of Python; None if there are none."""
     registered = set(root.modules())
@@ -332,38 +311,102 @@ def _listed(layers: Any) -> list[Any]:
     return choices
 
 
-def _default(
-    model: nn.Module, named: Mapping[str, nn.Module], hint: str, has_taps: Callable[[], bool]
-) -> dict[str, nn.Module]:
-    root = unwrap(model)
-    plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
-    _log_unused(root, plain)
-    found = {name: module for name, module in plain.items() if is_convolution(module)}
-    if found:
-        return found
-    # MultiheadAttention reads its child's weight directly and never calls the child.
-    attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
-    uncalled = {id(child) for m in attention for child in m.children()}
-    found = {
-        name: module
-        for name, module in plain.items()
-        if _holds_parameters(module) and id(module) not in uncalled
-    }
-    if not found:
-        if has_taps():
+class _Capturable:
+    """The layers of a model that hooks can observe.
+
+    Args:
+        model: any module.
+        has_taps: as for ``select``.
+
+    Attributes:
+        named: the layers by name.
+        hint: a note on the others, for error messages.
+
+    Raises:
+        ConfigurationError: the model is scripted.
+    """
+
+    def __init__(self, model: nn.Module, has_taps: Callable[[], bool]) -> None:
+        self._root, self._has_taps = unwrap(model), has_taps
+        kind = type(self._root).__name__
+        if isinstance(self._root, torch.jit.ScriptModule):
+            raise ConfigurationError(
+                f"the model is scripted or traced ({kind}), so its layers cannot be captured; pass "
+                "the nn.Module that it was made from"
+            )
+        named = named_layers(self._root)
+        self.named = {n: m for n, m in named.items() if not isinstance(m, torch.jit.ScriptModule)}
+        notes = (scripted_warning(self._root), _unregistered(self._root))
+        self.hint = "".join(f"; {note}" for note in notes if note)
+
+    def default(self) -> dict[str, nn.Module]:
+        """Every convolution, or every leaf module with parameters if there is none."""
+        root, named, hint = self._root, self.named, self.hint
+        plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
+        _log_unused(root, plain)
+        found = {name: module for name, module in plain.items() if is_convolution(module)}
+        if found:
             return found
-        raise NoConvolution(
-            f"{type(root).__name__} has no convolution and no other layer with parameters to "
-            f"watch; its modules are {_types(named)}"
-            + (hint or ". Select some by name or type with layers=")
+        # MultiheadAttention reads its child's weight directly and never calls the child.
+        attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
+        uncalled = {id(child) for m in attention for child in m.children()}
+        found = {
+            name: module
+            for name, module in plain.items()
+            if _holds_parameters(module) and id(module) not in uncalled
+        }
+        if not found:
+            if self._has_taps():
+                return found
+            raise NoConvolution(
+                f"{type(root).__name__} has no convolution and no other layer with parameters to "
+                f"watch; its modules are {_types(named)}"
+                + (hint or ". Select some by name or type with layers=")
+            )
+        if root not in _fallback_logged:
+            _fallback_logged[root] = True
+            log.info(
+                "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
+                "use layers= to select others%s", type(root).__name__, len(found), _types(found),
+                hint,
+            )  # fmt: skip
+        return found
+
+    def matching(self, choice: str | re.Pattern[str] | type) -> set[str]:
+        """Names of what a type or a pattern selects: of a pattern's matches the convolutions."""
+        if isinstance(choice, type):
+            return self._of_type(choice)
+        found = {name for name in self.named if matches(choice, name)}
+        if not found and not self._has_taps():
+            raise self._not_found(choice)
+        return {name for name in found if is_convolution(self.named[name])} or found
+
+    def _of_type(self, kind: type) -> set[str]:
+        found = {name for name, module in self.named.items() if isinstance(module, kind)}
+        if found:
+            return found
+        own = {name: module for name, module in self.named.items() if is_convolution(module)}
+        if issubclass(kind, CONVOLUTIONS) and not own:
+            raise NoConvolution(
+                f"no layer is a {kind.__name__}: the model has no convolution; its modules are "
+                f"{_types(self.named)}. Omit layers= to watch every layer with parameters"
+                f"{self.hint}"
+            )
+        is_of_torch = any(isinstance(module, CONVOLUTIONS) for module in own.values())
+        if issubclass(kind, CONVOLUTIONS) and not is_of_torch:
+            raise LayerNotFound(
+                f"no layer is a torch.nn.{kind.__name__}: the model's convolutions are of the "
+                f"type {_types(own)}{self.hint}"
+            )
+        raise self._not_found(kind.__name__)
+
+    def _not_found(self, pattern: str | re.Pattern[str]) -> LayerNotFound:
+        text = pattern if isinstance(pattern, str) else pattern.pattern
+        near = _several(pattern, self.named) or closest(text, self.named, listed=12)
+        near = near or "; for the names: fmapboard.layers(model), or visualize --list"
+        return LayerNotFound(
+            f"no layer matches {pattern!r} among {len(self.named)}{near}{self.hint}"
         )
-    if root not in _fallback_logged:
-        _fallback_logged[root] = True
-        log.info(
-            "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
-            "use layers= to select others%s", type(root).__name__, len(found), _types(found), hint,
-        )  # fmt: skip
-    return found
 
 
 def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
@@ -411,48 +454,6 @@ def matches(choice: str | re.Pattern[str], name: str) -> bool:
     if isinstance(choice, str):
         return fnmatchcase(name, choice)
     return choice.search(name) is not None
-
-
-def _matching(
-    pattern: str | re.Pattern[str],
-    named: Mapping[str, nn.Module],
-    hint: str,
-    has_taps: Callable[[], bool],
-) -> set[str]:
-    """The convolutions that a pattern matches, or all that it matches if none is one."""
-    found = {name for name in named if matches(pattern, name)}
-    if not found and not has_taps():
-        raise _not_found(pattern, named, hint)
-    return {name for name in found if is_convolution(named[name])} or found
-
-
-def _of_type(kind: type, named: Mapping[str, nn.Module], hint: str) -> set[str]:
-    found = {name for name, module in named.items() if isinstance(module, kind)}
-    own = {name: module for name, module in named.items() if is_convolution(module)}
-    if found:
-        return found
-    if issubclass(kind, CONVOLUTIONS) and not own:
-        raise NoConvolution(
-            f"no layer is a {kind.__name__}: the model has no convolution; its modules are "
-            f"{_types(named)}. Omit layers= to watch every layer with parameters{hint}"
-        )
-    is_of_torch = any(isinstance(module, CONVOLUTIONS) for module in own.values())
-    if issubclass(kind, CONVOLUTIONS) and not is_of_torch:
-        raise LayerNotFound(
-            f"no layer is a torch.nn.{kind.__name__}: the model's convolutions are of the "
-            f"type {_types(own)}{hint}"
-        )
-    raise _not_found(kind.__name__, named, hint)
-
-
-def _not_found(
-    pattern: str | re.Pattern[str], named: Mapping[str, nn.Module], hint: str
-) -> LayerNotFound:
-    near = _several(pattern, named) or closest(
-        pattern if isinstance(pattern, str) else pattern.pattern, named, listed=12
-    )
-    near = near or "; for the names: fmapboard.layers(model), or visualize --list"
-    return LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
 
 
 def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:

@@ -140,7 +140,11 @@ def _rebuilt(value: Any, inside: _Inside, items: list[Any]) -> Any:
     if inside == "items":
         return kind(*items) if hasattr(kind, "_fields") else kind(items)
     if inside == "values":
-        return _rebuilt_mapping(kind, dict(zip(value, items, strict=True)))
+        changed = dict(zip(value, items, strict=True))
+        try:
+            return kind(**changed) if hasattr(kind, "__dataclass_fields__") else kind(changed)
+        except TypeError:  # it cannot be built from a mapping
+            return changed
     if kind.__dataclass_params__.frozen and all(map(operator.is_, items, _items(value, inside))):
         return value
     # ``copy`` takes long for slots.
@@ -149,16 +153,6 @@ def _rebuilt(value: Any, inside: _Inside, items: list[Any]) -> Any:
     for name, item in zip(inside, items, strict=True):
         object.__setattr__(twin, name, item)
     return twin
-
-
-def _rebuilt_mapping(kind: Any, changed: dict[Any, Any]) -> Any:
-    """A mapping of the same type, or a dict if that type cannot be built from a mapping."""
-    if kind is dict:
-        return changed
-    try:
-        return kind(**changed) if hasattr(kind, "__dataclass_fields__") else kind(changed)
-    except TypeError:
-        return changed
 
 
 @dataclass(frozen=True, slots=True)
