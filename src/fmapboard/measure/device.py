@@ -154,11 +154,11 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
     ]
     if len(rows) == len(rows[0]) == 1:
         return rows[0][0]
-    whole = [
-        torch.cat([torch.cat([chunk[part] for chunk in row], 2) for row in rows], 1)
-        for part in range(3)
-    ]
-    return whole[0], whole[1], whole[2]
+
+    def whole(part: int) -> Tensor:
+        return torch.cat([torch.cat([chunk[part] for chunk in row], 2) for row in rows], 1)
+
+    return whole(0), whole(1), whole(2)
 
 
 def _read_chunk(planes: Tensor, *, moments: bool) -> tuple[Tensor, Tensor, Tensor]:

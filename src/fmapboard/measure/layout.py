@@ -104,7 +104,7 @@ class Sequences:
     Attributes:
         channels_last: They are [N, L, C], unless their layer determines the axes (see ``axes_of``).
         tokens_are_patches: Tokens that fill a square are drawn as image patches (see
-            ``as_patches``).
+            ``square_of``).
         tokens_are_rows: Other tokens are drawn like any sequence. By default tokens are measured
             but not drawn.
     """
@@ -143,9 +143,13 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
     maps = tensor
     if (axes.batch, axes.channels) != (0, 1):
         maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]
-    patches_and_note = as_patches(maps) if axes.tokens and sequences.tokens_are_patches else None
-    if patches_and_note is not None:
-        patches, how = patches_and_note
+    square = square_of(maps.shape[2]) if axes.tokens and sequences.tokens_are_patches else None
+    if square is not None:
+        prefix, side = square
+        how = f"{side * side} tokens drawn as {side}×{side} patches"
+        if prefix:
+            how += f", prefix tokens skipped: {prefix}"
+        patches = maps[..., prefix:].reshape(*maps.shape[:2], side, side)  # [N, C, side, side]
         return MapsView(maps, note="; ".join(filter(None, [note, how])), patches=patches)
     drawable = maps.dim() <= 5 and (sequences.tokens_are_rows or not axes.tokens)
     return MapsView(maps, drawable, note="; ".join(filter(None, [note, axes.note])))
@@ -242,24 +246,12 @@ def _is_last_axis_norm(module: nn.Module) -> bool:
     )
 
 
-def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
-    """Convert tokens [N, C, L] to maps [N, C, side, side], with a note; None if L does not fit.
-
-    L, minus 0, 1, 2, 4 or 5 prefix tokens, must be the square of a side of at least 2. Only nine
-    tokens are ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
-    """
-    square = square_of(maps.shape[2])
-    if square is None:
-        return None
-    prefix, side = square
-    note = f"{side * side} tokens drawn as {side}×{side} patches"
-    if prefix:
-        note += f", prefix tokens skipped: {prefix}"
-    return maps[..., prefix:].reshape(*maps.shape[:2], side, side), note  # [N, C, side, side]
-
-
 def square_of(tokens: int) -> tuple[int, int] | None:
-    """Number of prefix tokens, and side of the square of the others; None if there is none."""
+    """Number of prefix tokens, and side of the square of the others; None if there is none.
+
+    There may be 0, 1, 2, 4 or 5 prefix tokens, and the side is at least 2. Only nine tokens are
+    ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
+    """
     for prefix in _PREFIXES:
         side = math.isqrt(max(tokens - prefix, 0))
         if side >= 2 and side * side == tokens - prefix:

@@ -128,10 +128,8 @@ def norms(gradients: list[Tensor]) -> Tensor:
     Args:
         gradients: As returned by ``dense``, at least one: any shape and floating-point dtype.
     """
-    runs = [
-        flat if flat.numel() <= _RUN else norms_of_runs(flat, _RUN)
-        for flat in [gradient.reshape(-1) for gradient in gradients]
-    ]
+    values = [gradient.reshape(-1) for gradient in gradients]
+    runs = [flat if flat.numel() <= _RUN else norms_of_runs(flat, _RUN) for flat in values]
     result = torch.stack(torch._foreach_norm(runs, 2, dtype=torch.float64))
     for number, value in enumerate(result.tolist()):
         if not SMALL < value < LARGE:  # squares may have overflowed or underflowed

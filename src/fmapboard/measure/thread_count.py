@@ -73,13 +73,16 @@ def settle() -> None:
 
 
 def without_settling(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function run in another thread if the count is not settled in the calling one."""
+    """Make a function run in another thread if the count is not settled in the calling one.
+
+    There it runs without gradients; call it where they are off.
+    """
 
     @wraps(function)
     def apart(*args: P.args, **kwargs: P.kwargs) -> T:
         def settled() -> T:
             settle()
-            with torch.no_grad():  # as the caller has it
+            with torch.no_grad():
                 return function(*args, **kwargs)
 
         if this_thread.is_settled or is_settled():

@@ -290,11 +290,10 @@ def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> d
     if not norms:
         return {}
     total = math.hypot(*norms.values())
-    listed = {n: v for n, v in norms.items() if n not in omitted or not math.isfinite(total)}
-    return {
-        tags.of(group, tags.TOTAL): total,
-        **{tags.of(group, name): norm for name, norm in listed.items()},
-    }
+    if math.isfinite(total):
+        norms = {name: norm for name, norm in norms.items() if name not in omitted}
+    listed = {tags.of(group, name): norm for name, norm in norms.items()}
+    return {tags.of(group, tags.TOTAL): total, **listed}
 
 
 def first_nonfinite(data: StepData) -> FirstNonfinite | None:

@@ -322,7 +322,7 @@ def training_facts(
     if data.facts is None:
         return idle, []
     idle = _still(idle, data.facts, data.step)
-    names = [one.name for one in data.parameters if one.weight is not None]
+    kept = {one.name: weights[one.name] for one in data.parameters if one.weight is not None}
     alone = data.facts.of_step.no_gradient
     if alone is not None:  # without those that something else changes, such as an average
         alone = tuple(n for n in alone if n not in before or weights[n].since < data.step)
@@ -330,11 +330,7 @@ def training_facts(
         data.facts.of_step,
         no_gradient=alone,
         idle=None if idle is None else idle[1],
-        unchanged={
-            name: Unchanged(weights[name].steps, weights[name].since)
-            for name in names
-            if weights[name].steps
-        },
+        unchanged={name: Unchanged(w.steps, w.since) for name, w in kept.items() if w.steps},
         nonfinite_weights=_nonfinite(data.parameters),
     )
     return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
