@@ -107,8 +107,6 @@ def finite_extremes(
     return lo, hi, bool(finite.all())
 
 
-Flags = npt.NDArray[np.bool_]
-
 _CACHED_BYTES = 2**18
 
 _TILES_PER_ROW = 8
@@ -257,7 +255,7 @@ def used_scale(planes: Planes, scale: Scale) -> Scale:
 
 def _constant_planes(
     lo: Floats, hi: Floats, whole: Floats | Averaged
-) -> tuple[Floats, Floats, Flags]:
+) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """Find constant planes among averaged ones, and correct their extremes.
 
     Averaging equal values may cause rounding errors. A constant map, scaled between its extremes,

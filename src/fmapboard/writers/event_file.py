@@ -14,34 +14,29 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from tensorboard.compat.proto import event_pb2, graph_pb2, node_def_pb2
+from tensorboard.compat.proto import event_pb2, graph_pb2
 
 from fmapboard.errors import WriteError, log
 from fmapboard.formats import framing
-from fmapboard.records import GraphNode, ModelGraph
+from fmapboard.records import ModelGraph
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
 from fmapboard.writers.trackers import begun_for_trackers
 
 
 def graph_def(graph: ModelGraph) -> bytes:
     """The serialized GraphDef; equal graphs have equal bytes."""
-    message = graph_pb2.GraphDef()
+    found = graph_pb2.GraphDef()
     for node in graph.nodes:
-        _put(message.node.add(), node)
-    return bytes(message.SerializeToString(deterministic=True))
-
-
-def _put(message: node_def_pb2.NodeDef, node: GraphNode) -> None:
-    message.name, message.op = node.name, node.op
-    message.input.extend(node.inputs)
-    shapes = message.attr["_output_shapes"].list  # TensorBoard draws them beside the edges
-    for shape in node.shapes:
-        sizes = shapes.shape.add()
-        sizes.SetInParent()
-        for size in shape:
-            sizes.dim.add(size=size)
-    if node.module:
-        message.attr["module"].s = node.module.encode("utf-8", "backslashreplace")
+        message = found.node.add(name=node.name, op=node.op, input=node.inputs)
+        shapes = message.attr["_output_shapes"].list  # TensorBoard draws them beside the edges
+        for shape in node.shapes:
+            sizes = shapes.shape.add()
+            sizes.SetInParent()
+            for size in shape:
+                sizes.dim.add(size=size)
+        if node.module:
+            message.attr["module"].s = node.module.encode("utf-8", "backslashreplace")
+    return bytes(found.SerializeToString(deterministic=True))
 
 
 _HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)

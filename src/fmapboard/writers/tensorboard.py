@@ -168,9 +168,7 @@ class SummaryWriterAdapter:
         """Flush the user's SummaryWriter."""
         self._writer.flush()
 
-    def close(self) -> None:
-        """Flush the user's SummaryWriter, which the user closes."""
-        self._writer.flush()
+    close = flush  # the user closes it
 
 
 def as_writer(writer: Any) -> Writer:

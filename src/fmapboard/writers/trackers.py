@@ -78,7 +78,6 @@ def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:
 
 _TORCH = "torch.utils.tensorboard.writer"
 _TENSORBOARD = "tensorboard.summary.writer.event_file_writer"
-_CLASS = "EventFileWriter"
 
 
 def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
@@ -109,7 +108,7 @@ def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
 
 def _event_file_writer(module: str) -> Any:
     """The EventFileWriter of a module, if it is not TensorBoard's own."""
-    kind = getattr(sys.modules.get(module), _CLASS, None)
+    kind = getattr(sys.modules.get(module), "EventFileWriter", None)
     return kind if kind is not None and _is_replaced(kind, sys.modules[_TENSORBOARD]) else None
 
 
