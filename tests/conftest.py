@@ -10,7 +10,7 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
-collect_ignore = ["acceptance"]  # trainings that are run by hand: tests/acceptance/run.py
+collect_ignore = ["acceptance", "accuracy"]  # run by hand
 SLOW = {
     *("e2e", "integrations", "plugin", "recipes", "same_records"),
     "contract/test_tensorboard_server.py",

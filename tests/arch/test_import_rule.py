@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+BY_HAND = ("tests/acceptance", "tests/accuracy")
 PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
@@ -267,7 +268,7 @@ def test_an_unknown_name_raises_an_attribute_error() -> None:
 def test_what_scripts_beside_the_package_import_exists() -> None:
     missing = [
         f"{script.relative_to(ROOT)}: {module}.{name}"
-        for folder in ("assets", "benchmarks", "examples", "docs", "tests/acceptance")
+        for folder in (*("assets", "benchmarks", "examples", "docs"), *BY_HAND)
         for script in sorted((ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(script.read_text()))
         if isinstance(node, ast.ImportFrom)

@@ -1,4 +1,4 @@
-"""Models of torchvision and timm: a dozen of those in `benchmarks/model_sweep.py`."""
+"""Models of torchvision and timm: a dozen of those in `tests/accuracy/model_sweep.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ACCURACY = Path(__file__).parents[1] / "accuracy"
 
 CHOSEN = {
     "alexnet": ("classification", 5, 5),
@@ -33,7 +33,7 @@ CHOSEN = {
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(ACCURACY)
     return importlib.import_module("model_checks")
 
 

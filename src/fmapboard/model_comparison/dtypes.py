@@ -23,8 +23,8 @@ TOLERANCES = {
 """Relative error of one layer above which it counts as different.
 
 Equal layers add at most 4e-7 in float32 with another memory format or number of threads
-(``benchmarks/first_difference.py --noise``). In the half-width dtypes, half of all values off by
-one unit in the last place are an error of 5e-4 and 4e-3.
+(``tests/accuracy/first_difference.py --noise``). In the half-width dtypes, half of all values off
+by one unit in the last place are an error of 5e-4 and 4e-3.
 """
 
 _OTHER = 1e-5

@@ -5,9 +5,10 @@ activations that lower it, so it has the unit of the loss, whatever the scale of
 The gradient of a cross entropy is a difference of probabilities, which float32 rounds at 6e-8 of 1:
 at the layers it is known to about 1e-6 of the loss's unit per sample. Below ten times that, the map
 would be rounding noise, stretched to full contrast. A mean over the batch divides the gradient of
-each sample by the batch's size, and so the limit. Measured with ``benchmarks/attribution_floor.py``
-on three trained networks: from the limit on, float32 maps correlate with those in float64 at 0.994
-or better; below a thousandth of it, many are noise (median 0.2 to 1).
+each sample by the batch's size, and so the limit. Measured with
+``tests/accuracy/attribution_floor.py`` on three trained networks: from the limit on, float32 maps
+correlate with those in float64 at 0.994 or better; below a thousandth of it,
+many are noise (median 0.2 to 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Check what fmapboard records of all torchvision models and many timm families.
 
-    python benchmarks/model_sweep.py --timm                 # all; table in benchmarks/results/
-    python benchmarks/model_sweep.py --only 'resnet*'       # some; table on stdout
+    python tests/accuracy/model_sweep.py --timm            # all; table in results/
+    python tests/accuracy/model_sweep.py --only 'resnet*'  # some; table on stdout
 
 Each model is checked by `model_checks.sweep` in its own process.
 """
@@ -133,7 +133,7 @@ def main() -> int:
             results.append((case, outcome))
             state = "; ".join(outcome.wrong[:2]) or f"{outcome.records} records, all equal"
             print(f"{case.task:15}{case.name:42}{outcome.seconds:6.1f} s  {state}", flush=True)
-    command = f"python benchmarks/model_sweep.py {shlex.join(sys.argv[1:])}".strip()
+    command = f"python tests/accuracy/model_sweep.py {shlex.join(sys.argv[1:])}".strip()
     text = table(results, command, time.perf_counter() - begun)
     out = options.out or (None if options.only else RESULTS)
     if out is None:

@@ -1,6 +1,6 @@
 """Measure what attribution finds of a planted shortcut.
 
-    python benchmarks/attribution_shortcut.py [--network demo|functional|plain] [--steps N]
+    python tests/accuracy/attribution_shortcut.py [--network demo|functional|plain] [--steps N]
 
 Each crop of the bundled photographs gets a coloured square of 8 px (2.8 % of the area) at a random
 place. In one run the label is drawn independently of the photograph, and the colour of the square

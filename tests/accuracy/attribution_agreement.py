@@ -1,6 +1,6 @@
 """Measure how close attribution is to LayerCAM of the label's logit in eval mode.
 
-    python benchmarks/attribution_agreement.py [--networks known|fresh|later] [--only NAME]
+    python tests/accuracy/attribution_agreement.py [--networks known|fresh|later] [--only NAME]
 
 Networks are trained on the bundled photographs (``attribution_networks``): with SGD at 0.02, those
 of ``LATER`` with AdamW at 0.001, falling to 0 along a cosine. At each mark, the maps of eight

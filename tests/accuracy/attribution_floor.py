@@ -1,6 +1,6 @@
 """Measure how small a gradient can be before its map is made of rounding errors.
 
-    python benchmarks/attribution_floor.py [--steps N]
+    python tests/accuracy/attribution_floor.py [--steps N]
 
 A network of each kind is trained on crops of the bundled photographs. Its logits are then scaled
 up, so that the loss of samples that it classifies correctly goes to 0, and the maps of the first

@@ -1,9 +1,9 @@
 """Does ``fmapboard.diff`` name the exact place of planted differences, and nothing in equal models?
 
-    python benchmarks/first_difference.py --out benchmarks/results/first_difference.tsv
-    python benchmarks/first_difference.py --only unet           # one network; raw table on stdout
-    python benchmarks/first_difference.py --noise               # what equal layers add, on networks
-                                                                # without planted differences
+    python tests/accuracy/first_difference.py --out tests/accuracy/results/first_difference.tsv
+    python tests/accuracy/first_difference.py --only unet     # one network; raw table on stdout
+    python tests/accuracy/first_difference.py --noise         # what equal layers add, on networks
+                                                          # without planted differences
 
 One row per planted difference (``difference_cases``) and per pair of equal models; then a summary
 on stderr. Each difference is also searched with the second model in bfloat16.
