@@ -27,6 +27,7 @@ from fmapboard.gradients.optimizers import unwrapped
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
+from fmapboard.model.weak_table import WeakTable
 from fmapboard.options import (
     Options,
     WatchOptions,
@@ -39,7 +40,7 @@ from fmapboard.records import KernelShape
 from fmapboard.report.result import Report
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session.hints import explain_every_minute
-from fmapboard.session.run import NOT_A_DECORATOR, OptimizerSteps, Run, StepBlock, UnusedStepBlock
+from fmapboard.session.run import NOT_A_DECORATOR, Run, StepBlock, UnusedStepBlock
 from fmapboard.session.session import StepSession, options_for
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import MemoryWriter
@@ -52,18 +53,18 @@ class End:
     """The cleanup of a logger: on ``close``, on garbage collection or at interpreter exit.
 
     Attributes:
-        pipeline: closed after the open step is abandoned.
+        run: its open step is abandoned, and then its pipeline is closed.
         handles: hooks to remove.
-        run: its open step is abandoned.
         end_explaining: ends the thread that explains why nothing is logged.
         is_replaced: another logger of the same model and name was created.
+        process: the process that the logger belongs to.
     """
 
-    pipeline: Pipeline
-    handles: list[RemovableHandle]
     run: Run
+    handles: list[RemovableHandle]
     end_explaining: Callable[[], object] | None = None
     is_replaced: bool = False
+    process: int = field(default_factory=os.getpid)
 
     def __call__(self) -> None:
         """Clean up; called once. In a CUDA graph's capture, the writer is closed at exit."""
@@ -78,43 +79,26 @@ class End:
             handle.remove()
         self.run.session.abandon()
         if is_capturing():  # the worker waits for its end
-            atexit.register(self.pipeline.close)
+            atexit.register(self.run.pipeline.close)
         else:
-            self.pipeline.close()
+            self.run.pipeline.close()
         if self.end_explaining is not None:
             self.end_explaining()
             self.run.usage.explain(is_over=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A logger that may be open, and its model, both held by weak references."""
-
-    logger: weakref.ref[FeatureMapLogger]
-    model: weakref.ref[nn.Module]
-    process: int = field(default_factory=os.getpid)
-
-
-_open: dict[tuple[int, str | None], _Open] = {}
-
-
-def remember(logger: FeatureMapLogger, model: nn.Module, name: str | None) -> None:
-    """Record an open logger for a model and name, until the logger is garbage-collected."""
-    # Nothing is called when a logger is deleted: an interrupt there would be lost.
-    for key, entry in list(_open.items()):
-        if entry.logger() is None:
-            del _open[key]
-    _open[id(model), name] = _Open(weakref.ref(logger), weakref.ref(model))
+_loggers: WeakTable[nn.Module, dict[str | None, weakref.ref[FeatureMapLogger]]] = WeakTable()
+"""Model -> by name, its last logger, which may be open, closed or deleted."""
 
 
 def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
     """Close the open logger of this model and name, for example after a notebook cell was rerun."""
-    earlier = _open.pop((id(model), name), None)
-    logger = None if earlier is None else earlier.logger()
-    if earlier is None or logger is None or logger.is_closed or earlier.model() is not model:
+    earlier = (_loggers.get(model) or {}).get(name)
+    logger = None if earlier is None else earlier()
+    if logger is None or logger.is_closed:
         return
-    if earlier.process != os.getpid():
-        return  # it belongs to the process that this one was forked from
+    if logger.end.process != os.getpid():  # the one that this process was forked from
+        return
     logger.end.run.usage.explains = False  # it ends here, not with the training
     logger.end.is_replaced = True
     logger.close()
@@ -166,24 +150,22 @@ class FeatureMapLogger:
         check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
-        self._model_name = type(model).__name__
         self._run = Run(steps, session, pipeline, warn, writes)
-        self._automatic: OptimizerSteps | None = None
         handles: list[RemovableHandle] = []
-        self.end = End(pipeline, handles, self._run)
+        self.end = End(self._run, handles)
         if writes:
             self.end.end_explaining = explain_every_minute(self._run.usage)
         self._finalizer = weakref.finalize(self, self.end)
-        remember(self, model, options.name)
+        _loggers[model] = {**(_loggers.get(model) or {}), options.name: weakref.ref(self)}
         if counted is not None:
-            self._automatic = OptimizerSteps(self._run, counted, self)
-            handles.append(after_each_step(counted, self._automatic.after_step))
+            self._run.count(counted)
+            handles.append(after_each_step(counted, self._after_step))  # it keeps the logger
 
     def __repr__(self) -> str:
-        run = self._run
+        run, session = self._run, self._run.session
         return (
-            f"FeatureMapLogger({self._model_name}, {len(run.session.registry.layers)} layers, "
-            f"{run.usage.logged} steps logged, next step {run.steps.next})"
+            f"FeatureMapLogger({type(session.model).__name__}, {len(session.registry.layers)} "
+            f"layers, {run.usage.logged} steps logged, next step {run.steps.next})"
         )
 
     @property
@@ -246,14 +228,22 @@ class FeatureMapLogger:
             )
             run.warn.warn("closed", f"a step began {why}")
             return
-        if self._automatic is not None and self._automatic.is_on:
-            self._automatic.end()
+        if run.usage.counts:
+            run.stop_counting()
         run.usage.marked = True
         is_new = number is None or run.mark(step_number(number), training=training)
         if not is_new or run.session.open_step == run.steps.next:
             return
         if run.steps.schedule(run.steps.next):
-            run.open(passes="all" if training else "evaluation", probe_now=True)
+            run.open("all" if training else "evaluation")
+
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """Called after each step of the optimizer; until ``quiet_until``, it only counts it."""
+        run, steps = self._run, self._run.steps
+        if steps.next + 1 < steps.quiet_until:
+            steps.next += 1
+        elif run.usage.counts and not is_capturing():  # nothing is trained in a capture
+            run.counted_step(optimizer)
 
     def end_step(self) -> None:
         """End the step that ``begin_step`` began."""

@@ -165,11 +165,6 @@ class Options:
         """``attribution``, unless it is that of the probe."""
         return self.attribution if self.attribution_loss is None else False
 
-    @property
-    def records_facts(self) -> bool:
-        """Record what only the training process knows (``formats.training_facts``)."""
-        return self.checks is not False
-
     def _check_attribution_loss(self) -> None:
         if not callable(self.attribution_loss):
             found = type(self.attribution_loss).__name__

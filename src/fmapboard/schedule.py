@@ -102,24 +102,19 @@ def next_due(schedule: Schedule, step: int) -> int:
     return step + 1
 
 
+@dataclass(slots=True)
 class StepCounter:
     """Counts steps, and remembers until when none is due.
 
-    Args:
-        schedule: decides which steps are logged.
-        start: the number of the first step.
-
     Attributes:
-        schedule: as passed.
+        schedule: decides which steps are logged.
         next: the number of the next step.
         quiet_until: no step before this one is due.
     """
 
-    __slots__ = ("next", "quiet_until", "schedule")
-
-    def __init__(self, schedule: Schedule, start: int) -> None:
-        self.schedule = schedule
-        self.next, self.quiet_until = start, 0
+    schedule: Schedule
+    next: int
+    quiet_until: int = 0
 
     def skip_to_next_due(self) -> None:
         """Compute ``quiet_until``; called when the next step is not due."""

@@ -114,7 +114,7 @@ def test_with_an_optimizer_an_unlogged_step_costs_one_call_after_it() -> None:
             for _ in range(100):
                 loop.step()
                 assert loop.hooks() == ["post-step"]
-    assert loop.frames.calls == {("optimizer", "after_step"): 100}
+    assert loop.frames.calls == {("optimizer", "_after_step"): 100}
 
 
 def test_with_marked_steps_no_function_of_fmapboard_runs_inside_an_unlogged_step() -> None:

@@ -120,7 +120,7 @@ class _Followed:
     ) -> None:
         self._owner, self._about, self._select, self._record = owner, about, select, record
         self._tensor, self._version = weakref.ref(tensor), tensor._version
-        self._leaves = _leaves_behind(tensor)
+        self._leaves = leaves_behind(tensor, _MAX_LEAVES)
         self._count, self._times_cleared, self._counts = PassCount(0, 0), 0, False
         self.kept: Tensor | None = None
         self.begins: Callable[[], None] | None = None
@@ -185,16 +185,21 @@ def _accumulates(leaves: tuple[Any, ...]) -> bool:
     return False
 
 
-def _leaves_behind(tensor: Tensor) -> tuple[Any, ...]:
+def leaves_behind(tensor: Tensor, most: int) -> tuple[Any, ...]:
     """The nodes that accumulate the gradients of the nearest leaves, such as a layer's weight.
 
-    They hold the leaves, but nothing that leads to the tensor.
+    They hold the leaves, in the attribute ``variable``, but nothing that leads to the tensor. Of
+    what is behind a deep network, leaves may be missing: at most 256 nodes are searched.
+
+    Args:
+        tensor: any; a leaf has none behind it.
+        most: how many to find.
     """
     found: list[Any] = []
     if tensor.grad_fn is None:
         return ()
     due, seen = deque([tensor.grad_fn]), {tensor.grad_fn}
-    while due and len(found) < _MAX_LEAVES:
+    while due and len(found) < most:
         node = due.popleft()
         if type(node).__name__ == "AccumulateGrad":
             found.append(node)

@@ -74,13 +74,12 @@ class LossScale:
         self._optimizers = OptimizersById()
         self._count = 0
         self._count_on_device: Tensor | None = None
-        self._skips_now = False
         self._updates: object = None
         self.at_forward: Factor | None = None
 
     def step_opens(self) -> None:
         """Called when a logged step opens: discard what is known of the one before."""
-        self._skips_now, self.at_forward, self._updates = False, None, None
+        self.at_forward = self._updates = None
 
     def pass_begins(self) -> None:
         """Called when the recorded forward pass begins: remember the current factor."""
@@ -90,39 +89,27 @@ class LossScale:
                 factor = factor.clone()
         self.at_forward, self._updates = factor, self._marker()
 
-    def skips(self, optimizer: Optimizer) -> bool:
-        """True if the step that the optimizer has just taken changed nothing.
-
-        A GradScaler calls a fused optimizer even when gradients are infinite; the optimizer then
-        leaves the weights as they are. On an accelerator the answer is always False.
-        """
-        if not is_skipped(optimizer):
-            return False
-        self._skips_now = True
-        return True
-
     def was_skipped(self, *, stepped: bool = False) -> bool:
         """True if the GradScaler skipped the step that the recorded pass was for; counts it.
 
-        An optimizer that is not fused is not called at all for a skipped step. Such a step is
-        detected by the scaler's factor, which it lowers whenever it skips. On an accelerator the
-        factors are compared there, for the count alone; the answer is True if the scaler was
+        A skipped step is detected by the scaler's factor, which it lowers then. On an accelerator
+        the factors are compared there, for the count alone; the answer is True if the scaler was
         updated since the pass, as it is at the end of an iteration, although no optimizer stepped.
         An update after steps of other models' optimizers alone is none of this model's.
 
         Args:
             stepped: an optimizer stepped on the model's parameters.
         """
-        if not self._skips_now and self._was_updated_for_others():
+        if self._was_updated_for_others():
             return False
         if self._tensor() is not None:
             if stepped or self.at_forward is None or self._marker() is self._updates:
                 return False
             self._count_there(())
             return True
-        if not self._skips_now and not self._has_halved():
+        scale, before = self._now(), self.at_forward
+        if scale is None or before is None or not scale < before:
             return False
-        self._skips_now = False
         self._count += 1
         return True
 
@@ -164,10 +151,6 @@ class LossScale:
         self.pass_begins()  # a lower factor is no sign of a skipped step of this model's
         return True
 
-    def _has_halved(self) -> bool:
-        scale, before = self._now(), self.at_forward
-        return scale is not None and before is not None and bool(scale < before)
-
     def _count_there(self, found: Sequence[Tensor]) -> None:
         """Count the step of the recorded pass on the device if it was skipped, and only once."""
         now, before = self._tensor(), self.at_forward
@@ -197,9 +180,9 @@ def check_scaler(scaler: Any) -> None:
 def is_skipped(optimizer: Optimizer) -> bool:
     """True if a fused optimizer skips its step because its GradScaler found non-finite gradients.
 
-    A GradScaler stores its result on fused optimizers only: others are not called at all for a
-    skipped step. A result on an accelerator is not read, and the answer is False (see
-    ``found_on_device``).
+    A GradScaler calls a fused optimizer for such a step too, which then leaves the weights as they
+    are, and stores its result on it: others are not called at all. A result on an accelerator is
+    not read, and the answer is False (see ``found_on_device``).
     """
     found = getattr(optimizer, "found_inf", None)
     return found is not None and found.is_cpu and bool(found)

@@ -89,24 +89,30 @@ class PendingParameters:
 
     def to_host(self) -> tuple[Parameter, ...]:
         """Wait for the device and copy to the host."""
-        norms = self.norms.to_host()
-        parameters = []
+        norms, parameters = self.norms.to_host(), list[Parameter]()
         for name in self.names:
             weight, gradient = self.samples.get(name, (None, None))
-            parameters.append(
-                Parameter(
-                    name,
-                    None if weight is None else weight.to_host(),
-                    None if gradient is None else gradient.to_host(),
-                    norms.get(name),
-                    self.nonfinite.get(name, NONE),
-                    self.listed is None or name in self.listed,
-                )
+            own = Parameter(
+                name,
+                None if weight is None else weight.to_host(),
+                None if gradient is None else gradient.to_host(),
+                norms.get(name),
+                self.nonfinite.get(name, NONE),
+                self.listed is None or name in self.listed,
             )
+            parameters.append(own)
         return tuple(parameters)
 
 
 NO_PARAMETERS = PendingParameters()
+
+
+Complete = Callable[[Optimizer, Mapping[str, Tensor]], object]
+"""Receives an optimizer and those of its parameters that are the model's, by name."""
+
+
+def _ignore(*given: object) -> None:
+    return
 
 
 class GradientReader:
@@ -133,8 +139,6 @@ class GradientReader:
         membership: which optimizers hold the parameters.
         fused: the steps of fused optimizers on an accelerator, which may have been skipped.
         names: ``id`` of each of the model's parameters -> its clean name, as of the last ``arm``.
-        observer: called in each step on the model's parameters, once the gradients are final, with
-            the optimizer and the parameters that it updates, by name.
     """
 
     def __init__(self, watched: WatchedLayers, guard: Guard, updates: bool = True) -> None:
@@ -146,30 +150,24 @@ class GradientReader:
         self._updates = UpdateReader(self._model, enabled=updates)
         self.stepped = self.skipped = self.read_after_backward = False
         self.membership = OptimizerMembership()
-        self._notify_step: Callable[[], None] = _nothing
-        self._notify_complete: Callable[[], None] = _nothing
-        self._trains_input: Callable[[Optimizer], bool] = _of_no_input
-        self.observer: Callable[[Optimizer, Mapping[str, Tensor]], None] = _ignored
+        self._notify_step: Callable[[], object] = _ignore
+        self._notify_complete: Complete = _ignore
         self.forget()
         self._list_parameters()
 
     def arm(
         self,
-        about_to_step: Callable[[], None] | None = None,
-        complete: Callable[[], None] | None = None,
-        trains_input: Callable[[Optimizer], bool] | None = None,
+        about_to_step: Callable[[], object] = _ignore,
+        complete: Complete = _ignore,
     ) -> None:
         """Start listening to optimizer steps.
 
         Args:
             about_to_step: called before the first step on the model's parameters, and before the
                 first one after a step was discarded by ``pass_begins``.
-            complete: called in each step on the model's parameters, once the gradients are final,
-                and in the steps for which ``trains_input`` returns True.
-            trains_input: returns True if an optimizer updates what the model receives.
+            complete: called in each step of any optimizer, once the gradients are final.
         """
-        self._trains_input = trains_input or _of_no_input
-        self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
+        self._notify_step, self._notify_complete = about_to_step, complete
         self._is_armed = True
         listen(*self._hooks)  # first: a rank without it would miss the collectives of the others
         self._list_parameters()
@@ -245,17 +243,15 @@ class GradientReader:
         """
         norms = NO_NORMS
         with self._guard("gradients"):
-            if self.read_after_backward and self.membership.holds_any(self.trainable):
-                self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
-        if self.stepped:
-            with self._guard("gradients"):
+            if self.stepped:
                 self._read_what_no_optimizer_holds()
+            elif self.read_after_backward and self.membership.holds_any(self.trainable):
+                self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
         names = tuple([name for name in self.names.values() if name in self._read_names])
-        samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
-        updates = self._updates.pending()
-        return PendingParameters(names, norms, samples, nonfinite, updates, self._listed)
+        nonfinite, updates = self._norms.nonfinite, self._updates.pending()
+        return PendingParameters(names, norms, self._samples, nonfinite, updates, self._listed)
 
     def holds(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates a parameter of the model."""
@@ -335,10 +331,7 @@ class GradientReader:
             own = self._own(optimizer)
             if own:
                 self.membership.stepping(optimizer)
-                self._notify_complete()
-                self.observer(optimizer, own)
-            elif self._trains_input(optimizer):
-                self._notify_complete()
+            self._notify_complete(optimizer, own)
             fresh = {n: p for n, p in not_flattened(own).items() if n not in self._read_names}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, _nbytes(subset)):
@@ -397,15 +390,3 @@ def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[s
 def _nbytes(parameters: Mapping[str, Tensor]) -> int:
     """Size in bytes of what is read; of sharded parameters, of all shards."""
     return sum([parameter.nbytes for parameter in parameters.values()])
-
-
-def _nothing() -> None:
-    return
-
-
-def _of_no_input(optimizer: Optimizer) -> bool:
-    return False
-
-
-def _ignored(optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
-    return

@@ -267,7 +267,7 @@ def rows_of(parameter: Tensor) -> Tensor | None:
     if not part.numel() or part.dtype not in _DTYPES:
         return None
     real = torch.view_as_real(part.detach()) if part.is_complex() else part.detach()
-    if not (real.is_contiguous() or _is_dense(real)):
+    if not (real.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(real)):
         return None
     return real.as_strided(
         *_size_and_stride(real.shape, _ROWS_IN_PART if real.is_cpu else _ON_ACCELERATOR)
@@ -285,17 +285,6 @@ def _size_and_stride(shape: torch.Size, most: int) -> tuple[tuple[int, int], tup
     below, above = coprime(about, shape, -1), coprime(about, shape)
     step = below if about * about <= below * above else above  # the closer one
     return (-(-rows // step), ROW), (step * ROW, 1)
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    """True if the tensor fills its memory without gaps or repetitions, in any order of axes."""
-    expected = 1
-    axes = zip(tensor.stride(), tensor.shape, strict=True)
-    for stride, size in sorted(axis for axis in axes if axis[1] > 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 def _places(parameters: list[Tensor]) -> list[int]:

@@ -5,7 +5,7 @@ which forward pass counts, ``FactRecorder`` records what only training knows, ``
 why nothing was logged, and ``step`` puts everything together for the worker::
 
     session = StepSession(model, layers, options, scaler, warn)
-    session.open(0, passes="training", probe_now=False)
+    session.open(0, "training")
     loss(model(x)).backward()
     pending = session.close()        # a PendingStep for the worker thread, or None
 """

@@ -221,12 +221,17 @@ class PendingFacts:
     weights: tuple[PendingSample, ...] = ()
     uncleared: tuple[PendingNorms, ...] = ()
 
-    def to_host(self) -> RecordedFacts:
-        """Wait for the device and copy to the host."""
+    def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
+        """Wait for the device and copy to the host.
+
+        Args:
+            initial_norms: as in ``TrainingFacts``.
+        """
         rates = [(float(rate), names) for rate, names in self.groups]
         rates = [(rate, names) for rate, names in rates if math.isfinite(rate)]
         known = [rate for rate, _ in rates]
-        facts = replace(self.of_step, rates=(min(known), max(known)) if known else None)
+        ends = (min(known), max(known)) if known else None
+        facts = replace(self.of_step, rates=ends, initial_norms=initial_norms)
         if facts.not_cleared:
             norms = [one.to_host() for one in self.uncleared]
             found = tuple(n for n in facts.not_cleared if all(one.get(n) for one in norms))
@@ -270,8 +275,8 @@ class FactRecorder:
     """Observes passes and optimizer steps; used on the training thread.
 
     Args:
-        gradients: reports optimizer steps.
-        selection: reports forward and backward passes.
+        gradients: knows the parameters, and whether an optimizer has stepped.
+        selection: knows the pass whose gradients were used.
     """
 
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
@@ -280,7 +285,6 @@ class FactRecorder:
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen(), dict[int, int]()
         self._just_used: frozenset[int] = frozenset()
-        gradients.observer = self._stepping
 
     def step_completed(self, optimizer: Optimizer) -> None:
         """Called when an optimizer has stepped, right before the next logged step opens."""
@@ -303,7 +307,8 @@ class FactRecorder:
         self._uncleared.backward_begins()
         if self._seen.modules is None:
             self._seen.modules = eval_modules(self._selection.model)
-            self._seen.is_cleared = all(p.grad is None for p in self._trainable().values())
+            kept = [p for p in self._trainable().values() if p.grad is not None]
+            self._seen.is_cleared = not kept
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -375,7 +380,7 @@ class FactRecorder:
         own = self._gradients.trainable.items()
         return {name: p for name, p in own if p.requires_grad and not p.is_meta}
 
-    def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
+    def stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
         seen, names = self._seen, {id(parameter): name for name, parameter in own.items()}

@@ -29,8 +29,13 @@ _MAX_NAMED = 5
 """How many parameters or layers a message lists."""
 
 _FROZEN = "all parameters of the model are frozen (requires_grad=False)"
+_NOTHING_RAN = "step {step}: no watched layer ran in a training pass"
+_NO_STEP = (
+    "step {step}: no optimizer stepped on the model's parameters, so there are no gradient norms"
+)
 
 _TEXTS = {
+    "taps": "step {step}: {names}",
     "unseen": (
         "step {step}: no forward pass of the model was seen, as inside code that torch.compile "
         "made, so no feature maps are logged; pass the compiled model, as in "
@@ -60,6 +65,30 @@ _TEXTS = {
         "step {step}: the model ran on an empty batch: its layers returned tensors without values, "
         "so there is nothing to log; leave out batches of 0 samples"
     ),
+    "nothing ran": (
+        f"{_NOTHING_RAN}; call the model itself (not a scripted or traced copy), with gradients "
+        "enabled, in the training thread"
+    ),
+    "transformed": (
+        f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, grad), where "
+        "tensors have no values yet; to see its layers, also call the model itself on the batch"
+    ),
+    "meta device": (
+        f"{_NOTHING_RAN}; its parameters are on the meta device, which holds no values; give them "
+        "memory with model.to_empty(device=...) and initialize or load them"
+    ),
+    "frozen in eval mode": (
+        f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input requires a gradient "
+        "count; to log any other pass, put it into a block: with board.step(i):"
+    ),
+    "frozen later": (
+        f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze them before that "
+        "call"
+    ),
+    "nothing trained": (
+        f"{_NOTHING_RAN}; the model ran under {{disabled_by}} alone, where nothing can be trained; "
+        "to log such passes, put them into a block: with board.step(i):"
+    ),
     "in vain": (
         "step {step}: many forward passes ran without a backward pass, so later ones were not "
         "recorded; run passes that do not train under torch.no_grad()"
@@ -70,6 +99,13 @@ _TEXTS = {
         "updates the model; freeze it before fmapboard.watch(), so that no gradients of its "
         "parameters are computed: model.requires_grad_(False)"
     ),
+    "disabled": ("step {step}: the model ran under {disabled_by}, so there are no gradient norms"),
+    "other optimizer": (
+        f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one that trains "
+        "the model, created from model.parameters() after the model was copied or its layers "
+        "replaced"
+    ),
+    "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block",
     "steps last": (
         "step {step}: an optimizer stepped on the model's parameters before the forward pass of "
         "the step; with optimizer=, pass the one that steps last; with board.step(i), put forward, "
@@ -115,115 +151,68 @@ class Hints:
         more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         listed = f"{', '.join(names[:_MAX_NAMED])}{more}"
         key = f"gone {names}" if about == "gone" else about
-        self._warn.warn(key, _TEXTS[about].format(step=step, names=listed))
+        by = self._selection.passes.disabled_by
+        self._warn.warn(key, _TEXTS[about].format(step=step, names=listed, disabled_by=by))
 
-    def explain(
-        self,
-        opened: OpenStep,
-        *,
-        has_failed: bool,
-        missing: str | None = None,
-        unseen: bool = False,
-    ) -> None:
+    def explain(self, opened: OpenStep, *, is_named: bool, unseen: bool) -> None:
         """Warn about anything missing or unexpected in a logged step that closes.
 
         Args:
             opened: the step.
-            has_failed: errors were reported, which may be the reason why nothing was collected.
-            missing: says that a pattern in ``layers=`` matched neither a layer nor a tapped tensor.
+            is_named: something was reported that may be the reason why nothing was collected.
             unseen: no call of the model or a part of it was seen, in a process that compiles.
         """
-        if missing is not None:
-            self._warn.warn("taps", f"step {opened.step}: {missing}")
-        is_named = has_failed or missing is not None
         for why in ("sparse", "nested"):
             names = [name for name, reason in opened.live.unread.items() if reason == why]
             if names:
                 is_named = True
                 self.say(f"unread {why}", opened.step, names)
-        if not opened.live.pending:
-            if unseen and self._gradients.stepped:
-                self.say("unseen", opened.step)
-            elif not is_named:
-                self._nothing_ran(opened)
-        elif opened.passes != "evaluation":
-            if self._selection.passes.input_learns:
-                return
-            if not self._gradients.stepped:
-                self._no_optimizer_step(opened)
-                return
-            self._selection.finds_input = False
-            chosen = self._selection.chosen
-            if chosen is not None and chosen.graph is not None and chosen.state is not State.USED:
-                self.say("no contribution", opened.step)
+        if opened.live.pending:
+            about = None if opened.passes == "evaluation" else self._of_training(opened)
+        elif unseen and self._gradients.stepped:
+            about = "unseen"
+        else:
+            about = None if is_named else self._of_nothing(opened)
+        if about is not None:
+            self.say(about, opened.step)
 
-    def _nothing_ran(self, opened: OpenStep) -> None:
-        """Warn that no watched layer ran in the step."""
-        if "empty" in opened.live.unread.values():  # they did, and returned tensors without values
-            self.say("empty batch", opened.step)
-            return
-        if self._selection.gave_up:
-            self.say("in vain", opened.step)
-            return
-        text = (
-            "call the model itself (not a scripted or traced copy), with gradients enabled, in the "
-            "training thread"
-        )
+    def _of_nothing(self, opened: OpenStep) -> str:
+        """What to say of a step in which no watched layer ran."""
         passes = self._selection.passes
+        if "empty" in opened.live.unread.values():  # they did, and returned tensors without values
+            return "empty batch"
+        if self._selection.gave_up:
+            return "in vain"
         if passes.were_transformed:
-            text = (
-                "it ran only inside a transformation of torch.func (vmap, grad), where tensors "
-                "have no values yet; to see its layers, also call the model itself on the batch"
-            )
-        elif _is_on_meta_device(self._selection.model):
-            text = (
-                "its parameters are on the meta device, which holds no values; give them memory "
-                "with model.to_empty(device=...) and initialize or load them"
-            )
-        elif not passes.has_trainable():
-            text = (
-                f"{_FROZEN}, and in eval mode only passes whose input requires a gradient count; "
-                "to log any other pass, put it into a block: with board.step(i):"
-                if passes.is_frozen
-                else f"{_FROZEN} since fmapboard.watch() was called; freeze them before that call"
-            )
-        elif passes.disabled_by is not None:
-            text = (
-                f"the model ran under {passes.disabled_by} alone, where nothing can be trained; to "
-                "log such passes, put them into a block: with board.step(i):"
-            )
-        self._warn.warn(
-            "nothing ran", f"step {opened.step}: no watched layer ran in a training pass; {text}"
-        )
+            return "transformed"
+        if {p.device.type for p in self._selection.model.parameters()} == {"meta"}:
+            return "meta device"
+        if not passes.has_trainable():
+            return "frozen in eval mode" if passes.is_frozen else "frozen later"
+        return "nothing ran" if passes.disabled_by is None else "nothing trained"
 
-    def _no_optimizer_step(self, opened: OpenStep) -> None:
-        """Warn that no optimizer stepped, unless the GradScaler skipped the step."""
-        step = opened.step
+    def _of_training(self, opened: OpenStep) -> str | None:
+        """What to say of a training step in which layers ran; None if nothing is missing."""
+        chosen, passes = self._selection.chosen, self._selection.passes
+        if passes.input_learns:
+            return None
+        if self._gradients.stepped:
+            self._selection.finds_input = False
+            if chosen is None or chosen.graph is None or chosen.state is State.USED:
+                return None
+            return "no contribution"
         if self._loss_scale.was_skipped() or self._gradients.skipped:
-            return
-        if not self._selection.passes.has_trainable():
-            self.say("frozen", step)
-            return
+            return None
+        if not passes.has_trainable():
+            return "frozen"
         if self._is_input_trained():
-            self.say("input learns", step)
-            return
-        if (by := self._selection.passes.disabled_by) is not None:
-            text = f"step {step}: the model ran under {by}, so there are no gradient norms"
-            self._warn.warn("disabled", text)
-            return
+            return "input learns"
+        if passes.disabled_by is not None:
+            return "disabled"
         if self._gradients.read_after_backward:  # the loop updates the parameters by itself
-            return
-        why = (
-            "the one passed as optimizer= holds none of them. Pass the one that trains the model, "
-            "created from model.parameters() after the model was copied or its layers replaced"
-            if opened.passes == "training"  # an optimizer's step has ended this one
-            else "put optimizer.step() inside the board.step() block"
-        )
-        self._warn.warn(
-            "no optimizer step",
-            f"step {step}: no optimizer stepped on the model's parameters, so there are no "
-            f"gradient norms; {why}",
-        )
+            return None
+        # A step that counts what could train the model alone is ended by an optimizer's step.
+        return "other optimizer" if opened.passes == "training" else "no optimizer step"
 
     def _is_input_trained(self) -> bool:
         """True if an optimizer holds what the model receives, and none a parameter of the model.
@@ -236,11 +225,6 @@ class Hints:
             own = {id(p) for p in self._selection.model.parameters()}
             self._trains_input = bool(holding(learned.keys())) and not holding(own)
         return self._trains_input
-
-
-def _is_on_meta_device(model: nn.Module) -> bool:
-    devices = {parameter.device.type for parameter in model.parameters()}
-    return devices == {"meta"}
 
 
 _MAX_PARAMETERS = 16
@@ -354,20 +338,28 @@ class Usage:
 
     def _why(self, *, is_over: bool) -> str | None:
         what = f"nothing {'was' if is_over else 'is'} logged"
-        if self.counts:
-            return self._why_not_counted(what, is_over=is_over)
-        if self.logged or self.due:  # a step that collects nothing logs its own warning
-            return None
-        if not self.ended:
+        why = self._why_not_counted(what, is_over=is_over) if self.counts else None
+        if why is not None or self.logged or self.due:  # an empty step logs its own warning
+            return why
+        if not self.counts and not self.ended:
             if not is_over and (self.marked or self._uncounted() < _ENOUGH):
                 return None
             return (
                 f"{what}: no step was marked; pass optimizer= to watch(), or wrap each training "
                 "step in: with board.step(i):"
             )
-        return self._why_not_due(self.ended) if is_over else None
+        if not is_over:
+            return None
+        number, schedule = self._steps.next, self._steps.schedule
+        done = number - self._start if self.counts else self.ended
+        due = next_due(schedule, number - 1)
+        return (
+            f"{what}: none of the {done} steps before step {number} was due ({schedule}); the next "
+            f"one could be step {due}. Log more often, for example with every=1"
+        )
 
     def _why_not_counted(self, what: str, *, is_over: bool) -> str | None:
+        """Why steps of the optimizer are missed; None if none are, or if that is not known yet."""
         optimizer, number = self._optimizer(), self._steps.next
         is_trained = self._uncounted() >= _ENOUGH
         given = "the optimizer passed to watch()"
@@ -384,23 +376,11 @@ class Usage:
         others = self._others(optimizer) if is_trained else ""
         if others:
             return (
-                f"nothing {'was' if is_over else 'is'} logged from step {number} on: {given}"
-                f"{named} stopped stepping, while {others} trains the model; pass the "
-                f"other one as optimizer= to a new watch() with start_step={number}, or wrap each "
-                "training step in: with board.step():"
+                f"{what} from step {number} on: {given}{named} stopped stepping, while {others} "
+                "trains the model; pass the other one as optimizer= to a new watch() with "
+                f"start_step={number}, or wrap each training step in: with board.step():"
             )
-        if self.logged or self.due or not is_over:
-            return None
-        return self._why_not_due(number - self._start)
-
-    def _why_not_due(self, done: int) -> str:
-        number, schedule = self._steps.next, self._steps.schedule
-        due = next_due(schedule, number - 1)
-        return (
-            f"nothing was logged: none of the {done} steps before step {number} was due "
-            f"({schedule}); the next one could be step {due}. Log more often, for example with "
-            "every=1"
-        )
+        return None
 
     def _uncounted(self) -> float:
         """How often a parameter was changed, in steps, beyond what the counted steps explain."""
@@ -469,8 +449,7 @@ def _loop(reference: weakref.ref[Usage], end: queue.SimpleQueue[None]) -> None:
 
 def _wait(end: queue.SimpleQueue[None], seconds: float) -> bool:
     """False if the thread is to end."""
-    try:
+    with contextlib.suppress(queue.Empty):
         end.get(timeout=seconds)
-    except queue.Empty:
-        return True
-    return False
+        return False
+    return True

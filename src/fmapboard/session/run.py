@@ -44,7 +44,7 @@ class Run:
     def __post_init__(self) -> None:
         self.usage = Usage(self.steps, ParameterVersions(self.session.model), self.warn)
 
-    def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
+    def open(self, passes: Passes, *, any_thread: bool = False) -> None:
         """Begin to log the next step; for the arguments see ``StepSession.open``.
 
         Does nothing while a CUDA graph is captured.
@@ -53,9 +53,7 @@ class Run:
         if is_capturing():
             return
         follow_captures()
-        self.session.open(
-            self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
-        )
+        self.session.open(self.steps.next, passes, any_thread=any_thread)
 
     def mark(self, number: int, *, training: bool) -> bool:
         """Set the number of the step that begins.
@@ -65,17 +63,13 @@ class Run:
             since, which is reported: the step must not be logged again.
         """
         before, self.steps.next = self.steps.next - 1, number
-        if number > before:
-            return True
-        if number < before:
-            if self.usage.logged:
-                self.warn.warn(
-                    "backwards",
-                    f"step numbers went back from {before} to {number}: TensorBoard discards what "
-                    "was logged from there on; number steps over the whole training, not per epoch",
-                )
-            return True
-        if not training:  # the validation after a step may have its number
+        if number < before and self.usage.logged:
+            self.warn.warn(
+                "backwards",
+                f"step numbers went back from {before} to {number}: TensorBoard discards what was "
+                "logged from there on; number steps over the whole training, not per epoch",
+            )
+        if number != before or not training:  # the validation after a step may have its number
             return True
         versions = self.usage.versions.read()
         if self._entered[0] != number:
@@ -135,6 +129,33 @@ class Run:
             self.warn.raise_first()
         self.steps.next += 1
 
+    def count(self, optimizer: Optimizer) -> None:
+        """Open and close logged steps by the completed steps of an optimizer, from now on."""
+        self.usage.count(optimizer)
+        self._open_if_due(any_thread=True)
+
+    def counted_step(self, optimizer: Optimizer) -> None:
+        """Called when that optimizer has completed a step that ends before a due one."""
+        if self.session.was_skipped(optimizer):
+            return
+        self.close_step()
+        if self.session.facts is not None:
+            self.session.facts.step_completed(optimizer)
+        self.usage.counted()
+        self._open_if_due()
+
+    def stop_counting(self) -> None:
+        """Stop counting optimizer steps: from now on the user marks the steps."""
+        self.usage.counts = False
+        self.steps.quiet_until = 0
+        self.session.abandon()
+
+    def _open_if_due(self, *, any_thread: bool = False) -> None:
+        if self.steps.schedule(self.steps.next):
+            self.open("training", any_thread=any_thread)
+        else:
+            self.steps.skip_to_next_due()
+
     def _count_end(self) -> None:
         self.usage.ended += 1
         self.usage.due += self.session.open_step is not None
@@ -151,26 +172,24 @@ def _only_share(exchange: RankExchange, number: int, pending: PendingStep | None
 NOT_A_DECORATOR = "board.step is not a decorator; wrap each training step in: with board.step(i):"
 
 
+@dataclass(eq=False, repr=False)
 class StepBlock:
-    """The ``with`` block of one training step, as returned by ``board.step(i)``.
+    """The ``with`` block of one training step.
 
-    Args:
-        begin: called when the block is entered.
-        end: called when the block is left without an exception.
-        broken: called when an exception leaves the block.
-        warn: where a block that is never entered is reported.
+    Attributes:
+        _begin: called when the block is entered.
+        _end: called when the block is left without an exception.
+        _broken: called when an exception leaves the block.
+        _warn: where a block that is never entered is reported.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], None],
-        end: Callable[[], None],
-        broken: Callable[[], None],
-        warn: WarnOnce,
-    ) -> None:
-        self._begin, self._end, self._broken, self._warn = begin, end, broken, warn
+    _begin: Callable[[], None]
+    _end: Callable[[], None]
+    _broken: Callable[[], None]
+    _warn: WarnOnce
 
     def __enter__(self) -> None:
+        self.__class__ = StepBlock
         self._begin()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -178,24 +197,16 @@ class StepBlock:
 
     def __call__(self, function: object) -> Any:
         """Refuse to be used as a decorator."""
+        self.__class__ = StepBlock
         raise ConfigurationError(NOT_A_DECORATOR)
 
 
 class UnusedStepBlock(StepBlock):
-    """A block that has not been entered; a warning if it never is.
+    """A block that has not been entered, as returned by ``board.step(i)``; warns if it never is.
 
-    It then becomes a ``StepBlock``, so that Python runs no code of ours when the block is deleted:
-    an exception of a signal handler would be lost there.
+    Once it is used it becomes a ``StepBlock``, so that Python runs no code of ours when the block
+    is deleted: an exception of a signal handler would be lost there.
     """
-
-    def __enter__(self) -> None:
-        self.__class__ = StepBlock  # type: ignore[assignment]
-        self._begin()
-
-    def __call__(self, function: object) -> Any:
-        """Refuse to be used as a decorator."""
-        self.__class__ = StepBlock  # type: ignore[assignment]
-        return self(function)
 
     def __del__(self) -> None:
         if hasattr(self, "_warn"):
@@ -204,48 +215,3 @@ class UnusedStepBlock(StepBlock):
                 "board.step(...) was called without a with block, so the step is not logged; "
                 "write: with board.step(i):",
             )
-
-
-class OptimizerSteps:
-    """Opens and closes logged steps automatically, each time an optimizer completes a step.
-
-    Args:
-        run: the run whose steps are opened and closed.
-        optimizer: its steps are counted.
-        owner: the logger; kept alive by the optimizer, which references this object.
-
-    Attributes:
-        is_on: False once the user has marked a step.
-    """
-
-    def __init__(self, run: Run, optimizer: Optimizer, owner: object) -> None:
-        self._run, self._steps, self._owner = run, run.steps, owner
-        self.is_on = True
-        run.usage.count(optimizer)
-        self._open_if_due(any_thread=True)
-
-    def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """Called after each optimizer step; until ``quiet_until``, it only counts the step."""
-        steps = self._steps
-        if steps.next + 1 < steps.quiet_until:
-            steps.next += 1
-        elif is_capturing():  # nothing was trained: the step waits for the next one
-            return
-        elif self.is_on and not self._run.session.was_skipped(optimizer):
-            self._run.close_step()
-            if self._run.session.facts is not None:
-                self._run.session.facts.step_completed(optimizer)
-            self._run.usage.counted()
-            self._open_if_due()
-
-    def end(self) -> None:
-        """Stop counting optimizer steps: from now on the user marks the steps."""
-        self.is_on = self._run.usage.counts = False
-        self._steps.quiet_until = 0
-        self._run.session.abandon()
-
-    def _open_if_due(self, *, any_thread: bool = False) -> None:
-        if self._steps.schedule(self._steps.next):
-            self._run.open(passes="training", probe_now=False, any_thread=any_thread)
-        else:
-            self._steps.skip_to_next_due()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.gradient_sums import leaves_behind
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
 from fmapboard.gradients.optimizers import parameters_of
@@ -73,35 +73,8 @@ def untouched(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[
 _MAX_CHECKED = 32
 """How many parameters are checked at most, spread over the model."""
 
-
-class GradientState:
-    """Tells whether a gradient of leaf tensors was touched since the last check.
-
-    Args:
-        parameters: the model's parameters, or the leaf tensors that lead to its input; of a large
-            number, evenly spaced ones are checked.
-    """
-
-    def __init__(self, parameters: Collection[Tensor] = ()) -> None:
-        stride = -(-len(parameters) // _MAX_CHECKED) or 1
-        self._parameters = dict(enumerate(islice(parameters, 0, None, stride)))
-        self.settle()
-
-    def has_changed(self) -> bool:
-        """True if a gradient changed since the last call of this method or of ``settle``."""
-        kept, before = untouched(self._seen, self._parameters), len(self._seen)
-        self.settle()
-        return len(kept) < max(before, len(self._seen))
-
-    def settle(self) -> None:
-        """Make the current gradients the reference for the next check."""
-        self._seen = marks(self._parameters)
-
-
-_NOTHING = GradientState()
-
-_MAX_NODES = 256
-"""How many nodes of the graph in front of the model are searched for what it leads to."""
+_MAX_LEAVES = 256
+"""How many leaf tensors in front of the model are found behind each tensor that it receives."""
 
 
 class TrainingPasses:
@@ -129,17 +102,16 @@ class TrainingPasses:
         self.step_opens("all")
 
     def step_opens(self, kind: Passes) -> None:
-        """Called when a logged step opens, with the kind of passes that count in it."""
+        """Called when a logged step opens, with the kind of passes that count in it.
+
+        If all passes of the step before were frozen, the model is.
+        """
         self._kind: Passes = kind
         self.may_train = self.input_learns = self.were_transformed = False
         self._enabled = False
         self.disabled_by: str | None = None
-        self._was_trainable = self._was_trainable or self.has_trainable()
-
-    def step_closes(self) -> None:
-        """Called when a logged step closes: if all of its passes were frozen, the model is."""
-        if self._ran == {False}:
-            self._was_trainable = False
+        was_trainable = self._was_trainable and self._ran != {False}
+        self._was_trainable = was_trainable or self.has_trainable()
         self._ran.clear()
 
     @property
@@ -189,32 +161,17 @@ class TrainingPasses:
 def learned_leaves(received: Any) -> tuple[Tensor, ...]:
     """The leaf tensors, such as an image or weights, that gradients of a model's input reach.
 
-    Searches the graph in front of the model up to 256 nodes: of what is behind a deep network,
-    leaves may be missing.
+    Of what is behind a deep network, leaves may be missing (see ``leaves_behind``).
 
     >>> image = torch.rand(1, 3, 8, 8, requires_grad=True)
     >>> [leaf is image for leaf in learned_leaves(((image - 0.5) / 0.2,))]
     [True]
     """
-    found = {id(leaf): leaf for tensor in tensors(received) for leaf in _leaves(tensor)}
-    return tuple(found.values())
-
-
-def _leaves(tensor: Tensor) -> Iterator[Tensor]:
-    if tensor.grad_fn is None:
-        if tensor.requires_grad:
-            yield tensor
-        return
-    due, seen = deque([tensor.grad_fn]), {tensor.grad_fn}
-    while due:
-        node = due.popleft()
-        leaf = getattr(node, "variable", None)  # only nodes that accumulate a gradient have it
-        if isinstance(leaf, Tensor):
-            yield leaf
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen and len(seen) < _MAX_NODES:
-                seen.add(following)
-                due.append(following)
+    found: list[Tensor] = []
+    for tensor in tensors(received):
+        behind = [node.variable for node in leaves_behind(tensor, _MAX_LEAVES)]
+        found += [tensor] if tensor.is_leaf and tensor.requires_grad else behind
+    return tuple({id(leaf): leaf for leaf in found}.values())
 
 
 _MAX_ABANDONED = 8
@@ -338,14 +295,23 @@ class PassSelection:
         """
         self._is_followed = kind != "evaluation"
         self.passes.step_opens(kind)
-        self._gradients = GradientState(trainable)
+        self._check(trainable)
+
+    def _check(self, leaves: Collection[Tensor]) -> None:
+        """Check the gradients of the model's parameters or of the leaves that lead to its input.
+
+        Of a large number, evenly spaced ones are checked.
+        """
+        stride = -(-len(leaves) // _MAX_CHECKED) or 1
+        self._checked = dict(enumerate(islice(leaves, 0, None, stride)))
+        self._marks = marks(self._checked)
 
     def close(self) -> None:
         """End the logged step: drop all candidates."""
         self.start_over()
         self._is_followed = self._in_backward = False
-        self._gradients, self.learned = _NOTHING, dict[int, Tensor]()
-        self.passes.step_closes()
+        self.learned = dict[int, Tensor]()
+        self._check(())
 
     def start_over(self) -> None:
         """Drop all candidates: what they were for was skipped, or another thread takes over."""
@@ -363,8 +329,7 @@ class PassSelection:
     @property
     def is_settled(self) -> bool:
         """True once a backward pass of a candidate has contributed to the gradients."""
-        used = [one for one in self._candidates if one.known is State.USED]
-        return self.chosen is not None or bool(used)
+        return self.chosen is not None or State.USED in [one.known for one in self._candidates]
 
     def is_learned_by(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates the input of a frozen model, as far as it is known."""
@@ -406,7 +371,7 @@ class PassSelection:
         own, known = set(map(id, self.model.parameters())), len(self.learned)
         self.learned |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
         if self.passes.is_frozen and len(self.learned) > known:
-            self._gradients = GradientState(self.learned.values())
+            self._check(self.learned.values())
 
     def ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned: wait for its backward pass."""
@@ -443,10 +408,9 @@ class PassSelection:
 
     def _best(self) -> Candidate:
         """The first candidate that was used; otherwise, the first that may still be used."""
-        states = [one.state for one in self._candidates]
         for wanted in ((State.USED,), (State.WAITING, State.OVERTAKEN)):
-            for one, state in zip(self._candidates, states, strict=True):
-                if state in wanted:
+            for one in self._candidates:
+                if one.state in wanted:
                     return one
         return self._candidates[0]
 
@@ -475,7 +439,9 @@ class PassSelection:
 
     def _notice_cleared(self) -> bool:
         """Mark the candidates whose gradients were cleared; False if no gradient changed."""
-        if not self._gradients.has_changed():
+        before, kept = self._marks, untouched(self._marks, self._checked)
+        self._marks = marks(self._checked)
+        if len(kept) == len(before) == len(self._marks):
             return False
         self.fed = 0
         for one in self._candidates:
@@ -526,7 +492,7 @@ class PassSelection:
     def _backward_ends(self) -> None:
         with self.guard("backward pass"):
             self._in_backward = False
-            self._gradients.settle()
+            self._marks = marks(self._checked)
             self._notify_ends()
 
     def _drop(self, candidates: Iterable[Candidate]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.attribution import AttributionLayers
@@ -23,7 +24,7 @@ from fmapboard.capture.probe import NO_PROBE, ProbePass
 from fmapboard.capture.side_pass import EagerPass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
-from fmapboard.gradients.loss_scale import LossScale
+from fmapboard.gradients.loss_scale import LossScale, is_skipped
 from fmapboard.gradients.reader import GradientReader, PendingParameters
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
@@ -51,12 +52,9 @@ def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
         options: as the user gave them; returned unchanged unless parameters are sharded.
         warn: where rank 0 tells the user what is not logged.
     """
-    of_probe = options.attribution_loss is not None
+    step_attribution = options.step_attribution
     without_probe = replace(
-        options,
-        probe=None,
-        attribution=False if of_probe else options.attribution,
-        attribution_loss=None,
+        options, probe=None, attribution=step_attribution, attribution_loss=None
     )
     if is_sharded(model):
         if options.probe is not None and rank() == 0:
@@ -130,7 +128,7 @@ class StepSession(CaptureListener):
         )
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = None
-        if options.records_facts:
+        if options.checks is not False:
             self.facts = FactRecorder(self._gradients, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._eager_pass = EagerPass(watched, warn)
@@ -142,13 +140,14 @@ class StepSession(CaptureListener):
         if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
             self._guard.out_of_memory = self._out_of_memory
 
-    def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
+    def open(self, step: int, passes: Passes, *, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
 
         Args:
             step: its number.
-            passes: which forward passes count.
-            probe_now: run the probe images now instead of right before the optimizer step.
+            passes: which forward passes count. If these are the ones that could train the model,
+                the step begins right after another one, and the probe images run right before the
+                optimizer step; otherwise they run now.
             any_thread: accept passes from any thread until one is recorded, then only from that
                 thread, unless the calling thread runs one before the other's backward pass; False
                 accepts only passes from the calling thread.
@@ -158,13 +157,13 @@ class StepSession(CaptureListener):
             return
         self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
         self._loss_scale.step_opens()
-        self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
+        self._open = opened = OpenStep(step, passes, self._collector())
         self.open_step = step
         with self._guard("replaced layers"):
             gone = self._watched.follow_replacements(self._attribution.also)
             if gone:
                 self._hints.say("gone", step, gone)
-        if probe_now:
+        if passes != "training":
             self._draw_probe(opened)
         if self._open is None:  # out of memory
             return
@@ -174,9 +173,7 @@ class StepSession(CaptureListener):
             self._hints.say("eager")
         with self._guard("arming"):
             if follows:
-                self._gradients.arm(
-                    self._read_weights, self._choose_pass, self._selection.is_learned_by
-                )
+                self._gradients.arm(self._read_weights, self._gradients_complete)
             trainable = {} if self._is_sharded or not follows else self._gradients.trainable
             self._selection.open(passes, trainable.values())
             if self.facts is not None:
@@ -210,9 +207,11 @@ class StepSession(CaptureListener):
             self._choose_pass()
             if self._open is opened:
                 missing = self.registry.tap_choice.missing() if self.registry.root_ran else None
-                has_failed = self._guard.has_failed or self._eager_pass.was_left_out
+                if missing is not None:
+                    self._hints.say("taps", opened.step, [missing])
+                is_named = bool(missing or self._guard.has_failed or self._eager_pass.was_left_out)
                 unseen = not self.registry.was_called and is_compile_used()
-                self._hints.explain(opened, has_failed=has_failed, missing=missing, unseen=unseen)
+                self._hints.explain(opened, is_named=is_named, unseen=unseen)
                 pending = self._assembled(opened, parameters)
         self.abandon()
         self._closed_steps += pending is not None or self._is_sharded
@@ -247,7 +246,7 @@ class StepSession(CaptureListener):
         """True if a logged step is open and the GradScaler skipped this optimizer step."""
         if self._open is not None:
             self._gradients.step_ended(None)  # the step may close before our own hook is called
-        return self._open is not None and self._loss_scale.skips(optimizer)
+        return self._open is not None and is_skipped(optimizer)
 
     def before_clipping(self) -> None:
         """Read the current gradient norms; does nothing if no step is open."""
@@ -338,6 +337,13 @@ class StepSession(CaptureListener):
         if chosen is not None and self._open is not None:
             self._open.live = chosen.collected
 
+    def _gradients_complete(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
+        """Called when an optimizer is about to use gradients, with its parameters of the model."""
+        if own or self._selection.is_learned_by(optimizer):
+            self._choose_pass()
+        if own and self.facts is not None:
+            self.facts.stepping(optimizer, own)
+
     def _discard_early_step(self, opened: OpenStep) -> None:
         """Discard what was read if an optimizer stepped before the recorded pass."""
         if not self._gradients.pass_begins():
@@ -369,7 +375,7 @@ class StepSession(CaptureListener):
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         """Start copying what was collected; None if that is nothing."""
-        live, probed, stopwatch = opened.live, opened.probed, opened.stopwatch
+        live, probed, stopwatch = opened.live, opened.probed, self._guard.stopwatch
         facts = None
         if self.facts is not None and opened.passes != "evaluation":
             facts = self.facts.pending(opened.step, live)

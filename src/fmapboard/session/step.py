@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.guard import CONSEQUENCE, Stopwatch
+from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.kernels import PendingKernels
@@ -24,7 +24,7 @@ from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerMeasurement, ModelGraph, RecordedFacts, StepData
+from fmapboard.records import LayerMeasurement, ModelGraph, StepData
 from fmapboard.session.facts import PendingFacts
 from fmapboard.session.selection import Passes
 
@@ -37,7 +37,6 @@ class OpenStep:
         step: its number.
         passes: which forward passes count.
         live: collects the current forward pass; replaced by the chosen pass once that is known.
-        stopwatch: measures the time that fmapboard spends on the training thread.
         probed: holds the feature maps of the probe images; None until the probe has run.
         attributions: those of the probe, with ``attribution_loss=``.
         kernels: copies of convolution kernels; None until they were read.
@@ -47,7 +46,6 @@ class OpenStep:
     step: int
     passes: Passes
     live: ActivationCollector
-    stopwatch: Stopwatch
     probed: ActivationCollector | None = None
     attributions: PendingAttributions | None = None
     kernels: tuple[PendingKernels, ...] | None = None
@@ -123,16 +121,10 @@ class Collected:
             inputs=inputs,
             scalars=self._scalars(skipped, gaps),
             training_thread_ms=self.milliseconds(),
-            facts=self._facts(initial),
+            facts=None if self.facts is None else self.facts.to_host(initial),
             attributions=self.attributions.to_host(inputs),
             graph=self.graph,
         )
-
-    def _facts(self, initial_norms: tuple[str, ...]) -> RecordedFacts | None:
-        if self.facts is None:
-            return None
-        found = self.facts.to_host()
-        return replace(found, of_step=replace(found.of_step, initial_norms=initial_norms))
 
     def _scalars(self, skipped: frozenset[str], gaps: dict[str, float]) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""
