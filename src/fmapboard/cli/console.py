@@ -23,7 +23,6 @@ from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.imaging.all_images import overwritten
 from fmapboard.imaging.models.load import LoadedModel
 from fmapboard.imaging.tables import WIDTH, PlainConsole
-from fmapboard.imaging.visualize import is_temporary
 from fmapboard.writers.remote import RemoteDirectory
 
 
@@ -74,7 +73,7 @@ def say_where(
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", soft_wrap=True)
-    if logdir is not None and not is_temporary(logdir):
+    if logdir is not None:
         each = " (one step per image)" if images > 1 else ""
         out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)
 

@@ -19,11 +19,10 @@ from fmapboard.cli.model_commands import diff_command, patches_command, visualiz
 from fmapboard.cli.options import (
     EXISTING,
     HELP,
+    LAYERS,
     ExampleGroup,
     command,
     judged,
-    layers,
-    log_directory_option,
 )
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import FmapboardError, escaped
@@ -88,7 +87,9 @@ def demo(no_open: bool, **options: Any) -> None:
 
 @command("fmapboard serve runs/demo", "Start TensorBoard and open the Feature maps tab.")
 @click.argument("logdir", type=Directory(remote=True), required=False)
-@log_directory_option("The same as LOGDIR.", name="also")
+@click.option(
+    *("--logdir", "--log-dir"), "also", type=Directory(remote=True), help="The same as LOGDIR."
+)
 @_port
 @_no_open
 def serve(
@@ -184,7 +185,11 @@ def completion(shell: str | None) -> None:
     show_default=True,
     help="Pictures of at most N steps per run: first, last, where faults began, others between.",
 )
-@layers("Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers.")
+@click.option(
+    "--layers",
+    help="Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
+    **LAYERS,
+)
 @click.option(
     "--max-mb",
     type=click.FloatRange(min=0, min_open=True),
@@ -199,9 +204,11 @@ def report_command(**options: Any) -> None:
     The file opens in a browser without TensorBoard and network. It contains the input images; maps
     may reveal them even with --no-input.
     """
-    from fmapboard.cli.commands.report import run_report
+    from fmapboard.cli.commands.report import say_report
+    from fmapboard.report.write import write_report
 
-    run_report(**options)
+    layers, inputs = options.pop("layers") or (), not options.pop("no_input")
+    say_report(write_report(**options, layers=layers, inputs=inputs))
 
 
 for _command in (

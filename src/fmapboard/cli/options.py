@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import CaptureError, FmapboardError
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 EXISTING = click.Path(path_type=Path)
 """The type of a path."""
 
+LAYERS: Mapping[str, Any] = {
+    "multiple": True,
+    "metavar": "GLOB",
+    "callback": lambda context, option, given: list(given) or None,
+}
+"""Of ``--layers``, whose value is a list, or None if the option was not given."""
+
 model_arg = click.option(
     "--model-arg",
     "model_args",
@@ -131,111 +138,67 @@ device = click.option(
 )
 
 
-def log_directory_option(text: str, *, remote: bool = True, name: str = "logdir") -> Decorator:
-    """``--logdir`` or ``--log-dir``.
-
-    Args:
-        text: what is written there.
-        remote: URLs are accepted too.
-        name: of the parameter.
-    """
-    both = ("--logdir", "--log-dir")
-    return click.option(*both, name, type=Directory(remote=remote), help=text)
-
-
-def layers(text: str) -> Decorator:
-    """``--layers``, repeatable.
-
-    Args:
-        text: what the layers are for, and the default.
-
-    The value is that of `model.layers.select`: a list, or None if the option was not given.
-    """
-    return click.option(
-        "--layers",
-        multiple=True,
-        metavar="GLOB",
-        callback=lambda context, option, given: list(given) or None,
-        help=f"{text} Repeatable.",
-    )
-
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Numbers(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
+def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
     """One number per channel, separated by commas.
 
-    Args:
-        positive: 0 is not allowed.
+    Raises:
+        click.BadParameter: They are no numbers, or on the scale of 0 to 255.
     """
-
-    name = "numbers"
-
-    def __init__(self, *, positive: bool) -> None:
-        self._positive = positive
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
-        """The numbers; a usage error if they are none, or on the scale of 0 to 255."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = tuple(map(float, re.split(r"[\s,]+", value.strip("[]() "))))
-        except ValueError:
-            self.fail(
-                f"{value!r}: expected numbers with commas and no spaces: 0.5 or 0.485,0.456,0.406",
-                param,
-                ctx,
-            )
-        if max(numbers) > 2:
-            scaled = ",".join(f"{number / 255:.3g}" for number in numbers)
-            self.fail(f"{value!r}: expected numbers for pixels from 0 to 1: {scaled}?", param, ctx)
-        if not all(abs(n) < float("inf") and not (self._positive and n <= 0) for n in numbers):
-            what = "numbers above 0" if self._positive else "finite numbers"
-            self.fail(f"{value!r}: expected {what}", param, ctx)
-        return numbers
+    try:
+        numbers = tuple(map(float, re.split(r"[\s,]+", text.strip("[]() "))))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r}: expected numbers with commas and no spaces: 0.5 or 0.485,0.456,0.406"
+        ) from None
+    if max(numbers) > 2:
+        scaled = ",".join(f"{number / 255:.3g}" for number in numbers)
+        raise click.BadParameter(f"{text!r}: expected numbers for pixels from 0 to 1: {scaled}?")
+    if not all(math.isfinite(number) and (number > 0 or not positive) for number in numbers):
+        what = "numbers above 0" if positive else "finite numbers"
+        raise click.BadParameter(f"{text!r}: expected {what}")
+    return numbers
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
+def _positive_numbers(text: str) -> tuple[float, ...]:
+    return _numbers(text, positive=True)
+
+
+def _size(text: str) -> Size:
     """A number of pixels, ``HEIGHTxWIDTH``, or ``none``."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Size:
-        """The size; a usage error if it is invalid."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # a default
-        if value.lower() == "none":
-            return "none"
-        match = re.fullmatch(r"(\d{1,5})(?:[x×,*](\d{1,5}))?", value.strip())
-        sides = [int(side) for side in match.groups() if side] if match else []
-        if not sides or min(sides) < 1:
-            self.fail(f"{value!r}: expected px, such as 224 or 480x640, or none", param, ctx)
-        return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+    if text.lower() == "none":
+        return "none"
+    match = re.fullmatch(r"(\d{1,5})(?:[x×,*](\d{1,5}))?", text.strip())
+    sides = [int(side) for side in match.groups() if side] if match else []
+    if not sides or min(sides) < 1:
+        raise click.BadParameter(f"{text!r}: expected px, such as 224 or 480x640, or none")
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
 _OPTIONS = (
     click.option(
         "--mean",
-        type=_Numbers(positive=False),
+        type=_numbers,
         metavar="NUMBERS",
         help="Subtracted per channel, for pixels from 0 to 1, such as 0.485,0.456,0.406.",
     ),
     click.option(
         "--std",
-        type=_Numbers(positive=True),
+        type=_positive_numbers,
         metavar="NUMBERS",
         help="Divides each channel after that.",
     ),
     click.option(
         "--resize",
-        type=_Size(),
+        type=_size,
         metavar="SIZE",
         help="Shorter side in px, HEIGHTxWIDTH, or none to keep the image's size.",
     ),
     click.option(
         "--crop",
-        type=_Size(),
+        type=_size,
         metavar="SIZE",
         help="Centre crop after that: side in px, HEIGHTxWIDTH, or none.",
     ),

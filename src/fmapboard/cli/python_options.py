@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fmapboard.cli.options import EXISTING, Decorator, Palette
+from fmapboard.cli.options import EXISTING, LAYERS, Decorator, Palette
 from fmapboard.cli.run_dirs import Directory
 
 FLAGS: Mapping[str, Mapping[str, Any]] = {
@@ -21,9 +21,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "html": {"type": EXISTING},
     "step": {"type": click.IntRange(min=0)},
     "layers": {
-        "multiple": True,
-        "metavar": "GLOB",
-        "callback": lambda context, option, given: list(given) or None,
+        **LAYERS,
         "help": "Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. "
         "Repeatable.",
     },

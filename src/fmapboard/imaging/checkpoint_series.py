@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def series_passes(
     *,
     logdir: Path | RemoteDirectory | None,
     out: Path | None,
-) -> Iterator[Pass]:
+) -> Generator[Pass, None, None]:
     """The passes that draw every image with every checkpoint, for `drawing.draw_all`.
 
     Each image has a run of its own, in which each checkpoint is a step.
@@ -107,41 +107,23 @@ def series_passes(
     """
     pixels = list(images.tensors())
     places = [place or Path() for place in folders_of(Path(), images.names)]
-    runs = [_Run(drawing, logdir, places[number]) for number in images.numbers]
+    composers = [drawing.composing(same_image=True) for _ in pixels]
     with ExitStack() as stack:
-        for run in runs:
-            stack.callback(run.close)
+        boards: list[TensorBoardWriter | None] = [None] * len(pixels)
+        if logdir is not None:
+            own_places = [places[number] for number in images.numbers]
+            runs = [logdir / one.as_posix() if one.parts else logdir for one in own_places]
+            boards = [stack.enter_context(closing(TensorBoardWriter(run))) for run in runs]
         for checkpoint in series:
             load(checkpoint)
             source = StepSource("checkpoint", checkpoint.path.name)
             own = replace(drawing, step=checkpoint.step, source=source)
-            for number, image, run in zip(images.numbers, pixels, runs, strict=True):
-                folder = None if out is None else out / run.place / f"step{checkpoint.step}"
+            each = zip(images.numbers, pixels, boards, composers, strict=True)
+            for number, image, board, compose in each:
+                folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
                 name = f"{images.names[number]} ({source.name})"
-                found_as = source.name if len(runs) == 1 else name
+                found_as = source.name if len(pixels) == 1 else name
                 only = images.only(number, image)
-                yield Pass(own, only, run.board, [folder], name, found_as, run.compose)
-                if run.board is not None:
-                    run.board.flush()  # Ctrl-C while the next checkpoint loads ends the process
-
-
-class _Run:
-    """The steps of one image.
-
-    Args:
-        drawing: What is drawn.
-        logdir: The run directory, or None.
-        place: The image's folder within the run directory and the folder of PNG files.
-    """
-
-    def __init__(
-        self, drawing: Drawing, logdir: Path | RemoteDirectory | None, place: Path
-    ) -> None:
-        self.place, self.compose = place, drawing.composing(same_image=True)
-        self.board: TensorBoardWriter | None = None
-        if logdir is not None:
-            self.board = TensorBoardWriter(logdir / place.as_posix() if place.parts else logdir)
-
-    def close(self) -> None:
-        if self.board is not None:
-            self.board.close()
+                yield Pass(own, only, board, [folder], name, found_as, compose)
+                if board is not None:
+                    board.flush()  # Ctrl-C while the next checkpoint loads ends the process

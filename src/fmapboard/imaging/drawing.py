@@ -77,29 +77,12 @@ def class_names(spec: str, weights: str, model: nn.Module) -> tuple[str, ...]:
     return () if entry is None else tuple(entry.meta.get("categories", ()))
 
 
-def with_attributions(
-    steps: Iterable[PendingStep], model: nn.Module, images: Tensor, number: int | None
-) -> Iterator[PendingStep]:
-    """The recorded images of a batch together with their attribution.
+def with_attribution(step: PendingStep, found: Sequence[Attribution]) -> PendingStep:
+    """A recorded image together with its attribution, drawn over the de-normalized image."""
 
-    Args:
-        steps: One per image, in order.
-        model: Any classifier.
-        images: [B, C, H, W], as the model takes them; each runs alone.
-        number: The class; None for the class with the highest score of each image.
-
-    Raises:
-        ConfigurationError: The model does not return scores, or has no such class.
-    """
-    for step, image in zip(steps, images, strict=True):
-        found = class_attributions(model, image[None], number)
-        yield _added(step, found)
-
-
-def _added(step: PendingStep, found: tuple[Attribution, ...]) -> PendingStep:
     def to_host() -> StepData:
         data = step.to_host()
-        drawn = data.inputs[0] if data.inputs else None  # de-normalized
+        drawn = data.inputs[0] if data.inputs else None
         own = tuple(replace(one, image=drawn or one.image) for one in found)
         return replace(data, attributions=own)
 
@@ -132,59 +115,6 @@ class Drawing:
     inputs: ForwardInputs | None = None
     labels: bool = False
 
-    def written(
-        self,
-        model: nn.Module,
-        images: ReadImages,
-        board: Writer | None,
-        folders: Sequence[Path | None],
-        *,
-        say: Callable[[str], object],
-        compose: SummaryBuilder | None = None,
-        embedding: Embedding | None = None,
-    ) -> Generator[WrittenImage, None, None]:
-        """Yield each image after everything about it is written.
-
-        Args:
-            model: Runs in eval mode, on the device of its parameters.
-            images: Each with its row of ``inputs``.
-            board: Writes the steps for TensorBoard, or None.
-            folders: Folder for each image's PNG files, or None; it may grow while they are read.
-            say: Called with a message if the model runs on one image at a time.
-            compose: Made the summaries of earlier steps of the same run, by `composing`; None
-                begins a run.
-            embedding: Gets the prepared images.
-
-        Raises:
-            FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
-                is kept.
-        """
-        sources = [self.source or StepSource("image", name) for name in images.names]
-        writer = ImageWriter(
-            compose or self.composing(), board, folders, first_step=self.step,
-            sources=images.of_read(sources), labels=self.labels,
-        )  # fmt: skip
-        quantize = Quantizer(None, self.scale, palette(self.colormap).zero_centered)
-        reducer = Reducer(
-            max_channels=None,
-            depth=self.depth,
-            sequences=Sequences.of(model),
-            quantize=quantize,
-        )
-        passes = ImagePasses(
-            model,
-            reducer,
-            layers=self.layers,
-            normalization=images.normalization,
-            kernels=self.kernels,
-            refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
-            effective=self.effective,
-        )
-        inputs = self.inputs or ForwardInputs.of(None, 1)
-        recorded = self._recorded(passes, inputs, images, embedding)
-        with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
-            yield from done
-
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
         return SummaryBuilder(
@@ -193,27 +123,6 @@ class Drawing:
             attribution_side=SIDE,
             has_probe=same_image,
         )
-
-    def _recorded(
-        self,
-        passes: ImagePasses,
-        inputs: ForwardInputs,
-        images: ReadImages,
-        embedding: Embedding | None,
-    ) -> Generator[PendingStep, None, None]:
-        """Yield one recorded step per image, numbered from 0."""
-        first = 0
-        with closing(images.tensors()) as tensors:
-            for batch in batched(tensors, 1 if inputs.per_image else self.batch_size):
-                prepared = images.prepare(batch)
-                with inputs.of_image(images.numbers[first]):
-                    if embedding is not None:
-                        embedding.read(prepared)
-                    steps: Iterable[PendingStep] = passes(prepared, first)
-                    if self.attribution:
-                        steps = with_attributions(steps, passes.model, prepared, self.target)
-                    yield from steps
-                first += len(batch)
 
 
 Each = Callable[[str, WrittenImage], object]
@@ -231,7 +140,8 @@ class Pass:
         folders: Folder for each image's PNG files, or None.
         found_as: What an image is called where several are summed up; None for its name.
         name: What it is called elsewhere; None for its name.
-        compose: As for `Drawing.written`.
+        compose: Made the summaries of earlier steps of the same run, by `Drawing.composing`; None
+            begins a run.
     """
 
     drawing: Drawing
@@ -241,6 +151,64 @@ class Pass:
     name: str | None = None
     found_as: str | None = None
     compose: SummaryBuilder | None = None
+
+    def written(
+        self,
+        model: nn.Module,
+        say: Callable[[str], object],
+        embedding: Embedding | None = None,
+    ) -> Generator[WrittenImage, None, None]:
+        """Yield each image after everything about it is written.
+
+        Args:
+            model: Runs in eval mode, on the device of its parameters.
+            say: Called with a message if the model runs on one image at a time.
+            embedding: Reads each batch of images, too.
+
+        Raises:
+            FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
+                is kept.
+        """
+        drawing, images = self.drawing, self.images
+        sources = [drawing.source or StepSource("image", name) for name in images.names]
+        writer = ImageWriter(
+            self.compose or drawing.composing(), self.board, self.folders,
+            first_step=drawing.step, sources=images.of_read(sources), labels=drawing.labels,
+        )  # fmt: skip
+        quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
+        sequences = Sequences.of(model)
+        reducer = Reducer(
+            max_channels=None, depth=drawing.depth, sequences=sequences, quantize=quantize
+        )
+        passes = ImagePasses(
+            model, reducer,
+            layers=drawing.layers, normalization=images.normalization, kernels=drawing.kernels,
+            refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
+            effective=drawing.effective,
+        )  # fmt: skip
+        inputs = drawing.inputs or ForwardInputs.of(None, 1)
+        recorded = self._recorded(passes, inputs, embedding)
+        with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
+            yield from done
+
+    def _recorded(
+        self, passes: ImagePasses, inputs: ForwardInputs, embedding: Embedding | None
+    ) -> Generator[PendingStep, None, None]:
+        """Yield one recorded step per image, numbered from 0."""
+        first, drawing, images = 0, self.drawing, self.images
+        with closing(images.tensors()) as tensors:
+            for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
+                prepared = images.prepare(batch)
+                with inputs.of_image(images.numbers[first]):
+                    if embedding is not None:
+                        embedding.read(prepared)
+                    for step, image in zip(passes(prepared, first), prepared, strict=True):
+                        if not drawing.attribution:
+                            yield step
+                            continue
+                        found = class_attributions(passes.model, image[None], drawing.target)
+                        yield with_attribution(step, found)
+                first += len(batch)
 
 
 def draw_all(
@@ -254,12 +222,8 @@ def draw_all(
     """Draw the images of all passes, and return what was found in them."""
     found = AllImages()
     for one in passes:
-        images, names = one.images, one.images.of_read(one.images.names)
-        written = one.drawing.written(
-            model, images, one.board, one.folders,
-            say=say, compose=one.compose, embedding=embedding,
-        )  # fmt: skip
-        with closing(written):
+        names = one.images.of_read(one.images.names)
+        with closing(one.written(model, say, embedding)) as written:
             for number, image in enumerate(written):
                 name = one.name or names[number]
                 found.add(one.found_as or name, image.step, image.replaced)
@@ -283,8 +247,8 @@ def draw_folder(
 
     Args:
         drawing: What is drawn of each image.
-        model: As for `Drawing.written`, as are all errors.
-        images: As for `Drawing.written`.
+        model: As for `Pass.written`, as are all errors.
+        images: Each with its row of ``inputs``.
         logdir: The run directory for TensorBoard, or None.
         out: The folder of PNG files, or None.
         embedding: The layer whose outputs are written for the Projector, or None.

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, ConfigurationError, WriteError, log
 from fmapboard.imaging.all_images import AllImages, overwritten
-from fmapboard.imaging.drawing import Drawing, batched
+from fmapboard.imaging.drawing import Drawing, Pass, batched
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import (
     add_row,
@@ -210,7 +210,7 @@ class PatchFinder:
             board = TensorBoardWriter(log_dir, start_step=self.step)
             drawing = Drawing(layers=self.layers, step=self.step)
             first = self.images.only(self.images.numbers[0])
-            drawn = drawing.written(self.model, first, board, [None], say=self.say)
+            drawn = Pass(drawing, first, board, [None]).written(self.model, self.say)
             with closing(board), closing(drawn):
                 next(drawn)
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from fmapboard.imaging.all_images import overwritten, selected_layers
 from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
-from fmapboard.imaging.read_images import ReadImages, given_images
+from fmapboard.imaging.read_images import given_images
 from fmapboard.imaging.tables import as_text, layer_table
 from fmapboard.imaging.write_images import WrittenImage, new_directory
 from fmapboard.model.given import check_model
@@ -29,8 +29,6 @@ from fmapboard.report.choice import CHART_STEPS
 from fmapboard.report.result import Report
 from fmapboard.report.write import write_report
 from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
-
-_TEMPORARY = "fmapboard-report-"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,16 +154,22 @@ def visualize(
     """
     check_model(model)
     model = unwrap(model)
-    selected_layers(model, layers)  # an invalid pattern fails before anything is written
+    # An invalid pattern fails before anything is written.
+    chosen = selected_layers(model, layers)
     check_depth(depth)
-    _check(step, batch_size, scale, target, attribution=attribution)
-    drawing = Drawing(
-        layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
-        step=step, effective=effective, labels=labels,
-    )  # fmt: skip
+    check_run(step, batch_size)
+    if scale not in ("channel", "layer"):
+        raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
+    if target is not None and not attribution:
+        raise ConfigurationError("target= needs attribution=True")
+    colormap = checked_colormap(colormap)
     given = given_images(images, model, transform, normalization, has_inputs=inputs is not None)
     own = ForwardInputs.of(inputs, len(given.sources))
     own.check(model)
+    drawing = Drawing(
+        layers, batch_size, colormap, scale, depth, kernels, attribution, target,
+        step=step, effective=effective, labels=labels, inputs=own,
+    )  # fmt: skip
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     if place is None and folder is None and html is None:
@@ -173,22 +177,6 @@ def visualize(
         folder = place / "png"
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    drawing = replace(drawing, inputs=own)
-    with logged_for(report, place, len(given.sources), _say_report) as logdir:
-        drawn = _drawn(drawing, model, given, logdir, folder, embedding)
-    given.say_left_out(lambda line: log.warning("%s", line))
-    return replace(drawn, log_dir=place, out=folder, html=report)
-
-
-def _drawn(
-    drawing: Drawing,
-    model: nn.Module,
-    given: ReadImages,
-    logdir: Path | RemoteDirectory | None,
-    folder: Path | None,
-    embedding: str | None,
-) -> Visualized:
-    """Draw all images; returns what was written where."""
     table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()
     projector, scores = list[str](), list[tuple[str, float]]()
 
@@ -198,16 +186,18 @@ def _drawn(
         steps.append(one.step.step)
         files.append(one.files)
 
-    found = draw_folder(
-        drawing, model, given, logdir=logdir, out=folder, embedding=embedding,
-        say=lambda text: log.info("%s", text), tell=projector.append, each=each,
-    )  # fmt: skip
-    line = found.line(len(given.sources), chosen=selected_layers(model, drawing.layers))
-    if found.replaced:
-        log.warning("%s", overwritten(found.replaced, folder))
+    with logged_for(report, place, len(given.sources), _say_report) as logdir:
+        found = draw_folder(
+            drawing, model, given, logdir=logdir, out=folder, embedding=embedding,
+            say=lambda text: log.info("%s", text), tell=projector.append, each=each,
+        )  # fmt: skip
+        if found.replaced:
+            log.warning("%s", overwritten(found.replaced, folder))
+    given.say_left_out(lambda line: log.warning("%s", line))
+    line = found.line(len(given.sources), chosen=chosen)
     return Visualized(
-        None, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),
-        tuple(given.left_out), "".join(projector),
+        place, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),
+        tuple(given.left_out), "".join(projector), report,
     )  # fmt: skip
 
 
@@ -226,16 +216,6 @@ def check_run(step: Any, batch_size: Any) -> None:
         raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
-
-
-def _check(
-    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
-) -> None:
-    check_run(step, batch_size)
-    if scale not in ("channel", "layer"):
-        raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
-    if target is not None and not attribution:
-        raise ConfigurationError("target= needs attribution=True")
 
 
 @contextmanager
@@ -262,12 +242,7 @@ def logged_for(
         return
     if isinstance(logdir, RemoteDirectory):
         raise ConfigurationError(f"a report needs a local log directory, not {logdir}")
-    with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
+    with tempfile.TemporaryDirectory(prefix="fmapboard-report-") as folder:
         place = Path(folder) / "visualize" if logdir is None else logdir
         yield place
         say(write_report([place], html, steps=min(max(steps, 8), CHART_STEPS)))
-
-
-def is_temporary(logdir: Path | RemoteDirectory) -> bool:
-    """True for a directory that `logged_for` removes."""
-    return isinstance(logdir, Path) and logdir.parent.name.startswith(_TEMPORARY)

@@ -1,35 +1,11 @@
-"""``fmapboard report``: write runs into one HTML file, and say what was left out."""
+"""``fmapboard report`` and ``visualize --html``: say what is in a report, and what is not."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from fmapboard.errors import escaped
 from fmapboard.report.result import Report
-from fmapboard.report.write import write_report
-
-
-def run_report(
-    runs: Sequence[Path],
-    out: Path,
-    *,
-    steps: int,
-    layers: Sequence[str] | None,
-    max_mb: float,
-    no_input: bool,
-) -> None:
-    """Write a report and print where it is.
-
-    Raises:
-        FmapboardError: an argument is invalid, or the file cannot be written.
-    """
-    say_report(
-        write_report(
-            runs, out, steps=steps, layers=layers or (), max_mb=max_mb, inputs=not no_input
-        )
-    )
 
 
 def say_report(report: Report) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.load import LoadedModel
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import layer_table
-from fmapboard.imaging.visualize import is_temporary, logged_for
+from fmapboard.imaging.visualize import logged_for
 from fmapboard.imaging.write_images import WrittenImage, new_directory
 from fmapboard.interventions.channels import ChannelChange, silence
 from fmapboard.interventions.context import Intervention, intervene
@@ -92,6 +92,7 @@ def visualize_images(
         if place is None and out is None:
             place = new_directory(Path("runs/visualize"))
             out = place / "png"
+        kept = None if log_dir is None and html is not None else place
         if silence:
             console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
         drawing = replace(drawing, inputs=inputs)
@@ -99,16 +100,18 @@ def visualize_images(
             if series:
                 load = partial(_load, loaded, request.checkpoint_key)
                 passes = series_passes(drawing, series, images, load, logdir=place, out=out)
-                found = draw_all(loaded.model, passes, say=_say, each=_print_score)
+                with closing(passes):
+                    found = draw_all(loaded.model, passes, say=_say, each=_print_score)
             else:
+                check_embedding(embedding, loaded.model, kept)
                 found = _draw_each(request, drawing, loaded, images, place, out, embedding)
         given = len(images.sources)
-        say_where(place, out, images=1 if series else given)
+        say_where(kept, out, images=1 if series else given)
         say_overwritten(found.replaced, out)
         noun, of = ("picture", given * count) if series else ("image", given)
         said = [found.line(of, noun=noun, chosen=chosen)]
-        if place is not None and not is_temporary(place):
-            said.append(not_shown(count if series else found.count, place))
+        if kept is not None:
+            said.append(not_shown(count if series else found.count, kept))
         console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
     images.check_complete()
 
@@ -137,8 +140,6 @@ def _draw_each(
     embedding: str | None,
 ) -> AllImages:
     """Draw each image as a step of its own, and print tables of the layers."""
-    stays = logdir is not None and not is_temporary(logdir)
-    check_embedding(embedding, loaded.model, logdir if stays else None)
     count, unloaded = len(images.sources), loaded.not_loaded()
     has_bar = count > TABLES and console(stderr=True).is_terminal
     progress = progress_bar("visualizing", disable=not has_bar)
