@@ -94,7 +94,7 @@ def test_whatever_keeps_the_tab_from_loading_is_a_problem(
     tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
     findings = examine(str(python_that_says(tmp_path / "python", {**FOUND, **changes})))
-    problems = [finding.text for finding in findings if finding.weight is doctor.Weight.PROBLEM]
+    problems = [finding.text for finding in findings if finding.weight == "PROBLEM"]
     assert [said in problem for problem in problems] == [True]
     assert not [finding for finding in findings if "tab is installed" in finding.text]
 
@@ -104,7 +104,7 @@ def test_anything_else_worth_knowing_is_a_note(tmp_path: Path) -> None:
     running = [{"port": 6006, "started": 1.7e9, "logdir": "runs"}]
     found = {**FOUND, "versions": versions, "running": running}
     findings = examine(str(python_that_says(tmp_path / "python", found)))
-    notes = [finding.text for finding in findings if finding.weight is doctor.Weight.NOTE]
+    notes = [finding.text for finding in findings if finding.weight == "note"]
     assert [note.split(" ")[0] for note in notes] == ["fmapboard", "no", "TensorBoard"]
     assert "port 6006 since 2023-11-1" in notes[2]
 
@@ -113,7 +113,7 @@ def test_an_interpreter_that_does_not_answer_is_a_problem(tmp_path: Path) -> Non
     dumb = script(tmp_path / "python", "#!/bin/sh", "exit 3")
     (finding,) = examine(str(dumb))
     assert "could not be run" in finding.text
-    assert finding.weight is doctor.Weight.PROBLEM
+    assert finding.weight == "PROBLEM"
 
 
 def test_the_interpreter_of_a_command_is_found(

@@ -199,15 +199,15 @@ class Pass:
         with closing(images.tensors()) as tensors:
             for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
                 prepared = images.prepare(batch)
-                with inputs.of_image(images.numbers[first]):
-                    if embedding is not None:
-                        embedding.read(prepared)
-                    for step, image in zip(passes(prepared, first), prepared, strict=True):
-                        if not drawing.attribution:
-                            yield step
-                            continue
-                        found = class_attributions(passes.model, image[None], drawing.target)
-                        yield with_attribution(step, found)
+                inputs.number = images.numbers[first]
+                if embedding is not None:
+                    embedding.read(prepared)
+                for step, image in zip(passes(prepared, first), prepared, strict=True):
+                    if not drawing.attribution:
+                        yield step
+                        continue
+                    found = class_attributions(passes.model, image[None], drawing.target)
+                    yield with_attribution(step, found)
                 first += len(batch)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
@@ -121,8 +121,4 @@ class Embedding:
 def _thumbnail(picture: Picture, side: int) -> Bytes8:
     """The picture in the middle of a white square, u8 [side, side, 3]."""
     image = Image.fromarray(picture.colours).convert("RGB")
-    factor = side / max(image.size)
-    small = image.resize([max(1, round(length * factor)) for length in image.size])
-    square = Image.new("RGB", (side, side), "white")
-    square.paste(small, ((side - small.width) // 2, (side - small.height) // 2))
-    return np.asarray(square)
+    return np.asarray(ImageOps.pad(image, (side, side), color="white"))

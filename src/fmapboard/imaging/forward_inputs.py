@@ -48,6 +48,7 @@ class ForwardInputs:
         function: Turns a batch of images [B, C, H, W] into all other arguments of ``forward``; None
             passes the images themselves.
         images: Number of images.
+        number: Of the image whose rows are passed where `applied` is in force, from 0.
         option: The user gave them as ``--input``, not as ``inputs=``.
     """
 
@@ -55,7 +56,7 @@ class ForwardInputs:
     function: Callable[[Tensor], Any] | None
     images: int
     option: bool = False
-    _number: int = 0
+    number: int = 0
 
     @classmethod
     def of(
@@ -177,14 +178,8 @@ class ForwardInputs:
     def _replaced(
         self, model: nn.Module, module: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Arguments:
-        made, named = self.arguments(model, args[0], self._number)
+        made, named = self.arguments(model, args[0], self.number)
         return made, {**kwargs, **named}
-
-    @contextlib.contextmanager
-    def of_image(self, number: int) -> Iterator[None]:
-        """Inside the block, pass the rows of this image, counted from 0."""
-        self._number = number
-        yield
 
     def arguments(self, model: nn.Module, images: Tensor, number: int = 0) -> Arguments:
         """The arguments of ``forward`` for a batch of images.

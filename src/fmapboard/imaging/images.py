@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from fmapboard.errors import ImageError
 from fmapboard.imaging.missing_files import instead_of_data, nearby, url_of
@@ -46,18 +46,6 @@ _LARGE = 2**24
 """Images with more pixels than this are read one at a time."""
 
 _READING_LARGE = threading.Lock()
-
-_ORIENTATION = 0x0112
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-"""EXIF orientation -> the transposition that turns the stored pixels upright."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +294,14 @@ def _decode(path: Path) -> Image.Image:
         image.load()
         if 0 in image.size:
             raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
-        turn = _UPRIGHT.get(_orientation(image))
-        rgb = to_rgb(image)
+        rgb, orientation = to_rgb(image), _orientation(image)
         if has_16_bits:
             rgb.info[PEAK] = _brightest(image) / 255
-    del image  # frees the decoded pixels before `transpose` makes another copy
-    return rgb if turn is None else rgb.transpose(turn)
+    del image  # frees the decoded pixels before `exif_transpose` makes another copy
+    if orientation == 1:
+        return rgb
+    rgb.getexif()[ExifTags.Base.Orientation] = orientation
+    return ImageOps.exif_transpose(rgb)
 
 
 def _has_16_bit_colours(image: Image.Image) -> bool:
@@ -333,7 +323,7 @@ def _brightest(image: Image.Image) -> int:
 def _orientation(image: Image.Image) -> int:
     """The EXIF orientation, 1 to 8; 1 if the file has none or it cannot be read."""
     try:
-        return int(image.getexif().get(_ORIENTATION, 1))
+        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # damaged metadata raises nearly anything; the pixels are still usable
         return 1
 

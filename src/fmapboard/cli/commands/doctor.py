@@ -11,10 +11,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -30,12 +29,8 @@ class ProblemsFound(FmapboardError):
     """TensorBoard cannot show the tab until the reported problems are fixed."""
 
 
-class Weight(Enum):
-    """Severity of a finding; only a PROBLEM keeps the tab from being shown."""
-
-    FINE = "ok"
-    NOTE = "note"
-    PROBLEM = "PROBLEM"
+Weight = Literal["ok", "note", "PROBLEM"]
+"""Severity of a finding; only a PROBLEM keeps the tab from being shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,7 @@ class Finding:
     """One line of the report."""
 
     text: str
-    weight: Weight = Weight.NOTE
+    weight: Weight = "note"
 
 
 def run_doctor() -> None:
@@ -56,8 +51,8 @@ def run_doctor() -> None:
     for title, python in _places():
         print(title)
         for finding in [python] if isinstance(python, Finding) else examine(python):
-            problems += finding.weight is Weight.PROBLEM
-            print(f"  {finding.weight.value:<7}  {finding.text}")
+            problems += finding.weight == "PROBLEM"
+            print(f"  {finding.weight:<7}  {finding.text}")
     if problems:
         raise ProblemsFound(f"{problems} problem{'s' if problems > 1 else ''}, see above")
 
@@ -120,8 +115,8 @@ def examine(python: str) -> list[Finding]:
     try:
         found = _inspected(python)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return [Finding(f"{python} could not be run: {error}", Weight.PROBLEM)]
-    return [Finding(_versions(found), Weight.FINE), *_judged(found, python)]
+        return [Finding(f"{python} could not be run: {error}", "PROBLEM")]
+    return [Finding(_versions(found), "ok"), *_judged(found, python)]
 
 
 def _inspected(python: str) -> dict[str, Any]:
@@ -145,30 +140,30 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
     versions = found["versions"]
     install = f"run: {shlex.quote(python)} -m pip install"
     if versions["tensorboard"] is None:
-        yield Finding(f"TensorBoard is not installed; {install} tensorboard", Weight.PROBLEM)
+        yield Finding(f"TensorBoard is not installed; {install} tensorboard", "PROBLEM")
         return
     for plugin in found["broken"]:
         text = f"a plugin stops TensorBoard from starting: {plugin}; reinstall or uninstall it"
-        yield Finding(text, Weight.PROBLEM)
+        yield Finding(text, "PROBLEM")
     if versions["fmapboard"] is None:
         yield Finding(
             f"fmapboard is not installed in this Python, so the tab is missing; "
             f"{install} {source()}",
-            Weight.PROBLEM,
+            "PROBLEM",
         )
         return
     if not found["has_entry"]:
         text = "fmapboard is installed without its entry point"
-        yield Finding(f"{text}; {install} --force-reinstall --no-deps {source()}", Weight.PROBLEM)
+        yield Finding(f"{text}; {install} --force-reinstall --no-deps {source()}", "PROBLEM")
     if found["tab"] is not None:
-        yield Finding(f"the tab does not load: {found['tab']}", Weight.PROBLEM)
+        yield Finding(f"the tab does not load: {found['tab']}", "PROBLEM")
     if versions["fmapboard"] != __version__:
         yield Finding(
             f"fmapboard {versions['fmapboard']} is not the version of this command "
             f"({__version__}); an older version may be unable to read newer runs"
         )
     if found["has_entry"] and found["tab"] is None and not found["broken"]:
-        yield Finding("the Feature maps tab is installed", Weight.FINE)
+        yield Finding("the Feature maps tab is installed", "ok")
     if versions["tensorboard-data-server"] is None:
         yield Finding("no fast data loader (tensorboard-data-server): large runs load slowly")
     for server in found["running"]:
