@@ -514,12 +514,15 @@ class Picture:
         palette: u8 [256, 3] if the pixels are palette indices; otherwise None.
         tile: (height, width) in px of one map in the picture.
         compact: Encode it for size rather than speed.
+        png: The picture as a PNG file, so that several writers need not encode it again; mostly
+            None.
     """
 
     pixels: Bytes8
     palette: Bytes8 | None = None
     tile: tuple[int, int] = (0, 0)
     compact: bool = False
+    png: bytes | None = None
 
     @property
     def colours(self) -> Bytes8:

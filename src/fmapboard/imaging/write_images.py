@@ -184,12 +184,12 @@ def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> Tag
     return replace(tagged, samples=tuple(map(encode, tagged.samples)))
 
 
-def _enlarged(picture: Picture) -> png.Encoded:
+def _enlarged(picture: Picture) -> Picture:
     """The picture with the PNG of its enlarged maps."""
     factor, (height, width) = enlargement(picture), picture.tile
     # The tile size is that of the enlarged PNG, so that `FolderWriter` does not enlarge it again.
     tile = height * factor, width * factor
-    return png.Encoded(picture.pixels, picture.palette, tile, data=png.encode(picture, factor))
+    return replace(picture, tile=tile, png=png.encode(picture, factor))
 
 
 def _write_files(folder: Path, step: LoggedStep) -> tuple[dict[str, list[Path]], int]:

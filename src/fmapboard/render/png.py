@@ -20,7 +20,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -54,20 +54,9 @@ _PROBE_ROWS, _PROBE_PIXELS = 48, 2**12
 """Number of rows, and approximate number of pixels, read to choose the filter of a picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded(Picture):
-    """A picture together with its PNG, so that several writers need not encode it again.
-
-    Attributes:
-        data: The PNG file.
-    """
-
-    data: bytes = b""
-
-
-def encoded(picture: Picture) -> Encoded:
+def encoded(picture: Picture) -> Picture:
     """The picture together with its PNG."""
-    return Encoded(picture.pixels, picture.palette, picture.tile, data=encode(picture))
+    return replace(picture, png=encode(picture))
 
 
 def encode(picture: Picture, factor: int = 1) -> bytes:
@@ -80,8 +69,8 @@ def encode(picture: Picture, factor: int = 1) -> bytes:
     Raises:
         ValueError: A side of the picture is 0 px.
     """
-    if isinstance(picture, Encoded) and factor == 1:
-        return picture.data
+    if picture.png is not None and factor == 1:
+        return picture.png
     height, width = picture.pixels.shape[:2]
     if not height or not width:
         raise ValueError(f"a picture of {height}×{width} px cannot be a PNG")

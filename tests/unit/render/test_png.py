@@ -176,8 +176,8 @@ def test_a_smooth_picture_of_several_pieces_decodes_bit_exactly() -> None:
 def test_a_raster_with_its_png_is_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     raster = png.encoded(Picture(noise(8, 8), palette("magma").table, (4, 4)))
     enlarged = png.encode(Picture(raster.pixels, raster.palette), 2)
-    assert raster.data == png.encode(Picture(raster.pixels, raster.palette))
+    assert raster.png == png.encode(Picture(raster.pixels, raster.palette))
     assert raster.tile == (4, 4)
     assert png.encode(raster, 2) == enlarged
     monkeypatch.setattr(deflate, "fastest", None)
-    assert png.encode(raster) is raster.data
+    assert png.encode(raster) is raster.png
