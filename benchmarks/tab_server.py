@@ -47,7 +47,7 @@ def serve(logdir: Path, kept: int) -> Iterator[tuple[str, int]]:
 def answers(address: str, server: int, rounds: int) -> list[Row]:
     """Times of the server's answers about the large run: the first one, and later ones."""
     routes = ["runs", *(f"{name}?run={LARGE}" for name in ("health", "findings", "layers"))]
-    routes += [f"timeline?run={LARGE}", f"overview?run={LARGE}&step=5"]
+    routes += [f"health_step?run={LARGE}&step=5"]
     rows = []
     for route in routes:
         row = Row(f"data/{route}", [], 2000.0)

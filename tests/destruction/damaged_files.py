@@ -114,11 +114,10 @@ def wrong_answers(tab: Tab) -> Iterator[str]:
 
 def _questions(tab: Tab, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(Route, query) for a few steps and layers of a run."""
-    for route in ("layers", "health", "findings", "timeline", "attribution", "patches"):
+    for route in ("layers", "health", "findings", "attribution", "patches"):
         yield route, {}
     listed = _asked(tab, "layers", run=run)
     for step in listed.get("steps", [])[-4:]:
-        yield "overview", {"step": step}
         yield "health_step", {"step": step}
         yield "input", {"step": step, "sample": 0}
     for layer in listed.get("layers", [])[:6]:

@@ -147,11 +147,11 @@ def asked(address: str, run: str) -> Iterator[tuple[str, int, float]]:
     steps: Sequence[int] = listed.get("steps", [])
     key = listed["layers"][0]["key"] if listed.get("layers") else ""
     queries: list[tuple[str, dict[str, Any]]] = [
-        (route, {}) for route in ("health", "findings", "timeline", "attribution", "patches")
+        (route, {}) for route in ("health", "findings", "attribution", "patches")
     ]
     if steps and key:
         last = steps[-1]
-        queries += [("overview", {"step": last}), ("maps", {"key": key, "step": last})]
+        queries += [("health_step", {"step": last}), ("maps", {"key": key, "step": last})]
         queries += [("history", {"key": key}), ("numbers", {"key": key})]
     for route, query in [*queries, ("runs", {})]:
         status, _, seconds = question(address, route, run=run, **query)

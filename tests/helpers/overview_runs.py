@@ -73,9 +73,14 @@ def large_answer() -> bytes:
 
 
 def large_step() -> bytes:
-    """An answer of ``data/health_step`` for `large_answer`: a quarter of channels non-finite."""
+    """An answer of ``data/health_step`` for it: at step 1000, a quarter is non-finite."""
     values = np.full(LARGE_LAYERS, 0.25, "<f4")
-    return packed({"arrays": [{"name": "nonfinite", "shape": [LARGE_LAYERS]}]}, values.tobytes())
+    facts = {
+        "step": 1000, "steps": [1000] * LARGE_LAYERS, "others": [],
+        "keys": [None] * LARGE_LAYERS, "channels": [4] * LARGE_LAYERS, "unchanged": {},
+        "error": None, "arrays": [{"name": "nonfinite", "shape": [LARGE_LAYERS]}],
+    }  # fmt: skip
+    return packed(facts, values.tobytes() + bytes(LARGE_LAYERS))
 
 
 def packed(facts: dict[str, Any], parts: bytes) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tab_answers import expanded, facts_and_parts
+from tab_answers import expanded, facts_and_parts, layers_at
 from tensorboard.backend import application
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
@@ -47,10 +47,8 @@ class Tab:
         return layer
 
     def health(self, run: str, key: str, step: int) -> dict[str, Any]:
-        """A layer's entry in the overview of a step."""
-        listed = self.ask("data/overview", run=run, step=step)["layers"]
-        (layer,) = [one for one in listed if one["key"] == key]
-        return layer
+        """What is known of a layer at a step."""
+        return layers_at(*self.open("data/health_step", run=run, step=step))[key]
 
 
 def open_tab(logdir: Path, kept: int = 50) -> Tab:

@@ -12,16 +12,18 @@ test("numbers that the answer does not have are requested once per step, and err
   t.mock.method(globalThis, "fetch", async (/** @type {URL} */ url) => {
     asked.push(url.search);
     if (url.search.includes("step=10&")) return new Response('{"error": "gone"}', { status: 404 });
-    const text = new TextEncoder().encode('{"arrays": [{"name": "minimum", "shape": [2]}]}');
+    const facts = { steps: [0, -10, 0], keys: [null, null, null] };
+    const arrays = [{ name: "minimum", shape: [3] }];
+    const text = new TextEncoder().encode(JSON.stringify({ ...facts, arrays }));
     const head = new Uint8Array(Uint32Array.of(text.length).buffer);
-    return new Response(new Blob([head, text, Float32Array.of(5, 6)]));
+    return new Response(new Blob([head, text, Float32Array.of(5, 6, 7), Uint8Array.of(1, 1, 1)]));
   });
   const of = /** @type {Health} */ (
     /** @type {unknown} */ ({
       run: "a",
       steps: [0, 10],
       wall_times: [1000, 1001],
-      layers: [LAYER, LAYER],
+      layers: [LAYER, LAYER, LAYER],
       arrays: {},
     })
   );
@@ -30,17 +32,18 @@ test("numbers that the answer does not have are requested once per step, and err
   await numbers.lazy.idle();
   for (const [at, value] of [
     [0, 5],
-    [1, 6],
+    [1, NaN], // of an earlier step
+    [2, 7],
   ]) {
     const known = numbers.of(of, at);
     assert.ok(typeof known !== "string");
     assert.deepEqual([known("minimum"), known("dead")], [value, NaN]);
   }
   assert.deepEqual(asked, ["?run=a&step=0&ts=1000"]);
-  numbers.of(of, 2);
+  numbers.of(of, 3);
   await numbers.lazy.idle();
-  assert.equal(numbers.of(of, 3), "gone (HTTP 404)");
+  assert.equal(numbers.of(of, 4), "gone (HTTP 404)");
   numbers.retry();
-  assert.equal(numbers.of(of, 3), "numbers: loading …");
+  assert.equal(numbers.of(of, 4), "numbers: loading …");
   await numbers.lazy.idle();
 });

@@ -20,7 +20,12 @@ import {
   ranked,
 } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
-import { CODE, tableOf } from "../../src/fmapboard/plugin/static/state/health_states.js";
+import {
+  CODE,
+  faultsOf,
+  faultsOfLayer,
+  tableOf,
+} from "../../src/fmapboard/plugin/static/state/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Finding} Finding */
@@ -73,6 +78,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     written: codes.length,
     layers,
     since: {},
+    first_nonfinite: null,
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), range: levels, change: levels.slice() },
     scales: { range: { of: "range", lo: 1, hi: 100 }, change: { of: "maps", lo: null, hi: null } },
@@ -110,6 +116,35 @@ test("the worst state of a layer is that of any step, and a table knows which th
   );
   assert.deepEqual([...table.worst], [DEAD, NONFINITE]);
   assert.deepEqual([...table.present], [FINE, DEAD, NONFINITE]);
+});
+
+test("a step has the most severe fault of its layers, and all layers that have it", () => {
+  const { FINE, DEAD, MOSTLY_DEAD, LARGE, UNCHANGED } = CODE;
+  const of = health([
+    [FINE, FINE],
+    [DEAD, MOSTLY_DEAD],
+    [LARGE, DEAD],
+  ]);
+  of.since = { dead: { 1: 5 }, nonfinite: { 0: 5 }, unchanged: { 1: 7 }, large: { 0: 20 } };
+  const said = faultsOf(of).map(({ step, kind, layers }) => [
+    step,
+    kind,
+    layers.map((l) => l.label),
+  ]);
+  assert.deepEqual(said, [
+    [5, "nonfinite", ["conv"]],
+    [10, "dead", ["conv", "relu"]],
+    [20, "large", ["conv"]],
+  ]);
+  assert.deepEqual(
+    [...faultsOfLayer(of, "fmapboard/conv")],
+    [
+      [10, "dead"],
+      [20, "large"],
+    ],
+  );
+  assert.equal(faultsOfLayer(of, "fmapboard/other").size, 0);
+  assert.equal(faultsOf(health([[UNCHANGED, FINE]]))[0].kind, "unchanged");
 });
 
 test("a brightness says what it shows, and whether it is known of all cells", () => {

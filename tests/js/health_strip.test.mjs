@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { channelChange } from "../../src/fmapboard/plugin/static/views/change_text.js";
-import { health, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
+import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
+import { health, severity, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
 import {
   kernelRows,
   matches,
@@ -13,7 +14,7 @@ import {
 import { LAYER } from "./fixtures.mjs";
 
 /**
- * @typedef {import("../../src/fmapboard/plugin/static/views/health_strip.js").Overview} Overview
+ * @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Overview} Overview
  */
 
 /** @typedef {import("../../src/fmapboard/plugin/static/views/tree.js").Row} Row */
@@ -22,6 +23,7 @@ import { LAYER } from "./fixtures.mjs";
 const HEALTHY = {
   key: "k",
   step: 0,
+  code: CODE.FINE,
   minimum: -1,
   maximum: 1,
   mean: 0,
@@ -41,25 +43,33 @@ const HEALTHY = {
   weights_unchanged_since: null,
 };
 
-test("the badge names the most severe fault", () => {
-  const badge = (/** @type {Partial<Overview>} */ more) => health({ ...HEALTHY, ...more }).badge;
-  assert.equal(badge({}), "");
-  assert.equal(badge({ nan: 1, channels_dead: 64 }), "NaN");
-  assert.equal(badge({ negative_infinity: 2 }), "Inf");
-  assert.equal(badge({ channels_dead: 40 }), "63 % dead");
-  assert.equal(badge({ channels_constant: 64 }), "100 % const");
-  assert.equal(badge({ maximum: 2e5 }), "large");
-  assert.equal(badge({ weights_unchanged_since: 0 }), "no change");
-  assert.equal(badge({ change: 0 }), "");
-  assert.equal(badge({ change: null, change_of: null }), "");
-  assert.equal(badge({ error: "a record of format 9", nan: 1 }), "unreadable");
+test("the badge says the state that the server found", () => {
+  const badge = (/** @type {number} */ code, /** @type {Partial<Overview>} */ more = {}) =>
+    health({ ...HEALTHY, code, ...more }).badge;
+  assert.equal(badge(CODE.FINE), "");
+  assert.equal(badge(CODE.NONFINITE, { nan: 1 }), "NaN");
+  assert.equal(badge(CODE.NONFINITE, { negative_infinity: 2 }), "Inf");
+  assert.equal(badge(CODE.MOSTLY_DEAD, { channels_dead: 40 }), "63 % dead");
+  assert.equal(badge(CODE.MOSTLY_CONSTANT, { channels_constant: 64 }), "100 % const");
+  assert.equal(badge(CODE.LARGE), "large");
+  assert.equal(badge(CODE.UNCHANGED), "no change");
+  assert.equal(badge(CODE.UNKNOWN), "");
+  assert.equal(badge(CODE.NONFINITE, { error: "a record of format 9", nan: 1 }), "unreadable");
 });
 
-test("a dead channel of an activation is not counted as constant too", () => {
-  const many = { ...HEALTHY, channels_dead: 20, channels_constant: 40 };
+test("numbers alone are no fault", () => {
+  const all = { nan: 1, channels_dead: 64, channels_constant: 64, maximum: 2e5 };
+  assert.deepEqual(
+    [health({ ...HEALTHY, ...all }).badge, severity({ ...HEALTHY, ...all })],
+    ["", 0],
+  );
+});
+
+test("dead channels of an activation are not in its share of constant ones", () => {
+  const many = { ...HEALTHY, code: CODE.CONSTANT, channels_dead: 4, channels_constant: 20 };
   const after = (/** @type {string|null} */ activation) =>
     health(many, { ...LAYER, channels: 64, activation }).badge;
-  assert.deepEqual([after("relu"), after(null)], ["63 % const", "31 % dead"]);
+  assert.deepEqual([after("relu"), after(null)], ["31 % const", "25 % const"]);
 });
 
 test("a layer without statistics at a step is not said to be finite", () => {
@@ -150,18 +160,9 @@ test("the bar of the change is logarithmic, and empty without a change", () => {
   );
 });
 
-test("severity grows with the fault", () => {
-  const severity = (/** @type {Partial<Overview>} */ more) =>
-    health({ ...HEALTHY, ...more }).severity;
-  assert.deepEqual(
-    [
-      severity({}),
-      severity({ channels_dead: 7 }),
-      severity({ channels_dead: 32 }),
-      severity({ nan: 1 }),
-    ],
-    [0, 1, 2, 3],
-  );
+test("severity grows with the state", () => {
+  const of = (/** @type {number} */ code) => severity({ ...HEALTHY, code });
+  assert.deepEqual([CODE.FINE, CODE.DEAD, CODE.MOSTLY_DEAD, CODE.NONFINITE].map(of), [0, 1, 2, 3]);
 });
 
 test("a range is shown relative to zero, on a scale shared by all layers", () => {

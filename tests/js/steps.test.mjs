@@ -8,7 +8,6 @@ import {
   neighbours,
   walk,
 } from "../../src/fmapboard/plugin/static/state/steps.js";
-import { layerFaults } from "../../src/fmapboard/plugin/static/views/step_marks.js";
 
 const KEPT = [0, 100, 250, 400];
 
@@ -55,29 +54,4 @@ test("the text counts kept and logged steps", () => {
   assert.equal(keptText(1, 1), "all 1 logged step kept");
   assert.equal(keptText(3, 2), "all 3 logged steps kept");
   assert.equal(keptText(0, 0), "no step logged yet");
-});
-
-test("a step mark has the most severe state of its layer, unchanged weights last", () => {
-  const column = (/** @type {number[]} */ ...values) => ({
-    shape: [values.length, 1],
-    values: Float32Array.from(values),
-  });
-  const found = layerFaults({
-    steps: [0, 1, 2, 3],
-    arrays: {
-      "feature_maps.nonfinite": column(0, 0, 0, 3),
-      "feature_maps.maximum": column(1, 1, 2e4, 1),
-      "feature_maps.dead": column(0, 0, 0, 0),
-      "feature_maps.constant": column(0, 0, 0, 0),
-      "weights.change": column(NaN, 0, 0, 0),
-    },
-  });
-  assert.deepEqual(
-    [...found],
-    [
-      [1, "unchanged"],
-      [2, "large"],
-      [3, "nonfinite"],
-    ],
-  );
 });

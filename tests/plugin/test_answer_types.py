@@ -36,8 +36,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     """Answers, and the objects in them, by the name of their type."""
     run, key = "run2", "fmapboard/0"
     runs, layers = tab.ask("data/runs"), tab.ask("data/layers", run=run)
-    overview = tab.ask("data/overview", run=run, step=20)
-    timeline = tab.ask("data/timeline", run=run)
+    health, _ = tab.open("data/health", run=run)
     sides = {"run": run, "step": 0, "other_run": run, "other_step": 10}
     difference = tab.ask("data/difference", key=key, other_key=key, **sides)
     facts, _ = tab.open("data/maps", run=run, key=key, step=0)
@@ -58,9 +57,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],
-        "OverviewAnswer": [overview], "OverviewEntry": overview["layers"],
-        "TimelineAnswer": [timeline], "TimelineFault": timeline["faults"],
-        "FirstNonfinite": [timeline["first_nonfinite"]],
+        "FirstNonfinite": [health["first_nonfinite"]],
         "NumbersAnswer": [tab.ask("data/numbers", run=run, key=key)],
         "MapsFacts": [facts], "RecordHeader": [facts["header"]],
         "PngPart": [part for part in facts["parts"] if part["kind"] == "png"],

@@ -17,6 +17,7 @@ from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
+from fmapboard.health.states import NONFINITE
 from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
@@ -74,7 +75,7 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
     assert health.pop("dead_known") in (True, False)  # if the writer knows which layer follows
     assert health.pop("channels_dead") in (0, 1)
     assert health == {
-        "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
+        "key": KEY, "step": 10, "code": NONFINITE, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
         "nan": 12, "positive_infinity": 0, "negative_infinity": 0,
         "channels_nonfinite": 1, "counted": True, "channels_constant": 1, "channels": 5,
         # The other channels did not change, but the weight of one is NaN.
@@ -238,8 +239,8 @@ def test_a_second_request_for_a_step_reads_no_record_again(
         return read_blob(ctx, blob_key=blob_key)
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
-    tab.ask("data/overview", run="run2", step=10)
-    assert len(reads) == 7  # header and numbers of three steps, and the list of layers
-    tab.ask("data/overview", run="run2", step=10)
-    tab.ask("data/overview", run="run2", step=20)
-    assert len(reads) == 7
+    tab.open("data/health_step", run="run2", step=10)
+    assert len(reads) == 8  # header and numbers of three steps, list of layers, first NaN
+    tab.open("data/health_step", run="run2", step=10)
+    tab.open("data/health_step", run="run2", step=20)
+    assert len(reads) == 8

@@ -108,7 +108,7 @@ def test_what_is_still_of_another_step_or_layer_says_so(
     assert not person.see(".loading").is_visible()
     assert person.see(".tree.old").count() == 0
     waiting: list[Any] = []
-    for route in ("maps", "overview"):
+    for route in ("maps", "health_step"):
         person.page.route(f"**/data/{route}?*", lambda request: waiting.append(request))
     person.press("Home")
     person.see(f".loading:has-text('Still shown: stem.0 · good · step {STEPS[-1]}')").wait_for()

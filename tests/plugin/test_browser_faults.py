@@ -134,14 +134,14 @@ def test_at_its_step_the_button_names_the_layer_that_it_leads_to(
     assert button.text_content() == f"Show step {INFINITE_AT}, big, the nearest drawn layer"
 
 
-def test_the_timeline_names_the_most_severe_fault_of_each_step(faulty_runs: Path) -> None:
-    answer = open_tab(faulty_runs).ask("data/timeline", run="faulty")
-    kinds = {fault["step"]: (fault["kind"], fault["layer"]) for fault in answer["faults"]}
-    expected = {step: ("nonfinite", "act.call2") for step in STEPS if step >= INFINITE_AT}
-    assert {step: kinds[step] for step in expected} == expected
-    large = [step for step in STEPS if LARGE_FROM <= step < INFINITE_AT]
-    assert {kinds[step] for step in large} == {("large", "big")}
-    assert {kinds[step][0] for step in STEPS if step < LARGE_FROM} == {"dead"}
+def test_the_marks_of_the_slider_name_the_most_severe_fault_of_each_step(
+    faulty: str, visit: Callable[..., Person], faulty_runs: Path
+) -> None:
+    person = visit_layer(visit, faulty, "many", step=STEPS[0])
+    person.wait("document.querySelector('.step-marks').ariaLabel?.includes('dead')")
+    said = person.see(".step-marks").get_attribute("aria-label")
+    assert said.startswith(f"faults of the network: step {STEPS[0]}: dead in big and 4 more; ")
+    answer, _ = open_tab(faulty_runs).open("data/health", run="faulty")
     assert answer["first_nonfinite"]["step"] == INFINITE_AT
     assert answer["first_nonfinite"]["label"] == "act.call2"
 

@@ -256,6 +256,8 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     person = visit(runs, view="maps", run="healthy", chosen="healthy")
     person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
     person.page.route("**/data/health_step?*", lambda route: route.fulfill(body=large_step()))
+    person.reopen()
+    person.settle()
     person.frame.evaluate(COUNT_PAINTS)
     person.press("v")
     person.see(".health-map").wait_for()

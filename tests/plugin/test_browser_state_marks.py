@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browser_visitor import Person
+from overview_runs import packed
+from tab_answers import facts_and_parts, unpacked
 
 
 @pytest.fixture(scope="module")
@@ -17,19 +20,23 @@ def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
 
 
 def with_changes(route: Any) -> None:
-    """The overview of a step in which the changes of two layers are NaN and not recorded."""
-    answer = json.loads(route.fetch().text())
-    first, second = answer["layers"][:2]
-    first["change"] = "NaN"
-    second |= {"change": None, "change_of": None, "change_since": None}
-    route.fulfill(json=answer)
+    """The numbers of a step at which the changes of two layers are NaN and not recorded."""
+    facts, body = facts_and_parts(route.fetch().body())
+    changed = {name: array.copy() for name, array in unpacked(facts["arrays"], body).items()}
+    first, second, *_ = (row for row, key in enumerate(facts["keys"]) if key is not None)
+    changed["change"][first] = np.nan
+    for name in ("change_steps", "weights_steps"):
+        changed[name][second] = np.nan
+    size = sum(array.nbytes for array in changed.values())
+    arrays = b"".join(array.tobytes() for array in changed.values())
+    route.fulfill(body=packed(facts, arrays + body[size:]))
 
 
 def test_the_bar_of_the_change_says_why_it_is_empty(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(runs, view=None, run="ill")
-    person.page.route("**/data/overview?*", with_changes)
+    person.page.route("**/data/health_step?*", with_changes)
     person.press("v")
     person.see(".moved[data-state='nonfinite']").first.wait_for()
     bad = person.see(".moved[data-state='nonfinite']").first

@@ -176,7 +176,7 @@ def test_a_series_with_a_damaged_tensor_is_not_there_and_the_others_are(tmp_path
     writer.add_event(event)
     writer.close()
     tab = open_tab(tmp_path)
-    for route in ("health", "findings", "timeline", "health_step", "numbers"):
+    for route in ("health", "findings", "health_step", "numbers"):
         assert tab.get(f"data/{route}", run="run", key=KEY, step=0).status_code == 200, route
 
 
@@ -206,9 +206,9 @@ ASK = {"run": "run2", "key": KEY, "step": 10}
         ("layers", {"run": "../../etc/passwd"}, 404, "etc/passwd"),
         ("layers", {"run": "a\0b"}, 404, "no feature maps"),
         ("layers", {"run": "\U0001f600" * 1000}, 404, "no feature maps"),
-        ("overview", {"step": None}, 400, "step"),
-        ("overview", {"step": "1e3"}, 400, "'1e3'"),
-        ("overview", {"run": "nope"}, 404, "'nope'"),
+        ("health_step", {"step": None}, 400, "step"),
+        ("health_step", {"step": "1e3"}, 400, "'1e3'"),
+        ("health_step", {"run": "nope"}, 404, "'nope'"),
         ("maps", {"key": None}, 400, "key"),
         ("maps", {"key": "nope"}, 404, "'nope'"),
         ("maps", {"key": "feature_maps_5x1x1x1/0"}, 404, "feature_maps_5x1x1x1"),

@@ -78,7 +78,7 @@ def assert_same_answers(logdir: Path, tab: Tab) -> None:
         assert routes.ask(path, **query) == expected, (path, query)
 
     for name in runs:
-        for path in ("layers", "health", "findings", "timeline", "attribution"):
+        for path in ("layers", "health", "findings", "attribution"):
             compare(path, run=name)
         for layer in tab.ask("data/layers", run=name)["layers"]:
             compare("numbers", run=name, key=layer["key"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
-from tab_answers import facts_and_parts
+from tab_answers import facts_and_parts, layers_at
 from two_layer_runs import log_steps
 
 LOGGED, KEY = 60, "fmapboard/0"
@@ -115,7 +115,8 @@ def test_concurrent_requests_get_the_same_answers_as_sequential_ones(
 
 def test_the_other_routes_answer(served: tuple[Server, int]) -> None:
     server, _ = served
-    health = server.ask("plugin/feature_maps/data/overview", run="run", step=LOGGED)["layers"]
+    body = server.get("plugin/feature_maps/data/health_step", run="run", step=LOGGED)
+    health = layers_at(*facts_and_parts(body)).values()
     assert [(one["key"], one["step"], one["channels_nonfinite"]) for one in health] == [
         (KEY, LOGGED - 1, 1), ("fmapboard/1", LOGGED - 1, 1),
     ]  # fmt: skip

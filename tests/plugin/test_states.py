@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from tab_answers import unpacked
@@ -12,40 +11,7 @@ from tab_client import open_tab
 
 import fmapboard
 from fmapboard.formats.overview import LayerFacts
-from fmapboard.health.states import CODES, is_activation, states
-
-
-@pytest.mark.parametrize("name", ["faulty", "still"])
-def test_the_timeline_has_the_states_of_the_overview(
-    name: str, faulty_runs: Path, tmp_path: Path
-) -> None:
-    root = faulty_runs
-    if name == "still":
-        root = tmp_path
-        log_still(tmp_path / name)
-    tab = open_tab(root)
-    facts, body = tab.open("data/health", run=name)
-    arrays = unpacked(facts["arrays"], body)
-    layers = [
-        LayerFacts(row["label"], row["layer"], "", None, 1, 0, 0, 0, activation=row["activation"])
-        for row in facts["layers"]
-    ]
-    found = states(arrays, is_activation(layers, arrays["dead"]))
-    flags = {kind: codes > 0 for kind, codes in found.items()}
-    size = len(facts["steps"]) * len(facts["layers"])
-    codes = np.frombuffer(body[-3 * size : -2 * size], np.uint8).reshape(arrays["dead"].shape)
-    np.testing.assert_array_equal(codes > CODES.index("fine"), np.any(list(flags.values()), axis=0))
-    told = {fault["step"]: fault for fault in tab.ask("data/timeline", run=name)["faults"]}
-    found = {kind for kind, each in flags.items() if each.any()}
-    assert found
-    for at, step in enumerate(facts["steps"]):
-        present = {kind for kind, each in flags.items() if each[at].any()}
-        assert (told[step]["kind"] in present) if present else (step not in told)
-        if present:
-            fault = told[step]
-            assert fault["layers"] == flags[fault["kind"]][at].sum()
-    if name == "still":
-        assert [fault["kind"] for fault in told.values()] == ["unchanged"] * 3
+from fmapboard.health.states import is_activation, states
 
 
 @pytest.mark.parametrize("name", ["faulty", "frozen"])
@@ -76,8 +42,6 @@ def test_the_cell_at_the_step_that_a_finding_names_has_its_state_and_the_one_bef
     if name == "frozen":
         (line,) = found
         assert line["since"] == 4  # the weights seen there are those of step 3
-        faults = {fault["step"] for fault in tab.ask("data/timeline", run=name)["faults"]}
-        assert min(faults) == 4
 
 
 def log_still(run: Path, frozen_from: int = 0, steps: int = 4) -> None:

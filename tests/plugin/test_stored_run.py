@@ -19,7 +19,7 @@ import pytest
 from browser_visitor import Person
 from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from PIL import Image
-from tab_answers import facts_and_parts, unpacked
+from tab_answers import facts_and_parts, layers_at, unpacked
 
 from fmapboard.cli.main import run as run_command
 from fmapboard.report.write import write_report
@@ -162,7 +162,7 @@ def test_the_tab_lists_the_stored_layers_with_what_is_known_of_them(server: Stor
 
 
 def test_the_tab_has_the_health_of_stored_layers(server: StoredRuns) -> None:
-    health = {one["key"]: one for one in server.tab("overview", run="training", step=20)["layers"]}
+    health = layers_at(*server.open("health_step", run="training", step=20))
     counts = ("nan", "channels_nonfinite", "channels_constant", "channels_dead")
     assert {key: [one[name] for name in counts] for key, one in health.items()} == {
         "fmapboard/stem.0": [0, 0, 1, 0], "fmapboard/refine": [0, 0, 0, 1],
@@ -192,10 +192,6 @@ def test_the_tab_has_the_findings_of_the_stored_run(server: StoredRuns) -> None:
     assert "The fault is in the weights: `block.0.weight` is not finite" in first["explanation"]
     assert [one["class"] for one in answer["findings"]].count("warning") == 1
     assert server.tab("findings", run="sequences")["findings"] == []
-    timeline = server.tab("timeline", run="training")
-    assert [(fault["step"], fault["kind"]) for fault in timeline["faults"]] == [
-        (0, "dead"), (10, "dead"), (20, "nonfinite"),
-    ]  # fmt: skip
 
 
 def test_the_tab_has_the_history_and_the_charts_of_stored_layers(server: StoredRuns) -> None:

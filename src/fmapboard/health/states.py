@@ -90,7 +90,7 @@ def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
         layers: the layers.
         dead: the column ``dead``, [..., layers].
     """
-    known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
+    known = ~np.isnan(dead).any(axis=tuple(range(dead.ndim - 1)))
     return known & np.array([layer.activation is None for layer in layers], bool)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,17 +15,17 @@ from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
 from fmapboard.health.record import RunRecord
 from fmapboard.health.table import HealthTable, rows_of
 from fmapboard.plugin.answers import Missing
-from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview
+from fmapboard.runs.provider import Provider
 
 
-def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
+def first_nonfinite(provider: Provider, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
     """The earliest record of a first non-finite value; a restarted run has several."""
     series = [prefix + tags.FIRST_NONFINITE_RECORD for prefix in prefixes]
-    listed = reader.points(PLUGIN_NAME, run, series) if series else {}
+    listed = provider.points(PLUGIN_NAME, run, series) if series else {}
     points = [point for tag in series for point in listed.get(tag, ()) if point.blobs]
     found = []
-    for point, blob in zip(points, reader.blobs([(each, 0) for each in points]), strict=True):
+    for point, blob in zip(points, provider.blobs([(each, 0) for each in points]), strict=True):
         name = point.tag.removesuffix(tags.FIRST_NONFINITE_RECORD).removesuffix(".")
         try:
             found.append(unpack_nonfinite([blob], name))
@@ -35,61 +34,38 @@ def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstN
     return min(found, key=lambda one: one.step, default=None)
 
 
-def sent(found: FirstNonfinite) -> dict[str, Any]:
-    """What is sent to the front end."""
-    text = found.text.replace("`", "")
-    return {"step": found.step, "text": text, "name": found.name, "label": found.label}
-
-
 Built = tuple[tuple[ModelOverview, ...], HealthTable]
 """A table, and what it was built from."""
 
 
-def health_table(reader: Reader, run: str) -> HealthTable:
+def health_table(provider: Provider, run: str) -> HealthTable:
     """The health of a run's layers at all steps that are kept.
 
     Raises:
-        Refused: the run has no overview that can be read.
+        Missing: the run has no overview that can be read.
     """
-    overview = run_overview(reader, run)
+    overview = run_overview(provider, run)
     if not overview.models:
         for step, why in overview.errors.items():
             raise Missing(f"the overview of run {run!r} cannot be read: at step {step}, {why}")
         raise Missing(f"no feature maps in run {run!r}")
-    build = partial(_renewed, reader, run, overview)
-    _, table = reader.built(("health", run), build, _bytes)
+    build = partial(_renewed, provider, run, overview)
+    _, table = provider.built(("health", run), build, _bytes)
     return table
 
 
-def model_record(reader: Reader, run: str, name: str) -> RunRecord:
+def model_record(provider: Provider, run: str, name: str) -> RunRecord:
     """What the overview series of a model tells the checks; its records must be readable."""
-    (model,) = (each for each in run_overview(reader, run).models if each.name == name)
-    told = first_nonfinite(reader, run, [tags.prefix(name)])
+    (model,) = (each for each in run_overview(provider, run).models if each.name == name)
+    told = first_nonfinite(provider, run, [tags.prefix(name)])
     table = replace(_built(run, (model,)), first_nonfinite=told)
     return RunRecord(run, name, table, network_input=model.inputs)
 
 
-def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) -> HealthTable:
-    """As `health_table`; without asking TensorBoard if the step of that time has been read before.
-
-    Args:
-        reader: reads the data.
-        run: name of the run.
-        step: number of the step.
-        stamp: time of the step, s; None if it is not known.
-    """
-    last: Built | None = reader.kept(("health", run))
-    if last is not None and stamp is not None:
-        _, table = last
-        if (step, stamp) in zip(table.steps, table.wall_times, strict=True):
-            return table
-    return health_table(reader, run)
-
-
-def _renewed(reader: Reader, run: str, overview: RunOverview, last: Built | None) -> Built:
+def _renewed(provider: Provider, run: str, overview: RunOverview, last: Built | None) -> Built:
     """The table; from ``last`` what is still the same."""
     models = overview.models
-    first = first_nonfinite(reader, run, [tags.prefix(model.name) for model in models])
+    first = first_nonfinite(provider, run, [tags.prefix(model.name) for model in models])
     errors = dict(overview.errors)
     for model in models:
         errors.update(model.errors)

@@ -13,21 +13,8 @@ from typing import Any
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-from fmapboard.plugin import answers
-from fmapboard.plugin.answers import Binary, Invalid, Missing, Png, body, dumped
-from fmapboard.plugin.query import Answer, Query, container, long_answer, missing, spelled
+from fmapboard.plugin.answers import Answer, Binary, Invalid, Missing, Png, body, dumped
 from fmapboard.runs.provider import Provider
-
-__all__ = [
-    "Answer",
-    "Query",
-    "container",
-    "data_app",
-    "file_app",
-    "long_answer",
-    "missing",
-    "spelled",
-]
 
 _CACHED = 3600
 """Time in s for which the browser may keep an answer."""
@@ -38,7 +25,7 @@ _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _LOW = -(2**63)
 _log = logging.getLogger("tensorboard")
 
-Route = Callable[..., answers.Answer]
+Route = Callable[..., Answer]
 
 
 def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
@@ -54,9 +41,6 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
     asked = list(inspect.signature(route, eval_str=True).parameters.values())[1:]
 
     def respond(request: Request) -> Response:
-        if asked and asked[0].name == "query":
-            former = route(provider(request.environ), Query(request.args))
-            return _sent(request, former, lasts=False)
         given = {each.name: _read(request, each) for each in asked}
         stamp = _stamp(request)
         answer = route(provider(request.environ), **given)
@@ -89,9 +73,7 @@ def _guarded(respond: Callable[[Request], Response]) -> Any:
     return Request.application(answer)
 
 
-def _sent(request: Request, answer: answers.Answer, *, lasts: bool) -> Response:
-    if isinstance(answer, Answer):
-        return _former(request, answer)
+def _sent(request: Request, answer: Answer, *, lasts: bool) -> Response:
     content, expires = body(answer), _CACHED if lasts else 0
     if isinstance(answer, Png):
         headers = [("X-Step", str(answer.step))]
@@ -102,17 +84,6 @@ def _sent(request: Request, answer: answers.Answer, *, lasts: bool) -> Response:
     if answer.compresses and len(content) > _SMALL and request.accept_encodings["gzip"]:
         content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
     return _respond(request, content, _BYTES, expires=expires, content_encoding=encoding)
-
-
-def _former(request: Request, answer: Answer) -> Response:
-    content, encoding = answer.content, None
-    if not isinstance(content, (str, bytes)):
-        content = dumped(content)
-    if answer.compress and len(content) > _SMALL and request.accept_encodings["gzip"]:
-        content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
-    expires = _CACHED if answer.lasting else 0
-    kind = answer.content_type
-    return _respond(request, content, kind, expires=expires, content_encoding=encoding)
 
 
 def _refused(request: Request, status: int, why: str) -> Response:

@@ -22,10 +22,10 @@ from fmapboard.formats.overview import (
 )
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
 from fmapboard.health.table import MAX_LAYERS, merged, with_values
-from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.tag_names import natural, overview_of
+from fmapboard.runs.provider import Point, Provider
 
 _LISTS = 8
 """Lists of layers per model to keep."""
@@ -64,11 +64,6 @@ class ModelOverview:
     sources: Mapping[int, StepSource] = field(default_factory=dict)
     inputs: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
-    def column(self, name: str) -> Floats:
-        """A column of ``numbers``, [steps, layers]."""
-        column: Floats = self.numbers[COLUMNS.index(name)]
-        return column
-
     def newest_column(self, name: str) -> dict[str, float]:
         """Label -> number in the newest record; empty if that has no such column."""
         numbers = self.newest.numbers.get(name)
@@ -77,7 +72,7 @@ class ModelOverview:
 
 
 def read_model(
-    reader: Reader, name: str, kept: Kept, before: ModelOverview | dict[int, str] | None
+    provider: Provider, name: str, kept: Kept, before: ModelOverview | dict[int, str] | None
 ) -> ModelOverview | dict[int, str]:
     """Parse the records of a model; those that are in ``before`` are taken from there.
 
@@ -94,7 +89,7 @@ def read_model(
     # The newest one is read in any case, for what only it tells.
     fresh = [points[i] for stamp, i in stamps.items() if stamp not in old or i == len(points) - 1]
     listed = dict(before.listed) if before is not None else {}
-    records = _records(reader, fresh, listed)
+    records = _records(provider, fresh, listed)
     steps = {step: found for step, found in records.items() if isinstance(found, OverviewStep)}
     errors = {**(before.errors if before is not None else {})}
     errors |= {step: str(found) for step, found in records.items() if step not in steps}
@@ -122,17 +117,17 @@ def read_model(
 
 
 def _records(
-    reader: Reader, points: Sequence[Point], listed: dict[str, tuple[LayerFacts, ...]]
+    provider: Provider, points: Sequence[Point], listed: dict[str, tuple[LayerFacts, ...]]
 ) -> dict[int, OverviewStep | FormatError]:
     """Step -> its record, or why it cannot be read; adds the lists of layers to ``listed``."""
-    blobs = iter(reader.blobs([(p, i) for p in points for i in (0, 1)], keep=False))
+    blobs = iter(provider.blobs([(p, i) for p in points for i in (0, 1)], keep=False))
     opened = [(point, attempted(_opened, next(blobs), next(blobs))) for point in points]
     lists = {
         found[2]: point
         for point, found in opened
         if not isinstance(found, FormatError) and found[2] not in listed
     }
-    packed = reader.blobs([(point, 2) for point in lists.values()], keep=False)
+    packed = provider.blobs([(point, 2) for point in lists.values()], keep=False)
     unreadable: dict[str, FormatError] = {}
     for digest, blob in zip(lists, packed, strict=True):
         layers = attempted(_layers, blob)
@@ -243,21 +238,21 @@ class RunOverview:
     tags: tuple[str, ...]
 
 
-def run_overview(reader: Reader, run: str) -> RunOverview:
+def run_overview(provider: Provider, run: str) -> RunOverview:
     """Read the overview series of a run; only what is new since the last call."""
-    _, listed = reader.built(("tags", run), partial(_listing, reader, run), _length)
+    _, listed = provider.built(("tags", run), partial(_listing, provider, run), _length)
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
         return RunOverview((), {}, listed)
     series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
-    found = reader.points(PLUGIN_NAME, run, series)
+    found = provider.points(PLUGIN_NAME, run, series)
     models, errors = [], {}
     for name in names:
         own, firsts = (tuple(found.get(tags.prefix(name) + tag, ())) for tag in _SERIES)
         if not own and not firsts:
             continue
-        model = reader.built(
-            ("overview", run, name), partial(read_model, reader, name, Kept(own, firsts)), _bytes
+        model = provider.built(
+            ("overview", run, name), partial(read_model, provider, name, Kept(own, firsts)), _bytes
         )
         if not isinstance(model, ModelOverview):
             errors.update(model)
@@ -266,27 +261,27 @@ def run_overview(reader: Reader, run: str) -> RunOverview:
     return RunOverview(tuple(models), errors, listed)
 
 
-def unread_step(reader: Reader, run: str, name: str, wall_times: Sequence[float]) -> int | None:
+def unread_step(provider: Provider, run: str, name: str, wall_times: Sequence[float]) -> int | None:
     """The newest logged step that TensorBoard has not read yet; None if there is none.
 
     Args:
-        reader: reads the data.
+        provider: reads the data.
         run: name of a run with an overview series.
         name: name of a model in it.
         wall_times: those of the overviews of this model that were read, s.
     """
     read = max(wall_times, default=0.0)
-    return reader.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
+    return provider.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
 
 
 def _listing(
-    reader: Reader, run: str, last: tuple[float, tuple[str, ...]] | None
+    provider: Provider, run: str, last: tuple[float, tuple[str, ...]] | None
 ) -> tuple[float, tuple[str, ...]]:
     """The tags of a run, and when they were listed; the last list if that is recent."""
     now = time.monotonic()
     if last is not None and now - last[0] < _RECENT:
         return last
-    return now, tuple(reader.tags(run).get(run, ()))
+    return now, tuple(provider.tags(run).get(run, ()))
 
 
 def _length(listing: tuple[float, tuple[str, ...]]) -> int:

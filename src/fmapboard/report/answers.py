@@ -205,12 +205,14 @@ class RunAnswers:
             for row in facts["layers"]:
                 for name in ("key", "shown_at"):
                     row[name] = row[name] if row[name] in keys else None
+            told = facts["first_nonfinite"]
+            if told is not None and told["shown_at"] not in keys:
+                told["shown_at"] = None
             yield Answer.of("health", closed(facts, body), run=run)
             if not facts["arrays"]:
                 for step in facts["steps"]:
                     yield self._answer("health_step", step=step)
         yield self._answer("findings")
-        yield self._answer("timeline")
         for layer in self._listed["layers"]:
             yield self._answer("numbers", key=layer["key"])
             for sample in range(layer["samples"]):
@@ -235,7 +237,7 @@ class RunAnswers:
         yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
         yield from self._patches_of({layer["key"] for layer in layers}, chosen)
         for step in steps:
-            yield self._answer("overview", step=step)
+            yield self._answer("health_step", step=step)
         every = sorted({step for layer in layers for step in layer["steps"]})
         for step in every:  # one logged step is one event of the file: read it once
             for layer in layers:

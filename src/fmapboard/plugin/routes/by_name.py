@@ -13,10 +13,8 @@ from fmapboard.plugin.routes.health import health, health_step
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
-from fmapboard.plugin.routes.overview import overview
 from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
-from fmapboard.plugin.routes.timeline import timeline
 
 ROUTES: dict[str, Callable[..., Any]] = {
     "runs": runs,
@@ -24,8 +22,6 @@ ROUTES: dict[str, Callable[..., Any]] = {
     "health": health,
     "health_step": health_step,
     "findings": findings,
-    "overview": overview,
-    "timeline": timeline,
     "maps": maps,
     "history": history,
     "difference": difference,

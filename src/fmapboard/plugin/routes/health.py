@@ -1,108 +1,328 @@
-"""Health of all layers of a run at all kept steps, in one answer, and their numbers at one step."""
+"""Health of all layers of a run: their states at all kept steps, and their numbers at one step."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from fmapboard.formats.tab_records import Floats
-from fmapboard.health.states import is_activation, worst_states
+from fmapboard.formats.overview import COLUMNS, Flags
+from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.health.states import UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
-from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_tables import health_table, sent, table_with_step
-from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.answers import Binary, Missing, packed_arrays
+from fmapboard.plugin.health_tables import health_table
+from fmapboard.plugin.layer_series import nearest, series_of
+from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
+from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at
+from fmapboard.plugin.tag_names import layer_of
+from fmapboard.runs.provider import Provider
 
 NUMBERS = (
     "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
 )  # fmt: skip
 """Columns whose numbers are sent."""
+STEP_NUMBERS = (
+    *NUMBERS, "mean", "std", "nan", "positive_infinity", "negative_infinity", "counted",
+    "change_steps", "weights_steps",
+)  # fmt: skip
+"""Columns whose numbers at one step are sent."""
 MAX_NUMBERS = 20_000
 """Cells up to which the numbers of all are sent; of more cells, `health_step` sends those asked."""
 
 
-def health(reader: Reader, query: Query) -> Answer:
+@dataclass(frozen=True, slots=True)
+class HealthLayer:
+    """What is known of a layer call; see `formats.overview.LayerFacts` and `HealthRow`."""
+
+    name: str
+    label: str
+    layer: str
+    type: str
+    kernel_shape: tuple[int, ...] | None
+    call: int
+    position: int
+    channels: int
+    values: int
+    drawn: int
+    activation: str | None
+    key: str | None
+    shown_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a brightness is of, and the values of its lowest and highest level, if any is known."""
+
+    of: Literal["range", "maps", "weights"]
+    lo: float | None
+    hi: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFault:
+    """Where the first non-finite value was, with the key of the layer whose pictures show it."""
+
+    step: int
+    text: str
+    name: str
+    label: str | None
+    shown_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health(Binary):
     """``data/health``: what is known of each layer, and its state and brightness at each step.
 
-    After the JSON follow, if there are at most `MAX_NUMBERS` cells, float32 arrays [steps, layers]
-    of the numbers in ``arrays``, NaN where a number is not known; then for each name in ``cells``
-    an array of bytes [steps, layers]: ``codes`` (see `health.states`), and levels of brightness by
-    ``range`` and by ``change``.
+    Attributes:
+        run: name of the run.
+        steps: the kept ones, ascending.
+        wall_times: their times, s.
+        written: number of logged steps.
+        layers: in network order.
+        since: kind of state -> row -> first logged step of the state that lasts.
+        step_words: step -> what it is called, of images and checkpoints.
+        first_nonfinite: where the first non-finite value was.
+        errors: step -> why its record cannot be read.
+        scales: of the two kinds of brightness.
+        arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
+            `MAX_NUMBERS` cells. They follow the JSON as float32.
+        cells: behind them, a byte for each of [steps, layers]: the ``codes`` of `health.states`,
+            and the levels of brightness by ``range`` and by ``change``.
     """
-    run, stamp = query.text("run"), query.stamp()
-    table = health_table(reader, run)
+
+    compresses: ClassVar[bool] = True
+    run: str
+    steps: tuple[int, ...]
+    wall_times: tuple[float, ...]
+    written: int
+    layers: list[HealthLayer]
+    since: dict[str, dict[str, int]]
+    step_words: dict[str, str]
+    first_nonfinite: FirstFault | None
+    errors: dict[str, str]
+    scales: dict[str, Scale]
+    arrays: dict[str, Floats]
+    cells: dict[str, Codes]
+
+    @property
+    def as_of(self) -> float | None:
+        """The time of the newest step, s."""
+        return max(self.wall_times, default=None)
+
+    def packed(self) -> tuple[Any, list[bytes]]:
+        """See `Binary`."""
+        facts, parts = packed_arrays(self, self.arrays)
+        cells = [cells.tobytes() for cells in self.cells.values()]
+        return {**facts, "cells": list(self.cells)}, parts + cells
+
+
+def health(provider: Provider, run: str) -> Health:
+    """The states and the brightness of all layers at all kept steps.
+
+    Raises:
+        Missing: the run has no overview that can be read.
+    """
+    table = health_table(provider, run)
     shape = (len(table.steps), len(table.rows))
-    own = is_activation([row.facts for row in table.rows], table.columns["dead"])
-    codes = worst_states(table.columns, own, shape)
+    codes = worst_states(table.columns, _is_activation(table), shape)
     shadings = {
         "range": shading_by_range(table.columns, codes),
         "change": shading_by_change(table.columns, codes),
     }
-    told = table.first_nonfinite
-    names = NUMBERS if codes.size <= MAX_NUMBERS else ()
-    facts = {
-        "run": run,
-        "steps": table.steps,
-        "wall_times": table.wall_times,
-        "written": table.written,
-        "layers": [_layer(row) for row in table.rows],
-        "since": {
+    return Health(
+        run=run,
+        steps=table.steps,
+        wall_times=table.wall_times,
+        written=table.written,
+        layers=[_layer(row) for row in table.rows],
+        since={
             kind: {str(row): step for row, step in rows.items()}
             for kind, rows in table.since.items()
         },
-        "step_words": {str(step): table.step_text(step) for step in table.sources},
-        "first_nonfinite": None if told is None else sent(told),
-        "errors": {str(step): why for step, why in table.errors.items()},
-        "arrays": [{"name": name, "shape": list(shape)} for name in names],
-        "cells": ["codes", *shadings],
-        "scales": {name: _scale(shading) for name, shading in shadings.items()},
-    }
-    parts = [_numbers(table, name).tobytes() for name in names]
-    parts += [codes.tobytes(), *(shading.levels.tobytes() for shading in shadings.values())]
-    lasting = bool(table.wall_times) and stamp == max(table.wall_times)
-    return container(facts, parts, lasting=lasting, compress=True)
+        step_words={str(step): table.step_text(step) for step in table.sources},
+        first_nonfinite=_first_nonfinite(table),
+        errors={str(step): why for step, why in table.errors.items()},
+        scales={name: _scale(shading) for name, shading in shadings.items()},
+        arrays={name: table.columns[name] for name in NUMBERS if codes.size <= MAX_NUMBERS},
+        cells={"codes": codes, **{name: shading.levels for name, shading in shadings.items()}},
+    )
 
 
-def health_step(reader: Reader, query: Query) -> Answer:
-    """``data/health_step``: the numbers of all layers at one kept step, float32 [layers] each."""
-    run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
-    table = table_with_step(reader, run, step, stamp)
-    if step not in table.steps:
-        raise missing(f"step {step} of run {run!r} is not kept")
-    at = table.steps.index(step)
-    shape = [len(table.rows)]
-    facts = {"step": step, "arrays": [{"name": name, "shape": shape} for name in NUMBERS]}
-    parts = [_numbers(table, name, at).tobytes() for name in NUMBERS]
-    return container(facts, parts, lasting=stamp == table.wall_times[at])
+@dataclass(frozen=True, slots=True)
+class WeightsOnly:
+    """A layer with pictures but without feature maps, such as one of which only kernels are drawn.
+
+    Attributes:
+        key: of the layer.
+        step: the kept step that it is from.
+        change: of the weights, the mean over channels, NaN if it is finite for none; None if it is
+            not recorded.
+        since: the step that was compared with.
+        code: `UNCHANGED` if the change of each channel is exactly 0.
+        error: why the record cannot be read.
+    """
+
+    key: str
+    step: int
+    change: float | None
+    since: int | None
+    code: int
+    error: str | None
 
 
-def _numbers(table: HealthTable, name: str, at: int | slice = slice(None)) -> Floats:
-    """A column as little-endian float32, or a step of it."""
-    with np.errstate(over="ignore"):
-        return table.columns[name][at].astype("<f4")
+@dataclass(frozen=True, slots=True)
+class HealthStep(Binary):
+    """``data/health_step``: the numbers and the states of all layers at a step.
+
+    Attributes:
+        step: the last kept one up to the requested one.
+        steps: of each layer, the step of its numbers: its last one up to the requested one, or its
+            first one if all are later.
+        keys: of the layers with feature maps; None for the others.
+        channels: of each layer.
+        unchanged: row -> step since which the weights are the same.
+        error: why the record of ``step`` cannot be read.
+        others: layers that are not among the rows.
+        arrays: float [layers], NaN where a number is not known; they follow the JSON as float32.
+        codes: of each layer; they are the last bytes.
+        as_of: see `Answer`.
+    """
+
+    compresses: ClassVar[bool] = True
+    step: int
+    steps: list[int]
+    keys: list[str | None]
+    channels: list[int]
+    unchanged: dict[str, int]
+    error: str | None
+    others: list[WeightsOnly]
+    arrays: dict[str, Floats]
+    codes: bytes
+    as_of: float | None = None
+
+    def packed(self) -> tuple[Any, list[bytes]]:
+        """See `Binary`."""
+        facts, parts = packed_arrays(self, self.arrays)
+        return facts, [*parts, self.codes]
 
 
-def _scale(of: Shading) -> dict[str, Any]:
-    ends = {"lo": of.lo, "hi": of.hi}
-    return {"of": of.of, **{name: x if math.isfinite(x) else None for name, x in ends.items()}}
+def health_step(provider: Provider, run: str, step: int) -> HealthStep:
+    """The numbers and the states of all layers at a step.
+
+    Raises:
+        Missing: the run has no layers, or its overview cannot be read.
+    """
+    overview = run_overview(provider, run)
+    is_there = overview.models or overview.errors
+    table = health_table(provider, run) if is_there else _without_overview(run, step)
+    at = max(0, bisect_right(table.steps, step) - 1)
+    places, rows = _places(~np.isnan(table.columns["counted"]), at), np.arange(len(table.rows))
+    columns = {name: table.columns[name][places, rows] for name in STEP_NUMBERS}
+    keys = [row.key if "feature_maps" in row.facts.roles else None for row in table.rows]
+    drawn = {key for key in keys if key is not None}
+    others = _others(provider, run, step, overview.tags, drawn)
+    if not keys and not others:
+        raise Missing(f"no feature maps in run {run!r}")
+    lasts = step == table.steps[at] and not others
+    return HealthStep(
+        step=table.steps[at],
+        steps=[table.steps[place] for place in places.tolist()],
+        keys=keys,
+        channels=[row.facts.channels for row in table.rows],
+        unchanged={str(row): at for row, at in table.since.get("unchanged", {}).items()},
+        error=table.errors.get(table.steps[at]),
+        others=others,
+        arrays=columns,
+        codes=worst_states(columns, _is_activation(table), rows.shape).tobytes(),
+        as_of=table.wall_times[at] if lasts else None,
+    )
 
 
-def _layer(row: HealthRow) -> dict[str, Any]:
+def _places(known: Flags, at: int) -> npt.NDArray[np.intp]:
+    """Index of the last step up to ``at`` that is known, else of the first one, for each layer.
+
+    Of layers that are known at no step it is ``at``.
+
+    Args:
+        known: bool [steps, layers].
+        at: index of a step.
+    """
+    before = known[: at + 1]
+    last = at - before[::-1].argmax(0)
+    places: npt.NDArray[np.intp] = np.where(before.any(0), last, known.argmax(0))
+    return np.where(known.any(0), places, at)
+
+
+def _without_overview(run: str, step: int) -> HealthTable:
+    nothing = np.zeros((1, 0), np.float32)
+    return HealthTable(run, (step,), 0, (), dict.fromkeys(COLUMNS, nothing), {}, wall_times=(0.0,))
+
+
+def _others(
+    provider: Provider, run: str, step: int, tags: Iterable[str], told: Collection[str]
+) -> list[WeightsOnly]:
+    """What is known of the layers that have records and no feature maps in the table."""
+    tagged = {layer.key for layer in map(layer_of, tags) if layer}
+    every = sorted(series_of(provider, run, tagged - set(told)), key=lambda one: one.layer.key)
+    points = [series.points[nearest(series.points, step)] for series in every]
+    return [
+        _weights_only(series.layer.key, point.step, record)
+        for series, point, record in zip(every, points, records_at(provider, points), strict=True)
+    ]
+
+
+def _weights_only(key: str, step: int, record: Record | FormatError) -> WeightsOnly:
+    if isinstance(record, FormatError):
+        return WeightsOnly(key, step, None, None, UNKNOWN, str(record))
+    values = change(record, WEIGHTS)
+    if values is None:
+        return WeightsOnly(key, step, None, None, UNKNOWN, None)
+    finite = values[np.isfinite(values)]
+    mean = float(finite.mean()) if finite.size else math.nan
+    code = UNKNOWN if values.any() else UNCHANGED
+    return WeightsOnly(key, step, mean, record.header.change_since[WEIGHTS], code, None)
+
+
+def _is_activation(table: HealthTable) -> Flags:
+    return is_activation([row.facts for row in table.rows], table.columns["dead"])
+
+
+def _first_nonfinite(table: HealthTable) -> FirstFault | None:
+    told = table.first_nonfinite
+    if told is None:
+        return None
+    place = (told.name, told.label)
+    row = next((row for row in table.rows if (row.name, row.facts.label) == place), None)
+    shown_at = None if row is None else row.shown_at
+    return FirstFault(told.step, told.text.replace("`", ""), told.name, told.label, shown_at)
+
+
+def _scale(of: Shading) -> Scale:
+    lo, hi = (end if math.isfinite(end) else None for end in (of.lo, of.hi))
+    return Scale(of.of, lo, hi)
+
+
+def _layer(row: HealthRow) -> HealthLayer:
     facts = row.facts
-    return {
-        "name": row.name,
-        "label": facts.label,
-        "layer": facts.layer,
-        "type": facts.type,
-        "kernel_shape": facts.kernel_shape,
-        "call": facts.call,
-        "position": facts.position,
-        "channels": facts.channels,
-        "values": facts.values,
-        "drawn": facts.drawn,
-        "activation": facts.activation,
-        "key": row.key,
-        "shown_at": row.shown_at,
-    }
+    return HealthLayer(
+        name=row.name,
+        label=facts.label,
+        layer=facts.layer,
+        type=facts.type,
+        kernel_shape=facts.kernel_shape,
+        call=facts.call,
+        position=facts.position,
+        channels=facts.channels,
+        values=facts.values,
+        drawn=facts.drawn,
+        activation=facts.activation,
+        key=row.key,
+        shown_at=row.shown_at,
+    )

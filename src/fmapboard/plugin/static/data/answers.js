@@ -76,57 +76,7 @@
  * @property {number[]} wall_times s, one per step
  */
 
-/**
- * `data/overview`.
- * @typedef {object} OverviewAnswer
- * @property {number} step
- * @property {OverviewEntry[]} layers
- */
-
-/**
- * One layer of `data/overview`. The numbers are null where no statistics were logged.
- * @typedef {object} OverviewEntry
- * @property {string} key
- * @property {number} step the kept step that the numbers are from
- * @property {JsonFloat|null} minimum
- * @property {JsonFloat|null} maximum
- * @property {JsonFloat|null} mean
- * @property {JsonFloat|null} std
- * @property {number|null} nan
- * @property {number|null} positive_infinity
- * @property {number|null} negative_infinity
- * @property {boolean} counted false if the three counts are lower bounds
- * @property {number|null} channels_nonfinite
- * @property {number|null} channels_constant
- * @property {number|null} channels_dead
- * @property {boolean} dead_known
- * @property {number} channels
- * @property {JsonFloat|null} change mean over the channels; null if it was not recorded
- * @property {"maps"|"weights"|null} change_of maps in standard deviations, or weights relative to
- *   their norm
- * @property {number|null} change_since logged step that was compared with
- * @property {number|null} weights_unchanged_since step since which no recorded weight has changed
- * @property {string} [error] why the record cannot be read
- */
-
-/**
- * `data/timeline`.
- * @typedef {object} TimelineAnswer
- * @property {string} run
- * @property {TimelineFault[]} faults steps with a fault, ascending; they may be steps without pictures
- * @property {FirstNonfinite|null} first_nonfinite
- */
-
 /** @typedef {"nonfinite"|"large"|"dead"|"constant"|"unchanged"} FaultName */
-
-/**
- * The most severe fault of the network at one step.
- * @typedef {object} TimelineFault
- * @property {number} step
- * @property {FaultName} kind
- * @property {number} layers number of layers that have it
- * @property {string} layer one of them
- */
 
 /**
  * Where the first non-finite value was found, of all measured layers and parameters.

@@ -8,9 +8,7 @@ import { withFeeders } from "./feeders.js";
 /** @typedef {import("./answers.js").LayersAnswer} LayersAnswer */
 /** @typedef {import("./answers.js").MapsFacts} MapsFacts */
 /** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("./answers.js").OverviewAnswer} OverviewAnswer */
 /** @typedef {import("./answers.js").RunsAnswer} RunsAnswer */
-/** @typedef {import("./answers.js").TimelineAnswer} TimelineAnswer */
 
 const BASE = new URL("../data/", import.meta.url);
 
@@ -79,19 +77,6 @@ export async function layers(run, signal) {
     layer.wall_times ??= answer.wall_times;
   }
   return { ...answer, layers: withFeeders(answer.layers) };
-}
-
-/**
- * @param {string} run @param {number} step @param {AbortSignal} signal
- * @returns {Promise<OverviewAnswer>}
- */
-export async function overview(run, step, signal) {
-  return (await ask("overview", { run, step }, signal)).json();
-}
-
-/** @param {string} run @param {AbortSignal} signal @returns {Promise<TimelineAnswer>} */
-export async function timeline(run, signal) {
-  return (await ask("timeline", { run }, signal)).json();
 }
 
 /**

@@ -2,7 +2,7 @@
 /** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
 
 import { ask } from "./api.js";
-import { arrays, open, sizeOf } from "./container.js";
+import { arrays, number, open, sizeOf } from "./container.js";
 import { withFeeders } from "./feeders.js";
 
 /**
@@ -43,6 +43,7 @@ import { withFeeders } from "./feeders.js";
  * @property {Record<string, string>} [step_words] as in `data/layers`
  * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
+ * @property {import("./answers.js").FirstNonfinite|null} first_nonfinite
  * @property {import("./answers.js").ArrayEntry[]} arrays none if the run has very many cells:
  *   `data/health_step` then has the numbers of a step
  * @property {CellName[]} cells arrays of one byte per cell, behind the others
@@ -104,18 +105,151 @@ export async function health(run, signal) {
   return { ...json, layers: withFeeders(json.layers), arrays: arrays(body, json.arrays), cells };
 }
 
-/** @typedef {{run: string, step: number, ts: number}} StepOfRun `ts` is the step's time, s */
+/**
+ * JSON of `data/health_step`; behind its arrays, [layers], follow the codes of the states, a byte
+ * each. A layer's numbers are from its last kept step up to the requested one.
+ * @typedef {object} HealthStepFacts
+ * @property {number} step the last kept one up to the requested one
+ * @property {number[]} steps of each layer's numbers
+ * @property {(string|null)[]} keys of the layers with feature maps, null for others
+ * @property {number[]} channels
+ * @property {Record<string, number>} unchanged row -> step since which its weights are the same
+ * @property {string|null} error why the record of the step cannot be read
+ * @property {{key: string, step: number, change: import("./answers.js").JsonFloat|null,
+ *   since: number|null, code: number, error: string|null}[]} others layers without feature maps:
+ *   the change of their weights
+ * @property {import("./answers.js").ArrayEntry[]} arrays
+ */
 
 /**
- * Numbers of all layers at one step, [layers] each.
+ * The state and the numbers of one layer at a step; those that were not logged are NaN or null.
+ * @typedef {object} Overview
+ * @property {string} key
+ * @property {number} step the kept step that the numbers are from
+ * @property {number} code of its state, see `health_states.js`
+ * @property {number} minimum
+ * @property {number} maximum
+ * @property {number} mean
+ * @property {number} std
+ * @property {number|null} nan
+ * @property {number|null} positive_infinity
+ * @property {number|null} negative_infinity
+ * @property {boolean} counted false if the three counts are lower bounds
+ * @property {number|null} channels_nonfinite
+ * @property {number|null} channels_constant
+ * @property {number|null} channels_dead
+ * @property {boolean} dead_known
+ * @property {number} channels
+ * @property {number|null} change mean over the channels; null if it was not recorded
+ * @property {"maps"|"weights"|null} change_of maps in standard deviations, or weights relative to
+ *   their norm
+ * @property {number|null} change_since logged step that was compared with
+ * @property {number|null} weights_unchanged_since step since which no recorded weight has changed
+ * @property {string} [error] why the record cannot be read
+ */
+
+/** @typedef {{run: string, step: number, ts?: number}} StepOfRun `ts` is the step's time, s */
+
+/** @param {StepOfRun} of @param {AbortSignal} signal */
+async function stepOf(of, signal) {
+  const answer = await ask("health_step", of, signal);
+  /** @type {import("./container.js").Container<HealthStepFacts>} */
+  const { json, body } = open(await answer.arrayBuffer());
+  const codes = new Uint8Array(body, sizeOf(json.arrays));
+  if (codes.length !== json.keys.length) throw new Error("the codes were cut off");
+  return { json, numbers: arrays(body, json.arrays), codes };
+}
+
+/**
+ * Numbers of all layers at one kept step, [layers] each; NaN of a layer that it does not have.
  * @param {StepOfRun} of @param {AbortSignal} signal
  * @returns {Promise<import("./container.js").NamedArrays>}
  */
 export async function numbersAt(of, signal) {
-  const answer = await ask("health_step", of, signal);
-  /** @type {import("./container.js").Container<{arrays: import("./answers.js").ArrayEntry[]}>} */
-  const { json, body } = open(await answer.arrayBuffer());
-  return arrays(body, json.arrays);
+  const { json, numbers } = await stepOf(of, signal);
+  json.steps.forEach((step, row) => {
+    if (step !== of.step)
+      for (const each of Object.values(numbers)) each?.values.fill(NaN, row, row + 1);
+  });
+  return numbers;
+}
+
+/**
+ * The layers that have pictures, by key.
+ * @param {StepOfRun} of @param {AbortSignal} signal @returns {Promise<Map<string, Overview>>}
+ */
+export async function layersAt(of, signal) {
+  const { json, numbers, codes } = await stepOf(of, signal);
+  /** @type {Map<string, Overview>} */
+  const found = new Map();
+  json.keys.forEach((key, row) => {
+    if (key !== null) found.set(key, layerAt(json, numbers, codes[row], key, row));
+  });
+  for (const { key, step, change, since, code, error } of json.others) {
+    const weights = change === null ? NO_CHANGE : changeOf("weights", number(change), since);
+    const unchanged = code === FINE_OR_UNKNOWN ? null : since;
+    found.set(key, {
+      ...{ ...NOTHING, key, step, code, ...weights, weights_unchanged_since: unchanged },
+      ...(error === null ? {} : { error }),
+    });
+  }
+  return found;
+}
+
+/** Code of layers of which no fault is known. */
+const FINE_OR_UNKNOWN = 0;
+const NO_CHANGE = Object.freeze({ change: null, change_of: null, change_since: null });
+
+/** @param {"maps"|"weights"} of @param {number} change @param {number|null} since */
+const changeOf = (of, change, since) => ({ change, change_of: of, change_since: since });
+
+/** A layer without numbers. */
+const NOTHING = Object.freeze({
+  ...{ minimum: NaN, maximum: NaN, mean: NaN, std: NaN },
+  ...{ nan: null, positive_infinity: null, negative_infinity: null, counted: true },
+  ...{ channels_nonfinite: null, channels_constant: null, channels_dead: null, dead_known: false },
+  ...{ channels: 0, ...NO_CHANGE, weights_unchanged_since: null },
+});
+
+/**
+ * @param {HealthStepFacts} json @param {import("./container.js").NamedArrays} numbers
+ * @param {number} code @param {string} key @param {number} row @returns {Overview}
+ */
+function layerAt(json, numbers, code, key, row) {
+  const value = (/** @type {string} */ name) => numbers[name]?.values[row] ?? NaN;
+  const whole = (/** @type {string} */ name) => (Number.isFinite(value(name)) ? value(name) : 0);
+  const step = json.steps[row];
+  const isKnown = !Number.isNaN(value("counted"));
+  if (json.error !== null && !(isKnown && step === json.step)) {
+    return { ...NOTHING, key, step: json.step, code: 0, error: json.error };
+  }
+  if (!isKnown) return { ...NOTHING, key, step, code };
+  const channels = json.channels[row];
+  const count = (/** @type {string} */ name) =>
+    Math.round(Math.min(Math.max(whole(name), 0), 1) * channels);
+  const [maps, weights] = ["change_steps", "weights_steps"].map((age) =>
+    Number.isNaN(value(age)) ? null : step - whole(age),
+  );
+  const { change, change_of, change_since } =
+    maps !== null
+      ? changeOf("maps", value("change"), maps)
+      : weights !== null
+        ? changeOf("weights", value("weights_change"), weights)
+        : NO_CHANGE;
+  const still = value("weights_change") === 0 ? weights : null;
+  return {
+    ...{ key, step, code, channels, change, change_of, change_since },
+    ...{ minimum: value("minimum"), maximum: value("maximum") },
+    ...{ mean: value("mean"), std: value("std"), nan: whole("nan") },
+    positive_infinity: whole("positive_infinity"),
+    negative_infinity: whole("negative_infinity"),
+    counted: value("counted") !== 0,
+    channels_nonfinite: count("nonfinite"),
+    channels_constant: count("constant"),
+    channels_dead: count("dead"),
+    dead_known: !Number.isNaN(value("dead")),
+    weights_unchanged_since: still === null ? null : Math.min(still, json.unchanged[row] ?? still),
+  };
 }
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<FindingsAnswer>} */

@@ -3,7 +3,7 @@
 
 import * as api from "./api.js";
 import { decodeInput, decodeMaps } from "./decoded_maps.js";
-import { number } from "./container.js";
+import { layersAt } from "./health.js";
 import { Lru } from "./lru.js";
 import { indexOf } from "../state/steps.js";
 
@@ -11,12 +11,10 @@ import { indexOf } from "../state/steps.js";
 /** @typedef {import("../draw/scene.js").Scene} Scene */
 /** @typedef {import("../state/compare.js").Question} Question */
 /** @typedef {import("../state/state.js").State} State */
-/** @typedef {import("../views/health_strip.js").Overview} Overview */
+/** @typedef {import("./health.js").Overview} Overview */
 /** @typedef {import("./answers.js").InputSeries} InputSeries */
 /** @typedef {import("./answers.js").Layer} Layer */
 /** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("./answers.js").OverviewEntry} OverviewEntry */
-/** @typedef {import("./answers.js").TimelineAnswer} TimelineAnswer */
 
 /**
  * All that one drawing of the tab needs.
@@ -44,7 +42,7 @@ import { indexOf } from "../state/steps.js";
  * @property {import("./ranking.js").Ranking|null} ranking null unless its list is open
  * @property {import("../state/series.js").Series[]} series whose curves are drawn
  * @property {History|null} history
- * @property {TimelineAnswer|null} timeline
+ * @property {import("./health.js").Health|null} health of all steps; null in the overview, whose `front` has it
  * @property {NumbersAnswer|null} numbers
  * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
@@ -141,20 +139,6 @@ export class Source {
     return entry.value ?? /** @type {T|undefined} */ (this.grown.get(key)) ?? null;
   }
 
-  /**
-   * Faults of the whole network over the steps; the previous answer until the new one arrives.
-   * @param {string} run @param {string} version changes when the run has new steps
-   */
-  timeline(run, version) {
-    const key = `timeline/${run}`;
-    const entry = this.store.get(`${key}\n${version}`, (signal) => api.timeline(run, signal), {
-      bytes: () => 1e5,
-    });
-    if (entry.value) this.grown.set(key, entry.value, 1e5);
-    const grown = /** @type {TimelineAnswer|undefined} */ (this.grown.get(key));
-    return entry.value ?? grown ?? null;
-  }
-
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */
   input(run, input, step) {
     const i = input ? indexOf(input.steps, step) : -1;
@@ -181,11 +165,11 @@ export class Source {
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;
     if (calm || this.store.has(key)) {
-      const entry = this.store.get(key, (signal) => api.overview(run, step, signal), {
+      const entry = this.store.get(key, (signal) => layersAt({ run, step }, signal), {
         bytes: () => 1e5,
       });
       if (entry.value && this.overviewOf !== key) {
-        this.overview = new Map(entry.value.layers.map((each) => [each.key, numbered(each)]));
+        this.overview = entry.value;
         this.overviewOf = key;
         this.overviewStep = step;
       }
@@ -197,19 +181,4 @@ export class Source {
 /** @param {Question} of */
 function mapsKey({ run, key, step, ts }) {
   return `maps/${run}\n${key}\n${step}\n${ts}`;
-}
-
-/**
- * An overview entry with its JSON floats as numbers.
- * @param {OverviewEntry} of @returns {Overview}
- */
-function numbered(of) {
-  return {
-    ...of,
-    minimum: number(of.minimum),
-    maximum: number(of.maximum),
-    mean: number(of.mean),
-    std: number(of.std),
-    change: of.change === null ? null : number(of.change),
-  };
 }

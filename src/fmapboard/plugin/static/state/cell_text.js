@@ -3,7 +3,7 @@
 
 import { counted, percent, short, stepText } from "../draw/number_text.js";
 import { callName } from "./call_names.js";
-import { CODE, STATES } from "./health_states.js";
+import { CODE, KINDS, STATES } from "./health_states.js";
 import { wordOf } from "./step_words.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
@@ -62,19 +62,6 @@ function sinceText(of, code, row, step) {
   if (code === CODE.UNCHANGED) return `the weights are those of step ${stepText(since)}`;
   return `without interruption since step ${stepText(since)}`;
 }
-
-/** Keys of `since` by code. */
-const KINDS = Object.freeze([
-  "",
-  "",
-  "unchanged",
-  "constant",
-  "dead",
-  "constant",
-  "dead",
-  "large",
-  "nonfinite",
-]);
 
 /**
  * Everything about a cell, one line each.

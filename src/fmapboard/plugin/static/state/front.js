@@ -21,7 +21,7 @@ export const LINES = 6;
 /**
  * @typedef {object} Front
  * @property {string} run of the map
- * @property {Health|null} health
+ * @property {Health|null} health null until the findings of its run are there too
  * @property {string} problem why there is no map, in words; "" otherwise
  * @property {string[]} chosen runs
  * @property {{run: string, answer: FindingsAnswer|null, error: string}[]} answers one per chosen run
@@ -53,7 +53,7 @@ export function front(source, asked, state, runs, all) {
   const lines = ranked(known);
   return {
     run: state.run,
-    health: table.value ?? null,
+    health: (ready && table.value) || null, // the findings above it move it: painted once
     problem: table.error?.message ?? "",
     chosen,
     answers,
@@ -67,15 +67,30 @@ export function front(source, asked, state, runs, all) {
   };
 }
 
+/** Changes when a run has new steps. @param {Source} source @param {string} run */
+function versionOf(source, run) {
+  const listed = source.layers(run).value;
+  if (!listed) return "";
+  const { steps, unread } = listed;
+  const reading = unread !== null ? `/reading ${source.epoch}` : "";
+  return `${steps.length}/${steps[steps.length - 1]}${reading}`;
+}
+
+/**
+ * The states of all layers of a run at all kept steps; null until they have arrived.
+ * @param {Source} source @param {HealthSource} asked @param {string} run @returns {Health|null}
+ */
+export function tableFor(source, asked, run) {
+  return asked.health(run, versionOf(source, run)).value ?? null;
+}
+
 /**
  * The map and the findings of a run, not older than the list of its steps.
  * @param {Source} source @param {HealthSource} asked @param {string} run
  */
 function answersOf(source, asked, run) {
-  const listed = source.layers(run).value;
-  const steps = listed?.steps ?? [];
-  const reading = listed && listed.unread !== null ? `/reading ${source.epoch}` : "";
-  const version = listed ? `${steps.length}/${steps[steps.length - 1]}${reading}` : "";
+  const steps = source.layers(run).value?.steps ?? [];
+  const version = versionOf(source, run);
   const get = () => ({ table: asked.health(run, version), own: asked.findings(run, version) });
   const found = get();
   const known = [found.table.value?.steps.length, found.own.value?.steps];

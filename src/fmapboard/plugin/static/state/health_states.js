@@ -22,6 +22,22 @@ export const CODE = Object.freeze({
   NONFINITE: 8,
 });
 
+/**
+ * The kind of fault of each code, also the keys of `since`; null for those that are none.
+ * @type {readonly (import("../data/answers.js").FaultName|null)[]}
+ */
+export const KINDS = Object.freeze([
+  null,
+  null,
+  "unchanged",
+  "constant",
+  "dead",
+  "constant",
+  "dead",
+  "large",
+  "nonfinite",
+]);
+
 /** From this code on a state is severe. */
 export const SEVERE = CODE.MOSTLY_CONSTANT;
 
@@ -109,4 +125,76 @@ export function tableOf(of) {
   };
   tables.set(of, table);
   return table;
+}
+
+/**
+ * The most severe fault of the network at one step.
+ * @typedef {object} Fault
+ * @property {number} step it may be a step without pictures
+ * @property {import("../data/answers.js").FaultName} kind
+ * @property {import("../data/health.js").HealthLayer[]} layers that have it, at least one
+ */
+
+/** @type {WeakMap<Health, Fault[]>} */
+const faults = new WeakMap();
+
+/**
+ * The steps with a fault, ascending: kept ones, and others at which a state has begun that lasts.
+ * @param {Health} of @returns {Fault[]}
+ */
+export function faultsOf(of) {
+  const held = faults.get(of);
+  if (held) return held;
+  /** @type {Map<number, {code: number, rows: number[]}>} */
+  const worst = new Map();
+  const add = (
+    /** @type {number} */ step,
+    /** @type {number} */ code,
+    /** @type {number} */ row,
+  ) => {
+    const known = worst.get(step);
+    if (known && KINDS[known.code] === KINDS[code]) known.rows.push(row);
+    else if (!known || code > known.code) worst.set(step, { code, rows: [row] });
+  };
+  const { codes } = of.cells;
+  const count = of.layers.length;
+  of.steps.forEach((step, at) => {
+    const own = codes.subarray(at * count, (at + 1) * count);
+    const most = own.reduce((a, b) => Math.max(a, b), 0);
+    if (KINDS[most])
+      own.forEach((code, row) => KINDS[code] === KINDS[most] && add(step, most, row));
+  });
+  const kept = new Set(of.steps);
+  for (const [kind, rows] of Object.entries(of.since)) {
+    const code = KINDS.findIndex((each) => each === kind);
+    // Weights that are unchanged since a step had still changed at it.
+    for (const [row, step] of code > CODE.UNCHANGED ? Object.entries(rows) : []) {
+      if (!kept.has(step)) add(step, code, Number(row));
+    }
+  }
+  const found = [...worst]
+    .sort(([a], [b]) => a - b)
+    .map(([step, { code, rows }]) => ({
+      step,
+      kind: /** @type {import("../data/answers.js").FaultName} */ (KINDS[code]),
+      layers: rows.map((row) => of.layers[row]),
+    }));
+  faults.set(of, found);
+  return found;
+}
+
+/**
+ * The kind of fault of one layer at each step that has one.
+ * @param {Health} of @param {string} key of the layer
+ * @returns {Map<number, import("../data/answers.js").FaultName>}
+ */
+export function faultsOfLayer(of, key) {
+  const row = of.layers.findIndex((each) => each.key === key);
+  /** @type {Map<number, import("../data/answers.js").FaultName>} */
+  const found = new Map();
+  of.steps.forEach((step, at) => {
+    const kind = row < 0 ? null : KINDS[of.cells.codes[at * of.layers.length + row]];
+    if (kind) found.set(step, kind);
+  });
+  return found;
 }

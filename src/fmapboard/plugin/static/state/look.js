@@ -3,6 +3,7 @@
 
 import { ServerError } from "../data/api.js";
 import { attributionOf } from "./attribution.js";
+import { tableFor } from "./front.js";
 import { goneText, replaced } from "./gone.js";
 import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
@@ -96,7 +97,7 @@ export function look(app) {
     ranking: isFront ? null : ranking(app, layers, step, calm),
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
-    timeline: step === undefined || isFront ? null : source.timeline(state.run, version),
+    health: step === undefined || isFront ? null : tableFor(source, app.overview.source, state.run),
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: wantsInput && question ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),

@@ -1,20 +1,14 @@
 // @ts-check
-/** Finds faults in the numbers of a layer, for its badge and its strip in the list of layers. */
+/** The state and the numbers of a layer, for its badge and its strip in the list of layers. */
 
 import { percent, short } from "../draw/number_text.js";
-import { LARGE } from "../draw/palettes.js";
 import { callText } from "../state/call_names.js";
+import { CODE, KINDS, SEVERE } from "../state/health_states.js";
 import { layerChange } from "./change_text.js";
 
-/** @typedef {import("../data/answers.js").OverviewEntry} OverviewEntry */
+/** @typedef {import("../data/health.js").Overview} Overview */
 
-/**
- * Numbers of one layer; those that were not logged are NaN or null.
- * @typedef {Omit<OverviewEntry, "minimum"|"maximum"|"mean"|"std"|"change">
- *   & {minimum: number, maximum: number, mean: number, std: number, change: number|null}} Overview
- */
-
-/** @typedef {"nonfinite"|"dead"|"constant"|"large"|"still"|"unreadable"|"fine"} FaultKind */
+/** @typedef {import("../data/answers.js").FaultName|"unreadable"|"fine"} FaultKind */
 
 /**
  * @typedef {object} Fault
@@ -29,56 +23,39 @@ import { layerChange } from "./change_text.js";
 const DECADES = 4;
 
 /**
- * The most severe fault of a layer.
- * @param {Overview} of @param {number} whole @param {boolean} follows an activation follows
+ * The state of a layer in at most two words.
+ * @param {Overview} of @param {boolean} follows an activation follows, whose dead channels these are
  * @returns {Fault}
  */
-function fault(of, whole, follows) {
+function fault(of, follows = true) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
-  /** @type {Fault} */
-  let worst = { severity: 0, badge: "", kind: "fine" };
-  for (const each of faults(of, whole, follows)) if (each.severity > worst.severity) worst = each;
-  return worst;
-}
-
-/**
- * All faults of a layer; of equally severe ones, the first matters most.
- * @param {Overview} of @param {number} whole channels of the layer
- * @param {boolean} follows an activation follows, whose dead channels these are
- * @returns {Fault[]}
- */
-function faults(of, whole, follows) {
-  const channels = Math.max(1, of.channels);
-  const share = (/** @type {number|null} */ count) => (count ?? 0) / channels;
-  const among = of.channels < whole ? ` of ${of.channels}` : "";
-  const severity = (/** @type {number} */ part) => (part >= 0.5 ? 2 : part >= 0.1 ? 1 : 0);
-  const dead = share(of.channels_dead);
-  // A dead channel of an activation is constant too, which is not a fault of its own.
-  const constant = share(of.channels_constant) - (follows ? 0 : dead);
-  const bad = of.nan || of.positive_infinity || of.negative_infinity;
-  const large = Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE;
-  return [
-    { severity: bad ? 3 : 0, badge: of.nan ? "NaN" : "Inf", kind: "nonfinite" },
-    { severity: large ? 2 : 0, badge: "large", kind: "large" },
-    { severity: severity(dead), badge: `${percent(dead)}${among} dead`, kind: "dead" },
-    { severity: severity(constant), badge: `${percent(constant)}${among} const`, kind: "constant" },
-    { severity: of.weights_unchanged_since !== null ? 1 : 0, badge: "no change", kind: "still" },
-  ];
+  const kind = KINDS[of.code] ?? null;
+  const severity = of.code === CODE.NONFINITE ? 3 : of.code >= SEVERE ? 2 : kind ? 1 : 0;
+  const share = (/** @type {number|null} */ count) =>
+    percent((count ?? 0) / Math.max(1, of.channels));
+  // A dead channel of an activation is constant too, which is not counted.
+  const alone = (of.channels_constant ?? 0) - (follows ? 0 : (of.channels_dead ?? 0));
+  const badges = {
+    nonfinite: of.nan ? "NaN" : "Inf",
+    large: "large",
+    dead: `${share(of.channels_dead)} dead`,
+    constant: `${share(alone)} const`,
+    unchanged: "no change",
+  };
+  return { severity, badge: kind ? badges[kind] : "", kind: kind ?? "fine" };
 }
 
 /**
  * @param {Overview} of @param {import("../data/answers.js").Layer|undefined} layer @returns {Health}
  */
 export function health(of, layer = undefined) {
-  const whole = layer?.channels ?? of.channels;
   const follows = !layer || layer.activation !== null;
-  const drawn = of.channels < whole ? ` drawn channels (the layer has ${whole})` : " channels";
   const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
-  if (of.error) return { ...fault(of, whole, follows), text: of.error };
+  if (of.error) return { ...fault(of, follows), text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
     return {
-      ...fault(of, whole, follows),
+      ...fault(of, follows),
       text: "no statistics of feature maps were logged at this step",
     };
   }
@@ -89,20 +66,20 @@ export function health(of, layer = undefined) {
       : `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
     bad
       ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
-        `in ${of.channels_nonfinite} of ${of.channels}${drawn}`
+        `in ${of.channels_nonfinite} of ${of.channels} channels`
       : "all values finite",
     of.dead_known
-      ? `${of.channels_dead} of ${of.channels}${drawn} dead${after}`
+      ? `${of.channels_dead} of ${of.channels} channels dead${after}`
       : "dead channels not known: no activation such as ReLU follows directly",
     `${of.channels_constant} constant`,
     layerChange(of),
   ];
-  return { ...fault(of, whole, follows), text: text.filter(Boolean).join("\n") };
+  return { ...fault(of, follows), text: text.filter(Boolean).join("\n") };
 }
 
-/** Severity of the most severe fault. @param {Overview} of @param {import("../data/answers.js").Layer} layer */
-export function severity(of, layer) {
-  return fault(of, layer.channels, layer.activation !== null).severity;
+/** Severity of the state of a layer. @param {Overview} of */
+export function severity(of) {
+  return fault(of).severity;
 }
 
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */

@@ -1,15 +1,14 @@
 // @ts-check
 /** Marks below the step slider: in a tall row those of the layer, below it the whole network's. */
 
-import { shareOf } from "../draw/chart_series.js";
 import { stepText } from "../draw/number_text.js";
-import { FAULT_COLOURS, LARGE } from "../draw/palettes.js";
+import { FAULT_COLOURS } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
-import { callText } from "../state/call_names.js";
+import { callName } from "../state/call_names.js";
+import { faultsOf, faultsOfLayer } from "../state/health_states.js";
 import { indexOf } from "../state/steps.js";
 
 /** @typedef {import("../data/answers.js").FaultName} FaultName */
-/** @typedef {import("../draw/scene.js").History} History */
 
 const THUMB = 16;
 const HEIGHT = 10;
@@ -29,61 +28,28 @@ export function along(steps, step) {
 }
 
 /**
- * The most severe fault of a layer at each kept step, from its statistics.
- * @param {History} history @returns {Map<number, FaultName>}
- */
-export function layerFaults(history) {
-  const of = (/** @type {string} */ name) => shareOf(history, `feature_maps.${name}`);
-  const [bad, dead, constant] = [of("nonfinite"), of("dead"), of("constant")];
-  const weights = history.arrays["weights.change"];
-  const still = history.steps.map((_, i) => {
-    const row = weights?.values.subarray(i * weights.shape[1], (i + 1) * weights.shape[1]);
-    const known = row?.filter((value) => !Number.isNaN(value));
-    return Boolean(known?.length && known.every((value) => value === 0));
-  });
-  const ends = ["minimum", "maximum"].map((name) => history.arrays[`feature_maps.${name}`]);
-  const large = history.steps.map((_, i) =>
-    ends.some((end) =>
-      end?.values
-        .subarray(i * end.shape[1], (i + 1) * end.shape[1])
-        .some((value) => Number.isFinite(value) && Math.abs(value) >= LARGE),
-    ),
-  );
-  /** @type {Map<number, FaultName>} */
-  const found = new Map();
-  history.steps.forEach((step, i) => {
-    if (bad[i] > 0) found.set(step, "nonfinite");
-    else if (large[i]) found.set(step, "large");
-    else if (dead[i] >= 0.1 && !(constant[i] >= 0.5 && dead[i] < 0.5)) found.set(step, "dead");
-    else if (constant[i] >= 0.1) found.set(step, "constant");
-    else if (still[i]) found.set(step, "unchanged");
-  });
-  return found;
-}
-
-/**
  * @param {HTMLCanvasElement} canvas @param {number} width CSS px
  * @param {import("../data/tab_data.js").Model} model
  */
-export function paintStepMarks(canvas, width, { steps, layer, history, timeline }) {
+export function paintStepMarks(canvas, width, { steps, layer, health }) {
   const context = prepare(canvas, width, HEIGHT);
   context.clearRect(0, 0, width, HEIGHT);
   const at = (/** @type {number} */ step) =>
     Math.round(THUMB / 2 + along(steps, step) * (width - THUMB));
-  const faults = timeline?.faults ?? [];
+  const faults = health ? faultsOf(health) : [];
   for (const { step, kind } of faults) {
     context.fillStyle = FAULT_COLOURS[kind];
     context.fillRect(at(step) - 1, OWN + 1, 3, HEIGHT - OWN - 1);
   }
-  const own = history ? layerFaults(history) : new Map();
+  const own = health && layer ? faultsOfLayer(health, layer.key) : new Map();
   for (const step of layer?.steps ?? []) {
     const kind = own.get(step);
     context.fillStyle = kind ? FAULT_COLOURS[/** @type {FaultName} */ (kind)] : theme().strong;
     context.fillRect(at(step) - (kind ? 2 : 0), 0, kind ? 5 : 1, kind ? OWN : OWN - 2);
   }
-  const said = faults.slice(0, 3).map(({ step, kind, layers, layer: first }) => {
-    const others = layers > 1 ? ` and ${layers - 1} more` : "";
-    return `step ${stepText(step)}: ${kind} in ${callText(first)}${others}`;
+  const said = faults.slice(0, 3).map(({ step, kind, layers }) => {
+    const others = layers.length > 1 ? ` and ${layers.length - 1} more` : "";
+    return `step ${stepText(step)}: ${kind} in ${callName(layers[0])}${others}`;
   });
   canvas.setAttribute(
     "aria-label",

@@ -67,8 +67,8 @@ export function createFirstFault(app) {
   const element = h("p", { class: "first-fault", role: "status", hidden: true }, text, go);
 
   /** @param {import("../data/tab_data.js").Model} model */
-  function draw({ timeline, layers, steps, state }) {
-    const first = timeline?.first_nonfinite ?? null;
+  function draw({ health, layers, steps, state }) {
+    const first = health?.first_nonfinite ?? null;
     show(element, Boolean(first && steps.length));
     if (!first || !steps.length) return;
     say(text, `Step ${stepText(first.step)}: ${first.text.replaceAll("-Inf", "−Inf")}`);

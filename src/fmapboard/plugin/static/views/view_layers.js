@@ -211,7 +211,7 @@ function flaggedOf(layers, overview) {
 /** @param {Overviews} overview @param {Layer} layer */
 function severityIn(overview, layer) {
   const of = overview.get(layer.key);
-  return of ? severity(of, layer) : 0;
+  return of ? severity(of) : 0;
 }
 
 /**
