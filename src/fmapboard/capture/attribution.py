@@ -300,8 +300,7 @@ class AttributionPass:
             shape, before = self._axes_before
             if shape == tensor.shape:
                 return before
-        last = self._reduce.sequences.channels_last
-        return axes_of(module, tensor.shape, channels_last_sequences=last)
+        return axes_of(module, tensor.shape, self._reduce.sequences)
 
     def _first_samples(self, tensor: Tensor, axes: Axes) -> Tensor | None:
         """The drawn samples as maps [S, C, H, W], a view where possible; None if there are no maps.

@@ -153,8 +153,7 @@ class _Collector(CaptureListener):
             maps.kernel_shapes[label] = layer_call.kernel_shape
         drawn = first_tensor(maps[label])
         if drawn is not None:
-            last = maps.reducer.sequences.channels_last
-            maps.axes[label] = axes_of(module, drawn.shape, channels_last_sequences=last)
+            maps.axes[label] = axes_of(module, drawn.shape, maps.reducer.sequences)
 
     def _kept(self, tensor: Tensor) -> Tensor:
         return tensor.clone() if self._keep_graph else tensor.detach().clone()

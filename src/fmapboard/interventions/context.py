@@ -15,9 +15,9 @@ from fmapboard.capture.layer_hook import InertInCopies, recorded_last
 from fmapboard.capture.taps import Tap, TapChange, changing_taps, has_taps, tap_label, tap_module
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange
-from fmapboard.measure.layout import axes_of
+from fmapboard.measure.layout import Sequences, axes_of
 from fmapboard.model.given import check_model, described
-from fmapboard.model.kernel_shapes import CONVOLUTIONS, has_axes, output_channels
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, output_channels
 from fmapboard.model.layers import clean_name, matches, named_layers, select, unwrap
 from fmapboard.model.tensors import first_tensor, replace_tensor, tensors
 
@@ -42,19 +42,17 @@ class ChangeHook(InertInCopies):
         name: The layer's name, for messages.
         where: What is changed.
         change: What becomes of it.
-        channels_last_sequences: As in ``layout.axes_of``.
+        sequences: How tensors with three axes are read.
 
     Attributes:
         was_called: True once the layer has run.
     """
 
-    __slots__ = ("_change", "_channels_last", "_name", "_where", "was_called")
+    __slots__ = ("_change", "_name", "_sequences", "_where", "was_called")
 
-    def __init__(
-        self, name: str, where: Where, change: Change, *, channels_last_sequences: bool
-    ) -> None:
+    def __init__(self, name: str, where: Where, change: Change, sequences: Sequences) -> None:
         self._name, self._where, self._change = name, where, change
-        self._channels_last, self.was_called = channels_last_sequences, False
+        self._sequences, self.was_called = sequences, False
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> Any:
         """What takes the place of the output, or of ``(args, kwargs)``."""
@@ -77,7 +75,7 @@ class ChangeHook(InertInCopies):
         change = self._change
         if not isinstance(change, ChannelChange):
             return self._checked(change(tensor), tensor)
-        axes = axes_of(module, tensor.shape, channels_last_sequences=self._channels_last)
+        axes = axes_of(module, tensor.shape, self._sequences)
         try:
             return change.apply(tensor, axes.channels)
         except ConfigurationError as error:
@@ -156,7 +154,7 @@ class Intervention:
         with contextlib.ExitStack() as stack:
             stack.callback(release_eager, self)
             hold_eager(self)  # compiled code would ignore the hooks
-            is_last = not has_axes(self._root.modules(), 1)
+            sequences = Sequences.of(self._root)
             hooks: list[tuple[str, ChangeHook]] = []
             # Of several hooks on a layer's output, the last one changes the gradient first.
             parts: tuple[list[Any], list[Any]] = [], []
@@ -164,7 +162,7 @@ class Intervention:
                 parts[planned[2] == "gradients" and planned[1] is not tap_module()].append(planned)
             for name, module, where, change in [*parts[0], *reversed(parts[1])]:
                 kind = GradientHook if where == "gradients" else ChangeHook
-                hook = kind(name, where, change, channels_last_sequences=is_last)
+                hook = kind(name, where, change, sequences)
                 hooks.append((name, hook))
                 if isinstance(module, Tap):
                     stack.enter_context(changing_taps(self._tap_change(name, hook)))

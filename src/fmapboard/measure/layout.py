@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from fmapboard.measure.device import HALVES
 from fmapboard.model.kernel_shapes import (
     CONVOLUTIONS,
-    has_axes,
     is_convolution,
     output_channels,
     spatial_axes,
@@ -64,39 +63,6 @@ class MapsView:
     patches: Tensor | None = None
 
 
-def axes_of(
-    module: nn.Module, shape: Sequence[int], *, channels_last_sequences: bool = True
-) -> Axes:
-    """Find the axes of a layer's input or output of the given shape.
-
-    - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
-    - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
-    - Other modules, [C] and [N, C]: maps of one pixel.
-    - Other modules, three axes: [N, L, C] (tokens) with ``channels_last_sequences`` or if the
-      module is a ``Linear`` or ``LayerNorm``, otherwise [N, C, L].
-    - Other modules, four or five axes: [N, C, H, W] or [N, C, D, H, W]; or [N, H, W, C] or
-      [N, D, H, W, C] if ``last_axis_is_channels`` says so.
-
-    Example:
-        >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
-        Axes(channels=2, batch=1, tokens=False, note='')
-    """
-    spatial = spatial_axes(module)
-    if spatial is not None and len(shape) == spatial + 2:
-        return Axes()
-    is_own = spatial is not None and len(shape) == spatial + 1
-    if isinstance(module, CONVOLUTIONS) or (is_own and output_channels(module) == shape[0]):
-        return Axes(channels=0, batch=None)
-    if isinstance(module, nn.RNNBase) and len(shape) == 3:
-        return Axes(channels=2, batch=0 if module.batch_first else 1)
-    is_last, reason = last_axis_is_channels(module, shape)
-    if len(shape) == 3 and (is_last or channels_last_sequences):
-        return Axes(channels=2, tokens=True)
-    if len(shape) < 2:
-        return Axes(channels=0, batch=None)
-    return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
-
-
 @dataclass(frozen=True, slots=True)
 class Sequences:
     """How tensors with three axes are read.
@@ -123,15 +89,46 @@ class Sequences:
         with the batch on axis 1. They are drawn as rows if the model has no convolution.
         """
         modules = list(model.modules())
-        channels_last = not has_axes(modules, 1)
+        axes = set(map(spatial_axes, modules))  # 1 and 2: of 1-D and of 2-D convolutions
         batch_first = all(getattr(module, "batch_first", True) for module in modules)
-        are_patches = has_axes(modules, 2) and channels_last and batch_first
-        return cls(channels_last, are_patches, not any(map(is_convolution, modules)))
+        are_patches = 2 in axes and 1 not in axes and batch_first
+        return cls(1 not in axes, are_patches, not any(map(is_convolution, modules)))
 
     @property
     def are_expected(self) -> bool:
         """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
         return self.tokens_are_rows or not self.channels_last
+
+
+def axes_of(module: nn.Module, shape: Sequence[int], sequences: Sequences = Sequences()) -> Axes:
+    """Find the axes of a layer's input or output of the given shape.
+
+    - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
+    - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
+    - Other modules, [C] and [N, C]: maps of one pixel.
+    - Other modules, three axes: [N, L, C] (tokens) with ``sequences.channels_last`` or if the
+      module is a ``Linear`` or ``LayerNorm``, otherwise [N, C, L].
+    - Other modules, four or five axes: [N, C, H, W] or [N, C, D, H, W]; or [N, H, W, C] or
+      [N, D, H, W, C] if ``last_axis_is_channels`` says so.
+
+    Example:
+        >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
+        Axes(channels=2, batch=1, tokens=False, note='')
+    """
+    spatial = spatial_axes(module)
+    if spatial is not None and len(shape) == spatial + 2:
+        return Axes()
+    is_own = spatial is not None and len(shape) == spatial + 1
+    if isinstance(module, CONVOLUTIONS) or (is_own and output_channels(module) == shape[0]):
+        return Axes(channels=0, batch=None)
+    if isinstance(module, nn.RNNBase) and len(shape) == 3:
+        return Axes(channels=2, batch=0 if module.batch_first else 1)
+    is_last, reason = last_axis_is_channels(module, shape)
+    if len(shape) == 3 and (is_last or sequences.channels_last):
+        return Axes(channels=2, tokens=True)
+    if len(shape) < 2:
+        return Axes(channels=0, batch=None)
+    return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
 
 
 def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> MapsView:

@@ -181,8 +181,7 @@ class Reducer:
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """Interpret a tensor as maps."""
-        last = self.sequences.channels_last
-        return self.read(tensor, axes_of(module, tensor.shape, channels_last_sequences=last))
+        return self.read(tensor, axes_of(module, tensor.shape, self.sequences))
 
     def read(self, tensor: Tensor, axes: Axes) -> MapsView:
         """Interpret a tensor with known axes as maps."""

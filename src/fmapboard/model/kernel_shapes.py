@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -192,11 +192,6 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
         if shape is not None:
             groups.setdefault(shape, []).append(name)
     return groups
-
-
-def has_axes(modules: Iterable[nn.Module], axes: int) -> bool:
-    """True if the model has a convolution with this many spatial axes."""
-    return any(spatial_axes(module) == axes for module in modules)
 
 
 def _convolution(module: nn.Module) -> _Convolution | None:

@@ -40,7 +40,7 @@ def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
     if tensor is None or not is_observable(tensor):
         return None
     # Three axes are read as tokens: images have four.
-    view = as_maps(tensor, axes_of(module, tensor.shape, channels_last_sequences=True))
+    view = as_maps(tensor, axes_of(module, tensor.shape))
     maps = view.maps
     if maps.shape[0] == 1:
         maps = maps.expand(images, *maps.shape[1:])
