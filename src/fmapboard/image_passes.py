@@ -264,10 +264,6 @@ class ImagePasses:
         for number in range(done, len(images)):
             yield self._alone(images[number : number + 1], first + number)
 
-    def one(self, image: Tensor, step: int = 0) -> StepData:
-        """Record the step of one image [1, C, H, W] and finalize it; raises like ``__call__``."""
-        return self._alone(image, step).to_host()
-
     def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = ImageListener(self.reducer, 1, None, self.normalization)

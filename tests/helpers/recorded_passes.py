@@ -48,7 +48,8 @@ def assert_as_if_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -
     """Assert that each step holds what a pass on its image alone records, up to rounding."""
     assert [data.step for data in steps] == list(range(len(batch)))
     for number, data in enumerate(steps):
-        own = ImagePasses(model, reducer()).one(batch[number : number + 1], number)
+        (alone,) = ImagePasses(model, reducer())(batch[number : number + 1], number)
+        own = alone.to_host()
         assert [m.layer_call for m in data.measured] == [m.layer_call for m in own.measured]
         assert [m.shape for m in data.measured] == [m.shape for m in own.measured]
         for here, there in zip(data.measured, own.measured, strict=True):

@@ -63,7 +63,9 @@ def test_a_layer_scale_is_computed_per_image() -> None:
     batch = images(3) * torch.tensor([1.0, 10.0, 100.0])[:, None, None, None]
     record = ImagePasses(model, reducer(scale="layer"))
     for number, image in enumerate(record(batch, 0)):
-        own = ImagePasses(model, reducer(scale="layer")).one(batch[number : number + 1], number)
+        passes = ImagePasses(model, reducer(scale="layer"))
+        (alone,) = passes(batch[number : number + 1], number)
+        own = alone.to_host()
         here, there = image.to_host().measured[0].planes, own.measured[0].planes
         assert here is not None
         assert there is not None
@@ -89,7 +91,8 @@ def test_a_network_that_overwrites_its_input_is_recorded_as_if_run_alone() -> No
     assert reasons == []
     assert torch.equal(batch, kept)
     for number, data in enumerate(steps):
-        own = ImagePasses(model, reducer()).one(kept[number : number + 1].clone(), number)
+        (alone,) = ImagePasses(model, reducer())(kept[number : number + 1].clone(), number)
+        own = alone.to_host()
         assert_same_statistics(data.measured[0].statistics, own.measured[0].statistics)
         assert np.array_equal(data.inputs[0].values, own.inputs[0].values)
         assert np.array_equal(data.inputs[0].values, kept[number].numpy())

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 TOLERANCES = {
     torch.float64: 1e-12,
@@ -49,19 +49,14 @@ def converted(model: nn.Module, like: nn.Module, default: torch.dtype) -> nn.Mod
         like: Parameters and buffers of the same name determine the dtypes.
         default: Dtype of the floating-point tensors that ``like`` does not have.
     """
-    twin = copy.deepcopy(model)
-    tensors = (
-        *like.named_parameters(remove_duplicate=False),
-        *like.named_buffers(remove_duplicate=False),
-    )
-    known = {name: tensor.dtype for name, tensor in tensors}
-    with torch.no_grad():
-        for module_name, module in twin.named_modules():
-            prefix = f"{module_name}." if module_name else ""
-            for name, parameter in module._parameters.items():
-                if parameter is not None and parameter.is_floating_point():
-                    parameter.data = parameter.data.to(known.get(prefix + name, default))
-            for name, buffer in module._buffers.items():
-                if buffer is not None and buffer.is_floating_point():
-                    module._buffers[name] = buffer.to(known.get(prefix + name, default))
+    twin, known = copy.deepcopy(model), {name: t.dtype for name, t in _named_tensors(like)}
+    for name, tensor in _named_tensors(twin):
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(known.get(name, default))
     return twin
+
+
+def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers; those that modules share occur under each of their names."""
+    yield from model.named_parameters(remove_duplicate=False)
+    yield from model.named_buffers(remove_duplicate=False)

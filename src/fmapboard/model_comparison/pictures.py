@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model_comparison.comparison import Comparison
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, registry_of, run
 from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.model_comparison.recording import Recorder
@@ -38,75 +39,60 @@ _ZERO = np.uint8(128)
 """The pixel of 0 on a scale from -m to m."""
 
 
-class Drawing:
-    """Draws the maps of two models, and the second model's minus the first's.
+def draw_maps_of(
+    comparison: Comparison,
+    found: ModelDifference,
+    batches: Collection[Arguments],
+    *,
+    layers: Layers,
+    out: str | Path | None,
+    log_dir: str | Path | None,
+    normalization: Normalization | None = None,
+) -> None:
+    """Draw the maps of the first image of each batch: both models', and the second's minus these.
 
     The difference is drawn in the zero-centered palette, with one scale per layer.
 
     Args:
-        models: Both models, unwrapped.
-        pairs: Their paired layer calls.
-        names: The first model's layers to draw.
-        out: Folder of PNG files; one folder below it for each of ``SIDES``. None writes none.
+        comparison: The models, and their paired layer calls.
+        found: Their first difference is drawn in any case.
+        batches: What the models are called with; one step each.
+        layers: Layers to draw, as in ``diff``.
+        out: Folder of PNG files; one folder below it for each of ``SIDES``, and in these one for
+            each batch if there are several. None writes none.
         log_dir: Log directory; one run below it for each of ``SIDES``. None writes none.
         normalization: Mean and standard deviation per channel of the input images.
 
     Raises:
-        WriteError: A folder cannot be created.
+        LayerNotFound: A pattern in ``layers`` matches no layer.
+        WriteError: A folder cannot be created, or a picture cannot be written.
     """
-
-    def __init__(
-        self,
-        models: tuple[nn.Module, nn.Module],
-        pairs: Sequence[Pair],
-        names: Iterable[str],
-        *,
-        out: Path | None,
-        log_dir: Path | None,
-        normalization: Normalization | None = None,
-    ) -> None:
-        self._models, self._normalization = models, normalization
-        wanted = set(names)
-        self._pairs = [(own, other) for own, other in in_both(pairs) if own.layer in wanted]
-        self._outputs = {side: _Output(models[0], side, out, log_dir) for side in SIDES}
-
-    def __call__(self, arguments: Arguments, step: int, *, each_in_folder: bool) -> None:
-        """Draw one batch: its first image.
-
-        Args:
-            arguments: Of both models.
-            step: Number of the step.
-            each_in_folder: Write the PNG files of each step into a folder of its own.
-        """
-        first, second = self._models
-        own = _outputs(first, [call for call, _ in self._pairs], arguments)
-        other = _outputs(second, [call for _, call in self._pairs], arguments)
-        layers = named_layers(first)
-        measured: dict[Side, list[LayerMeasurement]] = {side: [] for side in SIDES}
-        for position, (one, partner) in enumerate(self._pairs):
-            module, call = layers[one.layer], replace(one, position=position)
-            maps = _together(own.get(one.label), other.get(partner.label))
-            for side, tensor in maps.items():
-                measured[side].append(self._outputs[side].reduced(call, tensor, module))
-        given = on_device_of(first, arguments)
-        for side, output in self._outputs.items():
-            output.write(measured[side], step, given, self._normalization, each_in_folder)
-
-    def close(self) -> None:
-        """Close the event files."""
-        for output in self._outputs.values():
+    first, second = comparison.models
+    named, drawn = named_layers(first), _drawn_layers(first, found, comparison.pairs, layers)
+    pairs = [(one, other) for one, other in in_both(comparison.pairs) if one.layer in drawn]
+    each = {side: _Output(first, side, out, log_dir, len(batches) > 1) for side in SIDES}
+    try:
+        for step, arguments in enumerate(batches):
+            own = _outputs(first, [one for one, _ in pairs], arguments)
+            others = _outputs(second, [other for _, other in pairs], arguments)
+            for position, (one, other) in enumerate(pairs):
+                call, module = replace(one, position=position), named[one.layer]
+                for side, tensor in _together(own.get(one.label), others.get(other.label)).items():
+                    each[side].add(call, tensor, module)
+            given = on_device_of(first, arguments)
+            for output in each.values():
+                output.write(step, given, normalization)
+    finally:
+        for output in each.values():
             output.close()
 
 
-def drawn_layers(
+def _drawn_layers(
     model: nn.Module, found: ModelDifference, pairs: Sequence[Pair], layers: Layers
 ) -> list[str]:
     """Names of the first model's layers to draw: the selected ones and the first difference.
 
     Of a difference between two layers, both are drawn.
-
-    Raises:
-        LayerNotFound: A pattern in ``layers`` matches no layer.
     """
     try:
         names = list(select(model, layers))
@@ -140,7 +126,12 @@ class _Output:
     """Draws and writes the maps of one model, or the difference."""
 
     def __init__(
-        self, model: nn.Module, side: Side, out: Path | None, log_dir: Path | None
+        self,
+        model: nn.Module,
+        side: Side,
+        out: str | Path | None,
+        log_dir: str | Path | None,
+        each_in_folder: bool,
     ) -> None:
         colormap = "signed" if side == "difference" else "grey"
         scale: Scale = "layer" if side == "difference" else "channel"
@@ -149,38 +140,30 @@ class _Output:
         sequences = Sequences.of(model)
         self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
         self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
-        self._folder = None if out is None else FolderWriter(out / side)
-        self._board = None if log_dir is None else TensorBoardWriter(log_dir / side)
+        self._measured: list[LayerMeasurement] = []
+        self._writers: list[Writer] = []
+        if out is not None:
+            self._writers.append(FolderWriter(Path(out) / side, each_in_folder))
+        if log_dir is not None:
+            self._writers.append(TensorBoardWriter(Path(log_dir) / side))
 
-    def reduced(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> LayerMeasurement:
+    def add(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         with aside(tensor.device.type):
             measured = self._reduce(call, "feature_maps", tensor, module).to_host()
-        return _as_difference(measured) if self._is_difference else measured
+        self._measured.append(_as_difference(measured) if self._is_difference else measured)
 
-    def write(
-        self,
-        measured: Sequence[LayerMeasurement],
-        step: int,
-        arguments: Arguments,
-        normalization: Normalization | None,
-        each_in_folder: bool,
-    ) -> None:
+    def write(self, step: int, arguments: Arguments, normalization: Normalization | None) -> None:
         sequences = self._reduce.sequences.are_expected
         images = input_images(arguments, 1, normalization, sequences=sequences)
         shown = tuple(image.to_host() for image in images)
-        summary = self._summarize(
-            StepData(step, time.time(), measured=tuple(measured), inputs=shown)
-        )
-        if self._folder is not None:
-            self._folder.per_step = each_in_folder
-        writers: list[Writer | None] = [self._folder, self._board]
-        for writer in writers:
-            if writer is not None:
-                writer.write(summary)
+        measured, self._measured = tuple(self._measured), []
+        summary = self._summarize(StepData(step, time.time(), measured=measured, inputs=shown))
+        for writer in self._writers:
+            writer.write(summary)
 
     def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
+        for writer in self._writers:
+            writer.close()
 
 
 def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,9 @@ from torch import nn
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.given import check_input
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.comparison import Comparison, compared
-from fmapboard.model_comparison.layer_calls import Arguments
-from fmapboard.model_comparison.pictures import Drawing, drawn_layers
+from fmapboard.model_comparison.comparison import compared
+from fmapboard.model_comparison.pictures import draw_maps_of
 from fmapboard.model_comparison.result import ModelDifference
-from fmapboard.records import Normalization
 
 
 def diff(
@@ -101,31 +99,3 @@ def check_tolerance(tolerance: float | None) -> None:
     """
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
-
-
-def draw_maps_of(
-    comparison: Comparison,
-    found: ModelDifference,
-    batches: Collection[Arguments],
-    *,
-    layers: Layers,
-    out: str | Path | None,
-    log_dir: str | Path | None,
-    normalization: Normalization | None = None,
-) -> None:
-    """Draw the first image of each batch; the arguments are those of ``diff`` and ``Drawing``."""
-    first, _ = comparison.models
-    names = drawn_layers(first, found, comparison.pairs, layers)
-    drawing = Drawing(
-        comparison.models,
-        comparison.pairs,
-        names,
-        out=None if out is None else Path(out),
-        log_dir=None if log_dir is None else Path(log_dir),
-        normalization=normalization,
-    )
-    try:
-        for step, arguments in enumerate(batches):
-            drawing(arguments, step, each_in_folder=len(batches) > 1)
-    finally:
-        drawing.close()

@@ -56,7 +56,8 @@ def test_files_hold_the_bytes_that_a_folder_writer_alone_makes(
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3, stride=4))
     reducer = reducer_of(max_channels=None, max_tile=None)
     passes = ImagePasses(network, reducer, kernels=True)
-    step = passes.one(torch.rand(1, 3, 42, 42))  # maps of 40 px, and of 10 px: enlarged
+    (alone,) = passes(torch.rand(1, 3, 42, 42))  # maps of 40 px, and of 10 px: enlarged
+    step = alone.to_host()
     board = MemoryWriter() if with_board else None
     (written,) = ImageWriter(SummaryBuilder(), board, [tmp_path / "ours"]).write([pending(step)])
     FolderWriter(tmp_path / "theirs").write(SummaryBuilder()(step))

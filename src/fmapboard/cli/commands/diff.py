@@ -23,8 +23,9 @@ from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.layer_calls import Arguments
+from fmapboard.model_comparison.pictures import draw_maps_of
 from fmapboard.model_comparison.result import ModelDifference, shown
-from fmapboard.model_comparison.two_models import check_tolerance, draw_maps_of
+from fmapboard.model_comparison.two_models import check_tolerance
 
 _DEFAULT_IMAGE = bundled("photographs") / "chelsea.jpg"
 _LEGEND = """\
