@@ -1,15 +1,17 @@
-"""Hooks on a user's module: ``LayerHook``, which records, and what copies of it get."""
+"""Hooks on users' layers: ``LayerHook``, which records, and what copies of the layers get."""
 
 from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
+
+from fmapboard.model.layers import clean_name
 
 Hook = Callable[..., None]
 
@@ -47,6 +49,59 @@ class LayerHook(InertInCopies, partial[None]):
     __slots__ = ()
 
 
+def install_hooks(
+    record: Hook, call: object, layers: Mapping[str, nn.Module], side: str, *, is_last: bool
+) -> None:
+    """Put a `LayerHook` on each layer.
+
+    Args:
+        record: called by the hooks.
+        call: identifies the hooks in ``remove_hooks``.
+        layers: by name.
+        side: ``"input"`` or ``"output"``.
+        is_last: record outputs behind all other hooks but those that change gradients: the tensor
+            then has the gradient that reaches the layer. Else before all others, unless the layer
+            is in a `recorded_last` block.
+    """
+    for name, module in layers.items():
+        hook = LayerHook(record, call, name, side)
+        if side == "input":
+            module.register_forward_pre_hook(hook, with_kwargs=True)
+            continue
+        last = is_last or is_recorded_last(module)
+        module.register_forward_hook(hook, prepend=not last, with_kwargs=True)
+        hooks = module._forward_hooks
+        for key, other in list(hooks.items()) if last else ():
+            if isinstance(other, InertInCopies) and other.follows_recording:
+                hooks[key] = hooks.pop(key)
+
+
+def remove_hooks(call: object, layers: Iterable[nn.Module]) -> None:
+    """Remove the hooks of a call, without handles: an interrupt may have kept these from us."""
+    for module in layers:
+        for name in _HOOK_DICTS:
+            hooks = vars(module)[name]
+            for key, hook in list(hooks.items()):
+                if isinstance(hook, LayerHook) and hook.args[0] is call:
+                    hooks.pop(key, None)
+                    vars(module)[f"{name}_with_kwargs"].pop(key, None)
+
+
+def own_layers(replica: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
+    """The layers of a replica, with hook dicts of their own instead of the original's."""
+    found = {clean_name(n): m for n, m in replica.named_modules()}
+    own = {name: found[name] for name in layers if name in found}
+    for module in own.values():
+        for name in _HOOK_DICTS:
+            for held in (name, f"{name}_with_kwargs"):
+                vars(module)[held] = vars(module)[held].copy()
+    return own
+
+
+_HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks")
+"""Where a module keeps the hooks that are installed here; beside it ``…_with_kwargs``."""
+
+
 def _inert() -> Hook:
     return contextlib.nullcontext().__exit__
 
@@ -63,18 +118,6 @@ _recorded_last: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDicti
 def is_recorded_last(module: nn.Module) -> bool:
     """True for a module of a model in a `recorded_last` block."""
     return bool(_recorded_last) and module in _recorded_last
-
-
-def install_last(hook: LayerHook, module: nn.Module) -> None:
-    """Register a hook on a module's output behind all others but those that change gradients.
-
-    The tensor that is recorded then has the gradient that reaches the layer.
-    """
-    module.register_forward_hook(hook, with_kwargs=True)
-    hooks = module._forward_hooks
-    for key, other in list(hooks.items()):
-        if isinstance(other, InertInCopies) and other.follows_recording:
-            hooks[key] = hooks.pop(key)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from torch import nn
 
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
 from fmapboard.capture.isolation import restoring
-from fmapboard.capture.layer_hook import LayerHook, install_last, is_recorded_last
+from fmapboard.capture.layer_hook import install_hooks, is_recorded_last, own_layers, remove_hooks
 from fmapboard.capture.module_calls import (
     Call,
     CallWatch,
@@ -26,12 +26,12 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.taps import (
+    TAP,
     Tap,
     TapChoice,
     receive_taps,
     stop_receiving,
     tap_label,
-    tap_module,
 )
 from fmapboard.errors import log, raise_interrupt
 from fmapboard.model.kernel_shapes import (
@@ -42,7 +42,7 @@ from fmapboard.model.kernel_shapes import (
     output_channels,
     refuse,
 )
-from fmapboard.model.layers import WatchedLayers, clean_name
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.roles import floor_of
 from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
@@ -476,7 +476,7 @@ class PassRecorder:
         self.listener.begin(call.args, call.kwargs)
         if self.is_open:  # memory did not run out
             layers = self._layers()
-            self._record(call, _own_layers(call.module, layers) if call.of_replica else layers)
+            self._record(call, own_layers(call.module, layers) if call.of_replica else layers)
 
     def _part_begins(self, call: Call) -> None:
         inside = set(call.module.modules())
@@ -512,50 +512,32 @@ class PassRecorder:
         return is_compile_used() and (module in self.wrappers or has_compiled_parts(module))
 
     def _hook_layers(self, call: Call) -> None:
-        for name, module in call.layers.items():
-            if "input" in self.sides and name in self.calls.watched.layers:
-                hook = LayerHook(self._layer_runs, call, name, "input")
-                module.register_forward_pre_hook(hook, with_kwargs=True)
-            if "output" in self.sides:
-                hook = LayerHook(self._layer_runs, call, name, "output")
-                if self.calls.effective or is_recorded_last(module):
-                    install_last(hook, module)
-                else:
-                    module.register_forward_hook(hook, prepend=True, with_kwargs=True)
+        drawn = self.calls.watched.layers
+        for side in self.sides:
+            layers = call.layers
+            if side == "input":
+                layers = {name: module for name, module in layers.items() if name in drawn}
+            last = self.calls.effective
+            install_hooks(self._layer_runs, call, layers, side, is_last=last)
 
     def _unhook(self, call: Call) -> None:
-        for module in call.layers.values():
-            for hooks, flags in (
-                (module._forward_hooks, module._forward_hooks_with_kwargs),
-                (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
-            ):
-                for key, hook in list(hooks.items()):
-                    if isinstance(hook, LayerHook) and hook.args[0] is call:
-                        hooks.pop(key, None)
-                        flags.pop(key, None)
+        remove_hooks(call, call.layers.values())
 
     def _layer_runs(
-        self,
-        call: Call,
-        name: str,
-        side: Side,
-        module: nn.Module,
-        args: Any,
-        kwargs: Any = None,
-        output: Any = None,
+        self, call: Call, name: str, side: Side, module: nn.Module, *passed: Any
     ) -> None:
-        """Called by the hooks on the layers."""
+        """Called by the hooks on the layers, with arguments and, after the layer, its output."""
         handled, thread = sys.exc_info()[1], threading.get_ident()
         try:
             # Another thread may run the layer at the same time, or have taken over.
             if self._running.get(thread) is not call or call.is_recorded or is_unobservable():
                 return
             if call.of_replica:
-                if self._is_on_other_device(True, (args, kwargs, output)):
+                if self._is_on_other_device(True, passed):
                     return
             elif self.thread != thread and self.thread is not None:
                 return
-            self._deliver(name, module, side, (args, kwargs) if side == "input" else output)
+            self._deliver(name, module, side, passed if side == "input" else passed[-1])
         except Exception as error:
             self._report(name, error, handled)
 
@@ -571,7 +553,7 @@ class PassRecorder:
             if self._is_foreign_thread(of_replica) or (call is not None and call.is_recorded):
                 return
             if not self._is_on_other_device(of_replica, value) and self.taps(label):
-                self._deliver(label, tap_module(), "output", value)
+                self._deliver(label, TAP, "output", value)
         except Exception as error:
             self._report(label, error, handled)
 
@@ -594,20 +576,3 @@ class PassRecorder:
         if counted is not None:
             layer_call = self.calls.of(name, *counted, side, module)
             self.listener.captured(layer_call, side, value, module)
-
-
-def _own_layers(replica: nn.Module, layers: dict[str, nn.Module]) -> dict[str, nn.Module]:
-    """The layers of a replica, with hook dicts of their own instead of the original's."""
-    found = {clean_name(n): m for n, m in replica.named_modules()}
-    own = {name: found[name] for name in layers if name in found}
-    for module in own.values():
-        for name in _HOOK_DICTS:
-            vars(module)[name] = vars(module)[name].copy()
-    return own
-
-
-_HOOK_DICTS = (
-    *("_forward_hooks", "_forward_hooks_with_kwargs"),
-    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
-)
-"""Where a module keeps the hooks that are installed here."""

@@ -35,7 +35,9 @@ class Tap(nn.Identity):
     """Stands for the module of a tapped tensor."""
 
 
-_TAP = Tap()
+TAP = Tap()
+"""The module that listeners receive with a tapped tensor."""
+
 _armed: tuple[weakref.ref[TapReceiver], ...] = ()
 """Who receives tapped tensors; replaced as a whole, since every thread reads it."""
 _changes: tuple[TapChange, ...] = ()
@@ -143,11 +145,6 @@ def _running_modules() -> Iterator[nn.Module]:
         ):
             yield module
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
-
-
-def tap_module() -> nn.Module:
-    """The module that listeners receive with a tapped tensor."""
-    return _TAP
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.side_pass import untouched
-from fmapboard.capture.taps import tap_module
+from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
 from fmapboard.extraction.failed_pass import aligned, explained
@@ -169,7 +169,7 @@ def layers(
             calls.setdefault(call.layer_call.layer, []).append(call)
     rows = [_row(name, module, calls.pop(name, [])) for name, module in chosen.items()]
     if only is None:  # what is left are tensors named by tap
-        rows += [_row(name, tap_module(), own) for name, own in calls.items()]
+        rows += [_row(name, TAP, own) for name, own in calls.items()]
     return LayerTable(rows, has_run=runs)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.compiled import hold_eager, release_eager
 from fmapboard.capture.layer_hook import InertInCopies, recorded_last
-from fmapboard.capture.taps import Tap, TapChange, changing_taps, has_taps, tap_label, tap_module
+from fmapboard.capture.taps import TAP, Tap, TapChange, changing_taps, has_taps, tap_label
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange
 from fmapboard.measure.layout import Sequences, axes_of
@@ -159,7 +159,7 @@ class Intervention:
             # Of several hooks on a layer's output, the last one changes the gradient first.
             parts: tuple[list[Any], list[Any]] = [], []
             for planned in self._planned:
-                parts[planned[2] == "gradients" and planned[1] is not tap_module()].append(planned)
+                parts[planned[2] == "gradients" and planned[1] is not TAP].append(planned)
             for name, module, where, change in [*parts[0], *reversed(parts[1])]:
                 kind = GradientHook if where == "gradients" else ChangeHook
                 hook = kind(name, where, change, sequences)
@@ -194,7 +194,7 @@ class Intervention:
         def change(name: str, value: Any, running: list[nn.Module]) -> Any:
             if own.isdisjoint(running) or not matches(matching, tap_label(name, names)):
                 return value
-            return hook(tap_module(), (), {}, value)
+            return hook(TAP, (), {}, value)
 
         return change
 
@@ -232,7 +232,7 @@ class Intervention:
         found = select(self._root, key, has_taps=taps)
         if not found:
             name = key if isinstance(key, str) else key.pattern
-            found, self._patterns[name] = {name: tap_module()}, key
+            found, self._patterns[name] = {name: TAP}, key
         return found
 
 
