@@ -31,13 +31,13 @@ from fmapboard.options import Options
 from fmapboard.records import GraphNode, ModelGraph
 
 
-class OriginalCalled(Exception):
-    """The copy of a model uses tensors of the original.
+class NoGraph(Exception):
+    """Why there is no graph."""
 
-    A deep copy reaches the original through functions, which are not copied: lambdas that hold
-    ``self``, weak references, closures.
-    """
 
+_CALLS_ORIGINAL = "the copy calls the original model"
+"""A deep copy reaches the original through functions, which are not copied: lambdas that hold
+``self``, weak references, closures."""
 
 _RESERVED = re.compile(r"[/:^\s]")
 """What TensorBoard reads as a scope, an output's index or a control dependency."""
@@ -62,7 +62,7 @@ class GraphNodes(TorchFunctionMode):
         reaches_original: an operation was refused; the model may have caught the error.
 
     Raises:
-        OriginalCalled: an operation is refused.
+        NoGraph: an operation is refused.
     """
 
     def __init__(self, model: nn.Module, original: nn.Module, root: str) -> None:
@@ -106,7 +106,7 @@ class GraphNodes(TorchFunctionMode):
         """Run an operation and record it if it returns tensors."""
         if not self._originals.isdisjoint(map(id, tensors((args, kwargs)))):
             self.reaches_original = True
-            raise OriginalCalled
+            raise NoGraph(_CALLS_ORIGINAL)
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", type(func).__name__)
         returned = args[:1] if name in _IN_PLACE else result
@@ -233,19 +233,16 @@ class GraphDrawer:
         if rank() > 0:  # another rank says why
             return
         with self._guard("graph"), self._registry.paused():
-            obstacle = self._obstacle()
             try:
-                if not obstacle:
-                    self._graph = self._recorded(args, kwargs)
+                _check_copied(self._model)
+                self._graph = self._recorded(args, kwargs)
             except Exception as error:
                 if interrupt_in(error) is not None:
                     raise  # the guard decides whether the interrupt is new
-                if isinstance(error, OriginalCalled):
-                    obstacle = "the copy calls the original model"
+                if isinstance(error, NoGraph):
+                    self._warn.warn("graph", f"{error}: {_CONSEQUENCE}")
                 else:
                     self._warn.error("graph", error, _CONSEQUENCE)
-            if obstacle:
-                self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
 
     def taken(self) -> ModelGraph | None:
         """The graph if it was recorded since the last call, otherwise None."""
@@ -267,17 +264,21 @@ class GraphDrawer:
             with nodes:
                 nodes.outputs(model(*own_args, **own_kwargs))
         if nodes.reaches_original:  # forward caught the error
-            raise OriginalCalled
+            raise NoGraph(_CALLS_ORIGINAL)
         return nodes.graph()
 
-    def _obstacle(self) -> str:
-        """Why the model is not copied; "" if it is."""
-        if world_size() > 1:
-            return f"training runs in {world_size()} processes"
-        nbytes = sum(tensor.nbytes for tensor in _weights(self._model))
-        if nbytes > MAX_COPIED_BYTES:
-            return f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy"
-        return ""
+
+def _check_copied(model: nn.Module) -> None:
+    """Check that a copy of the model can be made and run.
+
+    Raises:
+        NoGraph: it cannot.
+    """
+    if world_size() > 1:
+        raise NoGraph(f"training runs in {world_size()} processes")
+    nbytes = sum(tensor.nbytes for tensor in _weights(model))
+    if nbytes > MAX_COPIED_BYTES:
+        raise NoGraph(f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy")
 
 
 def copied(model: nn.Module) -> nn.Module:
