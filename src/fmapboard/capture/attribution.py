@@ -266,7 +266,7 @@ class AttributionPass:
             axes, size = self._seen(layer_call.label, tensor, module)
             if role == "linear" or (role == "block" and not ends_in_function(tensor)):
                 return
-            if tensor.requires_grad and size is not None and self._is_like_the_input(size):
+            if tensor.requires_grad and size is not None and _is_alike(size, self._aspect):
                 kept = _Kept(layer_call, role, weakref.ref(tensor), axes.tokens, size)
                 if not self.layers.selects or self._is_selected(kept):
                     self._keep(kept, tensor, axes)
@@ -338,31 +338,21 @@ class AttributionPass:
         self._last[kept.size] = kept
         if last is not None and not last.tokens:
             self.layers.overtaken.add((last.layer_call.label, kept.size))
-            self._drop(last)
+            last.drop()
         if not kept.tokens:
             for token in self._tokens(kept.size):
-                self._drop(token)
+                token.drop()
         return (kept.layer_call.label, kept.size) not in self.layers.overtaken
 
     def _tokens(self, size: Size) -> list[_Kept]:
-        return [one for one in self._kept if one.tokens and one.size == size]
+        return [one for one in self._kept if one.tokens and one.size == size and one.is_alive]
 
     def _drop_early_tokens(self, newest: Size) -> None:
         """Keep the last outputs that hold tokens, see ``_LAST_TOKENS``."""
         for size in {one.size for one in self._kept if one.tokens}:
             count = _LAST_TOKENS if size == newest else 1
             for early in self._tokens(size)[:-count]:
-                self._drop(early)
-
-    def _is_like_the_input(self, size: Size) -> bool:
-        assert self._aspect is not None  # checked by the caller
-        stretched = size[0] / size[1] / self._aspect
-        return 1 / _MOST_STRETCHED <= stretched <= _MOST_STRETCHED
-
-    def _drop(self, kept: _Kept) -> None:
-        kept.drop()
-        if kept in self._kept:
-            self._kept.remove(kept)
+                early.drop()
 
     def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
         """Compute the attribution in the backward pass, of the sum if there are several."""
@@ -405,6 +395,11 @@ class AttributionPass:
                 "so their own outputs are shown (a functional ReLU behind one changes nothing): "
                 f"{', '.join(names)}",
             )
+
+
+def _is_alike(size: Size, aspect: float) -> bool:
+    """True if maps of this size may be maps of an input with this height divided by its width."""
+    return 1 / _MOST_STRETCHED <= size[0] / size[1] / aspect <= _MOST_STRETCHED
 
 
 def _overtakes(new: _Kept, last: _Kept) -> bool:

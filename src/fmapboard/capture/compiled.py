@@ -31,9 +31,8 @@ def is_capturing() -> bool:
     Whatever is launched then becomes part of the user's graph, and allocating pinned memory or
     waiting for the device breaks the capture.
     """
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
-        return False
-    return torch.cuda.is_current_stream_capturing()
+    is_used: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch has no types here
+    return is_used and torch.cuda.is_current_stream_capturing()
 
 
 class _Stance:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,30 +201,19 @@ def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...
     likely = np.flatnonzero((grid == grid[:, :, :1, :1]).all((1, 2, 3))).tolist()
     constant = tuple(n for n in likely if bool((images[n] == images[n, :, :1, :1]).all()))
     rows = grid.reshape(len(grid), -1)
-    rows = np.ascontiguousarray(rows[:, :: -(-rows.shape[1] // _SAMPLE)])
-    alike: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, values in enumerate(rows):
-        alike[values.tobytes()].append(number)
-    return constant, tuple(sorted(_identical(images, alike.values())))
+    samples = [values.tobytes() for values in rows[:, :: -(-rows.shape[1] // _SAMPLE)]]
+    counts = Counter(samples)
+    keys = [
+        sample if counts[sample] == 1 else _digest(image)
+        for sample, image in zip(samples, images, strict=True)
+    ]
+    return constant, tuple(sorted(_pairs(keys)))
 
 
-def _identical(images: Tensor, alike: Iterable[list[int]]) -> Iterator[tuple[int, int]]:
-    """Pairs of identical images: the first of its kind, and each other one.
-
-    Args:
-        images: [N, C, H, W], on the CPU.
-        alike: indices of images that agree where they were sampled.
-    """
-    for members in alike:
-        kinds: list[int] = []
-        for number in members:
-            same = next((k for k in kinds if torch.equal(images[k], images[number])), None)
-            if same is None:
-                kinds.append(number)
-            else:
-                yield same, number
-            if len(kinds) > _SAMPLE:  # all alike where they are sampled: no longer cheap
-                break
+def _digest(image: Tensor) -> bytes:
+    """Equal for images with equal bytes."""
+    values = image.contiguous().view(-1).view(torch.uint8).numpy()
+    return hashlib.blake2b(values.data).digest()
 
 
 def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:
