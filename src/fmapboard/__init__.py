@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
-    from fmapboard.capture.probe import attribution
     from fmapboard.capture.taps import tap
     from fmapboard.errors import (
         CaptureError,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         NoConvolution,
         WriteError,
     )
+    from fmapboard.extraction.class_attribution import attribution
     from fmapboard.extraction.layer_table import layers
     from fmapboard.extraction.of_batches import extract_batches, extract_to_folder
     from fmapboard.extraction.of_gradients import LayerGradients, extract_gradients
@@ -51,6 +51,7 @@ _NAMES_IN = {
     "extraction.of_gradients": ("LayerGradients", "extract_gradients"),
     "extraction.of_outputs": ("extract",),
     "extraction.layer_table": ("layers",),
+    "extraction.class_attribution": ("attribution",),
     "model.layers": ("kernel_groups",),
     "model_comparison.two_models": ("diff",),
     "model_comparison.result": ("LayerDifference", "ModelDifference"),
@@ -62,7 +63,6 @@ _NAMES_IN = {
     "imaging.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
-    "capture.probe": ("attribution",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 

@@ -19,6 +19,7 @@ from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
 from fmapboard.extraction.failed_pass import explained
 from fmapboard.extraction.of_outputs import hooked_layers, positional
+from fmapboard.model.given import returned
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.records import LayerCall
@@ -118,8 +119,9 @@ def _requiring_gradient(tensor: Tensor) -> Tensor:
 
 def _checked(value: Any) -> Tensor:
     if not isinstance(value, Tensor) or value.numel() != 1:
-        what = f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-        raise ConfigurationError(f"loss returned {what}: expected a tensor with one element")
+        raise ConfigurationError(
+            f"loss returned {returned(value)}: expected a tensor with one element"
+        )
     if not value.requires_grad:
         raise ConfigurationError("the loss does not require a gradient: does it detach the output?")
     return value

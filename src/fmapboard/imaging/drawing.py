@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torchvision import models
 
-from fmapboard.capture.probe import class_attributions
 from fmapboard.demo.network import CLASSES
 from fmapboard.errors import escaped
+from fmapboard.extraction.class_attribution import class_attributions
 from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.imaging.all_images import AllImages

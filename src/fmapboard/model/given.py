@@ -113,6 +113,11 @@ def without_batch_axis(x: Any) -> str:
     return str(list(x.shape)) if is_image else ""
 
 
+def returned(value: Any) -> str:
+    """What a function returned, for an error message: the shape of a tensor, else its type."""
+    return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
 def described(value: Any) -> str:
     """A short form of a value that the user passed, for an error message."""
     if value is None or isinstance(value, (str, int, float)):

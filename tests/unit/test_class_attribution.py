@@ -12,8 +12,8 @@ from attributed_training import batch, reference, residual_network
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.capture.probe import class_attributions
 from fmapboard.errors import ConfigurationError, LayerNotFound
+from fmapboard.extraction.class_attribution import class_attributions
 
 
 def expected(model: nn.Module, layer: str, classes: list[int], call: int = 1) -> np.ndarray:
