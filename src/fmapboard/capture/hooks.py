@@ -58,10 +58,12 @@ class HookRegistry:
             model, layers, also=also or {}, has_taps=partial(has_taps, self.model)
         )
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
-        calls, placed = LayerCalls(self.watched, effective=effective), Placed()
-        self._new = partial(PassRecorder, calls, compiled_wrappers(model), placed, failed=failed)
+        calls, self._placed = LayerCalls(self.watched, effective=effective), Placed()
+        self._new = partial(
+            PassRecorder, calls, compiled_wrappers(model), self._placed, failed=failed
+        )
         self._recorder = self._new(self.tap_choice, CaptureListener())
-        weakref.finalize(self, placed.take)
+        self._finalizer: weakref.finalize[..., HookRegistry] | None = None
 
     @property
     def layers(self) -> dict[str, nn.Module]:
@@ -136,6 +138,7 @@ class HookRegistry:
         self._recorder = self._new(
             self.tap_choice, listener, sides=sides, thread=thread, aside=aside
         )
+        self._finalizer = weakref.finalize(self, self._placed.take)
         try:
             self._recorder.begin(with_parts=with_parts)
         except BaseException:
@@ -146,6 +149,8 @@ class HookRegistry:
         """Record no more; does nothing if the registry is not armed."""
         if self._recorder.is_open:
             self._recorder.end()
+        if self._finalizer is not None:
+            self._finalizer.detach()  # an interrupt would be lost in it
 
     def paused(self) -> restoring:
         """Ignore all hook calls in a ``with`` block, for a pass that fmapboard runs itself."""

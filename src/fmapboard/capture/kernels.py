@@ -121,10 +121,8 @@ def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
         # CUDA concatenates tensors of up to four axes in one launch.
         flat = [one.weight.flatten(2) if one.weight.dim() == 5 else one.weight for one in found]
         copies = packed(flat, lambda piece: piece.float().contiguous()).split()
-    return tuple(
-        replace(one, weight=copy.view(one.weight.shape))
-        for one, copy in zip(found, copies, strict=True)
-    )
+    both = zip(found, copies, strict=True)
+    return tuple([replace(one, weight=copy.view(one.weight.shape)) for one, copy in both])
 
 
 def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:

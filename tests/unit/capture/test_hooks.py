@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from networks import Raises, two_convolutions
 from torch import nn
 
 from fmapboard import HookRegistry
+from fmapboard.capture.passes import CaptureListener
 
 
 def test_hooks_are_on_the_layers_only_while_the_root_runs() -> None:
@@ -52,6 +55,23 @@ def test_hooks_are_gone_when_the_registry_is_garbage_collected() -> None:
     gc.collect()
     assert reference() is None
     assert not any("_compiled_call_impl" in vars(module) for module in model.modules())
+
+
+def test_nothing_of_ours_runs_when_a_disarmed_registry_is_deleted() -> None:
+    registry = HookRegistry(nn.Sequential(nn.Conv2d(1, 1, 1)))
+    with registry.listening(CaptureListener()):
+        pass
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_filename)
+
+    gc.collect()
+    sys.setprofile(note)
+    del registry
+    sys.setprofile(None)
+    assert [path for path in called if "fmapboard" in path] == []  # an interrupt would be lost
 
 
 def test_arming_twice_records_for_the_second_listener() -> None:
