@@ -20,9 +20,10 @@ import fmapboard
 from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.patches import Patches
 from fmapboard.records import LoggedStep, TabRecord
-from fmapboard.report.answers import Routes, RunAnswers
+from fmapboard.report.answers import RunAnswers
 from fmapboard.report.write import write_report
 from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Files
 from fmapboard.top_patches.pictures import RowLayout
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -115,9 +116,9 @@ def test_a_report_has_the_patches_unless_it_is_to_have_no_inputs(
     layout, page = RowLayout.of(found["0"]), np.asarray(found.picture("0", page=1))
     row = page[layout.top + 2 * layout.down :, layout.left :]  # of channel 64 + 2
     assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
-    routes = Routes({"run": EventLog(root / "run")})
+    provider = Files({"run": EventLog(root / "run")})
     for inputs in (True, False):
-        answers = RunAnswers(routes, "run", {"fmapboard/0"}, inputs=inputs).pictures([0, 1], {})
+        answers = RunAnswers(provider, "run", {"fmapboard/0"}, inputs=inputs).pictures([0, 1], {})
         assert any(each.path == "layer_patches" for each in answers) == inputs
 
 

@@ -103,7 +103,7 @@ def test_the_tab_loads_without_torch() -> None:
 
 
 def test_the_front_end_is_an_entry_a_script_and_a_style_sheet() -> None:
-    assert set(static_files.static_routes()) == {"/index.js", "/app.js", "/style.css"}
+    assert set(static_files.static_files()) == {"/index.js", "/app.js", "/style.css"}
 
 
 def test_files_are_served_with_fixed_content_types_and_without_sniffing(tab: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,18 @@ from two_layer_runs import log_steps
 import fmapboard
 from fmapboard.cli.main import run as run_command
 from fmapboard.errors import ConfigurationError, FmapboardError, LayerNotFound
+from fmapboard.plugin.answers import Missing, body
 from fmapboard.plugin.picture_values import decoded
+from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png
 from fmapboard.render.palettes import palette
-from fmapboard.report.answers import Routes, RunAnswers, shrunk
+from fmapboard.report.answers import RunAnswers, shrunk
 from fmapboard.report.choice import matching, onsets, spread, thin
 from fmapboard.report.result import Report
 from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
 from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Files
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 12
@@ -69,13 +73,16 @@ def resumed(folder: Path) -> Path:
 
 def assert_same_answers(logdir: Path, tab: Tab) -> None:
     runs = [each["run"] for each in tab.ask("data/runs")["runs"]]
-    routes = Routes({name: EventLog(logdir / name) for name in runs})
-    assert [each["run"] for each in routes.facts("runs")["runs"]] == runs
+    provider = Files({name: EventLog(logdir / name) for name in runs})
+    assert [each["run"] for each in json.loads(body(ROUTES["runs"](provider)))["runs"]] == runs
 
     def compare(path: str, **query: str | int) -> None:
         answer = tab.get(f"data/{path}", **query)
-        expected = answer.data if answer.status_code == 200 else None
-        assert routes.ask(path, **query) == expected, (path, query)
+        try:
+            found: bytes | None = body(ROUTES[path](provider, **query))
+        except Missing:
+            found = None
+        assert found == (answer.data if answer.status_code == 200 else None), (path, query)
 
     for name in runs:
         for path in ("layers", "health", "findings", "attribution"):
@@ -166,7 +173,7 @@ def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> No
                 (rare(seen) if step == 2 else seen).sum().backward()
     log, keys = EventLog(tmp_path / "run"), {"fmapboard/0", "fmapboard/1"}
     thin(log, [0, 7])
-    answers = RunAnswers(Routes({"run": log}), "run", keys, inputs=True)
+    answers = RunAnswers(Files({"run": log}), "run", keys, inputs=True)
     asked = {each.query for each in answers.pictures([0, 7], {}) if each.path == "maps"}
     assert sorted((dict(query)["key"], int(dict(query)["step"])) for query in asked) == [
         ("fmapboard/0", 0), ("fmapboard/0", 7), ("fmapboard/1", 2),

@@ -27,8 +27,8 @@ class Missing(Exception):
 class Answer:
     """Base of the answers: frozen dataclasses, which are sent as JSON.
 
-    Fields of type ``bytes`` are left out, those whose default is None while they are None, and the
-    underscore at the end of a name that is a Python keyword.
+    Left out are fields of type ``bytes``, ``as_of``, those whose default is None while they are
+    None, and the underscore at the end of a name that is a Python keyword.
     """
 
     __slots__ = ()
@@ -68,13 +68,18 @@ class Png(Answer):
 
 def body(answer: Answer) -> bytes:
     """The bytes that are sent."""
+    return b"".join(pieces(answer))
+
+
+def pieces(answer: Answer) -> list[bytes]:
+    """The bytes that are sent, in parts; of a binary answer, the first is all but its bytes."""
     if isinstance(answer, Png):
-        return answer.png
+        return [answer.png]
     if isinstance(answer, Binary):
         facts, parts = answer.packed()
         text = dumped(facts)
-        return b"".join([struct.pack("<I", len(text)), text, *parts])
-    return dumped(answer)
+        return [struct.pack("<I", len(text)) + text, *parts]
+    return [dumped(answer)]
 
 
 def packed_arrays(answer: Binary, arrays: Mapping[str, Floats]) -> tuple[Any, list[bytes]]:
@@ -111,7 +116,7 @@ def as_dict(answer: Any) -> dict[str, Any]:
 @lru_cache
 def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
     """The names that are sent, what gets their values, and which of them may be absent."""
-    sent = [each for each in fields(kind) if each.type not in (bytes, "bytes")]
+    sent = [each for each in fields(kind) if each.type != "bytes" and each.name != "as_of"]
     names = [each.name.rstrip("_") for each in sent]
     optional = [name for name, each in zip(names, sent, strict=True) if each.default is None]
     if len(sent) == 1:

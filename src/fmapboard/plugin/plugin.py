@@ -8,13 +8,13 @@ from tensorboard.plugins import base_plugin
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.answers import Missing
-from fmapboard.plugin.http import data_app
+from fmapboard.plugin.http import data_app, file_app
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.plugin.routes.runs import Runs, runs
 from fmapboard.plugin.source import Source
-from fmapboard.plugin.static_files import ENTRY, static_routes
+from fmapboard.plugin.static_files import ENTRY, static_files
 from fmapboard.runs.provider import Provider
 
 
@@ -36,7 +36,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             provider = context.data_provider
             self._source = Source(provider, in_process=in_process, logdirs=own)
         self._logdirs = [path for _, path in own]
-        self._routes = {**static_routes(), **self._data_routes()}
+        self._routes = {**self._files(), **self._data_routes()}
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """Path -> WSGI application."""
@@ -49,6 +49,9 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     def frontend_metadata(self) -> Any:
         """The front end's entry module and the tab's title."""
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="Feature maps")
+
+    def _files(self) -> dict[str, Any]:
+        return {path: file_app(*content) for path, content in static_files().items()}
 
     def _data_routes(self) -> dict[str, Any]:
         def all_runs(provider: Provider) -> Runs:

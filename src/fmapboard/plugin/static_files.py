@@ -1,4 +1,4 @@
-"""The front end's files as one script and one style sheet, and their routes."""
+"""The front end's files as one script and one style sheet."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import re
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
-
-from fmapboard.plugin.http import file_app
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\}|\* as (\w+)) from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
@@ -92,8 +89,8 @@ FOLDER = Path(__file__).with_name("static")
 _SCRIPT, _STYLES = "text/javascript", "text/css"
 
 
-def static_routes() -> dict[str, Any]:
-    """Path -> WSGI application. The files are read once, when TensorBoard starts.
+def static_files() -> dict[str, tuple[str, str]]:
+    """Path -> text and content type, read once, when TensorBoard starts.
 
     Raises:
         FileNotFoundError: a file is missing, so the installation is incomplete.
@@ -101,9 +98,9 @@ def static_routes() -> dict[str, Any]:
     """
     try:
         return {
-            ENTRY: file_app(FOLDER.joinpath(ENTRY[1:]).read_text("utf-8"), _SCRIPT),
-            "/app.js": file_app(script(FOLDER, "app.js"), _SCRIPT),
-            "/style.css": file_app(styles(FOLDER, "style.css"), _STYLES),
+            ENTRY: (FOLDER.joinpath(ENTRY[1:]).read_text("utf-8"), _SCRIPT),
+            "/app.js": (script(FOLDER, "app.js"), _SCRIPT),
+            "/style.css": (styles(FOLDER, "style.css"), _STYLES),
         }
     except OSError as error:
         raise FileNotFoundError(f"no {error.filename}; reinstall fmapboard") from error

@@ -2,81 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
-import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
-from tensorboard.plugins.base_plugin import TBContext
-from werkzeug.test import Client
 
+from fmapboard.plugin.answers import Answer, Missing, pieces
 from fmapboard.plugin.picture_values import decoded, tiles_of
-from fmapboard.plugin.plugin import FeatureMapsPlugin
+from fmapboard.plugin.routes.attribution import AttributionSeries, attribution
+from fmapboard.plugin.routes.by_name import ROUTES
+from fmapboard.plugin.routes.health import Health, health
+from fmapboard.plugin.routes.layers import InputSeries, Layer, Layers, layers
+from fmapboard.plugin.routes.maps import Maps, Part, maps
+from fmapboard.plugin.routes.patches import LayerPatches, Patches, PatchesSeries, patches
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png as encoder
 from fmapboard.render.grid import grid
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, VALUES, palette
 from fmapboard.render.quantize import shrink_pixels
 from fmapboard.report.choice import onsets, spread
-from fmapboard.report.event_log import LogProvider
-from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Provider
 
-_NOT_FOUND, _OK = 404, 200
-
-
-class Routes:
-    """The data routes of the tab over runs.
-
-    Args:
-        logs: by name of the run.
-    """
-
-    def __init__(self, logs: Mapping[str, EventLog]) -> None:
-        provider = LogProvider(logs)
-        context = TBContext(data_provider=provider, multiplexer=provider, logdir="")
-        self._clients = {
-            path.removeprefix("/data/"): Client(app)
-            for path, app in FeatureMapsPlugin(context).get_plugin_apps().items()
-            if path.startswith("/data/")
-        }
-
-    def ask(self, path: str, **query: str | int) -> bytes | None:
-        """The body of an answer; None if there is no such data.
-
-        Raises:
-            RuntimeError: the route failed.
-        """
-        answer = self._clients[path].get(query_string={k: str(v) for k, v in query.items()})
-        if answer.status_code == _NOT_FOUND:
-            return None
-        if answer.status_code != _OK:
-            raise RuntimeError(f"{path} {query}: {answer.text}")
-        return bytes(answer.data)
-
-    def facts(self, path: str, **query: str | int) -> Any:
-        """The parsed JSON of an answer; None if there is no such data."""
-        body = self.ask(path, **query)
-        return None if body is None else json.loads(body)
-
-
-def opened(body: bytes) -> tuple[Any, bytes]:
-    """The JSON of a binary answer (see ``plugin.http.container``), and the bytes behind it."""
-    (length,) = struct.unpack_from("<I", body)
-    return json.loads(body[4 : 4 + length]), body[4 + length :]
-
-
-def closed(facts: Any, parts: bytes) -> bytes:
-    """The binary answer of this JSON and these bytes."""
-    text = dumped(facts)
-    return struct.pack("<I", len(text)) + text + parts
-
-
-def dumped(facts: Any) -> bytes:
-    """Compact JSON."""
-    return json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()
+S = TypeVar("S", Layers, Layer, InputSeries, AttributionSeries, PatchesSeries)
 
 
 def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | None:
@@ -116,76 +66,73 @@ _INPUTS = "inputs"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Embedded:
     """An answer and the question that it answers.
 
     Attributes:
-        path: of the route.
+        path: name of the route.
         query: sorted names and values.
-        parts: the body in parts, so that equal parts are stored once.
-        layer: key of the layer whose pictures it has; None if it has none.
+        parts: the answer's bytes in parts, so that equal parts are stored once; empty if there is
+            no such data.
+        maps: the answer, if it has the pictures of a layer.
     """
 
     path: str
     query: tuple[tuple[str, str], ...]
     parts: tuple[bytes, ...]
-    layer: str | None = None
+    maps: Maps | None = None
 
     @classmethod
-    def of(cls, path: str, *parts: bytes, layer: str | None = None, **query: str | int) -> Answer:
-        """An answer to a query that is given by name."""
-        return cls(path, tuple(sorted((k, str(v)) for k, v in query.items())), parts, layer)
+    def of(cls, path: str, answer: Answer | None, **query: str | int) -> Embedded:
+        """An answer to a query that is given by name; None if there is none."""
+        asked = tuple(sorted((name, str(value)) for name, value in query.items()))
+        parts = () if answer is None else tuple(pieces(answer))
+        if isinstance(answer, Maps):
+            return cls(path, asked, parts, answer)
+        return cls(path, asked, (b"".join(parts),))
 
 
 class RunAnswers:
     """The answers about one run.
 
     Args:
-        routes: of the tab.
+        provider: of the run.
         run: name of the run.
-        layers: keys of the layers to include.
+        keys: of the layers to include.
         inputs: False to leave out all pictures that show the network's input.
     """
 
-    def __init__(self, routes: Routes, run: str, layers: Collection[str], *, inputs: bool) -> None:
-        self._routes, self._run, self._inputs = routes, run, inputs
-        self._listed = routes.facts("layers", run=run)
-        own = self._listed["steps"], self._listed["wall_times"]
-        for layer in self._listed["layers"]:
-            layer.setdefault("steps", own[0])
-            layer.setdefault("wall_times", own[1])
-        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] in layers]
-        self._since = self._begun(layers)
-        found = routes.facts("attribution", run=run)
-        self._attribution = found if inputs else {**found, "series": []}
-        self._patches = routes.facts("patches", run=run)["series"] if inputs else []
+    def __init__(
+        self, provider: Provider, run: str, keys: Collection[str], *, inputs: bool
+    ) -> None:
+        self._provider, self._run, self._inputs = provider, run, inputs
+        listed = layers(provider, run)
+        steps, times = listed.steps, listed.wall_times
+        every = [
+            replace(one, steps=steps, wall_times=times) if one.steps is None else one
+            for one in listed.layers
+        ]
+        self._listed = replace(listed, layers=[one for one in every if one.key in keys])
+        self._health: Health | None = None
+        with contextlib.suppress(Missing):
+            self._health = health(provider, run)
+        self._since = {} if self._health is None else _begun(self._health, keys)
+        self._attribution = attribution(provider, run)
+        self._patches = patches(provider, run)
+        if not inputs:
+            self._attribution = replace(self._attribution, series=[])
+            self._patches = replace(self._patches, series=[])
 
     @property
     def steps(self) -> list[int]:
         """All steps of which there are pictures of the layers."""
-        return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
+        return sorted({step for layer in self._listed.layers for step in layer.steps or ()})
 
     @property
     def is_without_training(self) -> bool:
         """True if every step shows an image or a checkpoint."""
-        words = self._listed["step_words"]
+        words = self._listed.step_words
         return bool(words) and {str(step) for step in self.steps} <= words.keys()
-
-    def _begun(self, layers: Collection[str]) -> dict[str, dict[str, int]]:
-        """For each kind of fault, rows of these layers -> the step since which it lasts."""
-        body = self._body("health")
-        if not body:
-            return {}
-        facts, _ = opened(body)
-        rows = {
-            str(row)
-            for row, layer in enumerate(facts["layers"])
-            if {layer["key"], layer["shown_at"]} & set(layers)
-        }
-        return {
-            kind: {row: step for row, step in since.items() if row in rows}
-            for kind, since in facts["since"].items()
-        }
 
     def shown_steps(self, count: int) -> list[int]:
         """At most ``count`` of the steps (see `spread`), those at which faults began among them."""
@@ -194,140 +141,162 @@ class RunAnswers:
 
     def drop(self, keys: Collection[str]) -> None:
         """Leave out these layers."""
-        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] not in keys]
+        kept = [layer for layer in self._listed.layers if layer.key not in keys]
+        self._listed = replace(self._listed, layers=kept)
 
-    def numbers(self) -> Iterator[Answer]:
+    def numbers(self) -> Iterator[Embedded]:
         """Everything but pictures and the lists of them."""
-        run, keys = self._run, {layer["key"] for layer in self._listed["layers"]}
-        health = self._body("health")
-        if health:
-            facts, body = opened(health)
-            for row in facts["layers"]:
-                for name in ("key", "shown_at"):
-                    row[name] = row[name] if row[name] in keys else None
-            told = facts["first_nonfinite"]
-            if told is not None and told["shown_at"] not in keys:
-                told["shown_at"] = None
-            yield Answer.of("health", closed(facts, body), run=run)
-            if not facts["arrays"]:
-                for step in facts["steps"]:
-                    yield self._answer("health_step", step=step)
-        yield self._answer("findings")
-        for layer in self._listed["layers"]:
-            yield self._answer("numbers", key=layer["key"])
-            for sample in range(layer["samples"]):
-                yield self._answer("history", key=layer["key"], sample=sample)
+        if self._health is not None:
+            yield self._of("health", self._without_dropped(self._health))
+            if not self._health.arrays:
+                for step in self._health.steps:
+                    yield self._asked("health_step", step=step)
+        yield self._asked("findings")
+        for layer in self._listed.layers:
+            yield self._asked("numbers", key=layer.key or "")
+            for sample in range(layer.samples):
+                yield self._asked("history", key=layer.key or "", sample=sample)
 
-    def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Answer]:
+    def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Embedded]:
         """The lists of layers, inputs and attributions at these steps, and their pictures.
 
         Args:
             steps: ascending.
             blocks: key of a layer -> side in px of the squares to average in its maps.
         """
-        run, chosen = self._run, set(steps)
-        layers = [_shown(layer, chosen) for layer in self._listed["layers"]]
-        for layer in layers:
-            layer["roles"] = [role for role in layer["roles"] if self._inputs or role != _INPUTS]
-        inputs = [_at(one, chosen) for one in self._listed["inputs"]] if self._inputs else []
-        whole = {**_at(self._listed, chosen), "layers": layers, "inputs": inputs}
-        yield Answer.of("layers", dumped(whole), run=run)
-        series = [_at(one, chosen, "gradients") for one in self._attribution["series"]]
-        series = [one for one in series if one["steps"]]
-        yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
-        yield from self._patches_of({layer["key"] for layer in layers}, chosen)
+        chosen = set(steps)
+        shown = [_shown(layer, chosen) for layer in self._listed.layers]
+        if not self._inputs:
+            shown = [replace(one, roles=[r for r in one.roles if r != _INPUTS]) for one in shown]
+        inputs = [_at(one, chosen) for one in self._listed.inputs] if self._inputs else []
+        listed = replace(_at(self._listed, chosen), layers=shown, inputs=inputs)
+        yield self._of("layers", listed)
+        series = [_at(one, chosen, "gradients") for one in self._attribution.series]
+        series = [one for one in series if one.steps]
+        yield self._of("attribution", replace(self._attribution, series=series))
+        yield from self._patches_of({layer.key for layer in shown}, chosen)
         for step in steps:
-            yield self._answer("health_step", step=step)
-        every = sorted({step for layer in layers for step in layer["steps"]})
-        for step in every:  # one logged step is one event of the file: read it once
-            for layer in layers:
-                if step in layer["steps"]:
-                    yield self._maps(layer["key"], step, blocks.get(layer["key"], 1))
+            yield self._asked("health_step", step=step)
+        every = sorted({step for layer in shown for step in layer.steps or ()})
+        for step in every:
+            for layer in shown:
+                if layer.key and step in (layer.steps or ()):
+                    yield self._maps(layer.key, step, blocks.get(layer.key, 1))
             for one in inputs:
-                if step in one["steps"]:
-                    yield self._answer("input", name=one["name"], sample=one["sample"], step=step)
-            for one in series:
-                if step in one["steps"]:
-                    yield self._answer("attribution_picture", key=one["key"], step=step)
+                if step in one.steps:
+                    yield self._asked("input", name=one.name, sample=one.sample, step=step)
+            for each in series:
+                if step in each.steps:
+                    yield self._asked("attribution_picture", key=each.key, step=step)
 
-    def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Answer]:
+    def _patches_of(
+        self, keys: Collection[str | None], steps: Collection[int]
+    ) -> Iterator[Embedded]:
         """The list of patches of these layers, and all their pictures."""
-        kept = [_shown(one, steps) for one in self._patches if one["key"] in keys]
-        listed = dumped({"run": self._run, "series": kept})
-        yield Answer.of("patches", listed, run=self._run)
+        kept = [_shown(one, steps) for one in self._patches.series if one.key in keys]
+        yield self._of("patches", Patches(self._run, kept))
         for one in kept:
-            for step in one["steps"]:
+            for step in one.steps:
                 page, pages = 0, 1
                 while page < pages:
-                    answer = self._answer("layer_patches", key=one["key"], step=step, page=page)
-                    yield answer
-                    if answer.parts[0]:
-                        header = opened(answer.parts[0])[0]["header"]
-                        pages = -(-header["searched"] // header["picture"]["rows"])
+                    found = self._answer("layer_patches", key=one.key, step=step, page=page)
+                    yield self._of("layer_patches", found, key=one.key, step=step, page=page)
+                    if isinstance(found, LayerPatches):
+                        pages = -(-found.header["searched"] // found.header["picture"]["rows"])
                     page += 1
 
-    def _body(self, path: str, **query: str | int) -> bytes:
-        return self._routes.ask(path, run=self._run, **query) or b""
+    def _without_dropped(self, found: Health) -> Health:
+        """The health of all layers, which leads to those only that the report has."""
+        keys = {layer.key for layer in self._listed.layers}
+        rows = [
+            replace(
+                row,
+                key=row.key if row.key in keys else None,
+                shown_at=row.shown_at if row.shown_at in keys else None,
+            )
+            for row in found.layers
+        ]
+        first = found.first_nonfinite
+        if first is not None and first.shown_at not in keys:
+            first = replace(first, shown_at=None)
+        return replace(found, layers=rows, first_nonfinite=first)
 
-    def _answer(self, path: str, **query: str | int) -> Answer:
-        asked = {"run": self._run, **query}
-        texts = tuple(sorted((name, str(value)) for name, value in asked.items()))
-        return Answer(path, texts, (self._body(path, **query),))
-
-    def _maps(self, key: str, step: int, block: int) -> Answer:
+    def _maps(self, key: str, step: int, block: int) -> Embedded:
         """The pictures of a layer at a step, each a part of its own."""
-        body = self._body("maps", key=key, step=step)
-        if not body:
-            return Answer.of("maps", layer=key, run=self._run, key=key, step=step)
-        facts, stored = opened(body)
-        if not self._inputs:
-            _remove(facts, _INPUTS)
-        parts = [stored[part["offset"] :][: part["length"]] for part in facts["parts"]]
-        if block > 1:
-            parts = _shrunk(facts, parts, block)
-        offset = 0
-        for part, content in zip(facts["parts"], parts, strict=True):
-            part["offset"], part["length"] = offset, len(content)
-            offset += len(content)
-        head = closed(facts, b"")
-        return Answer.of("maps", head, *parts, layer=key, run=self._run, key=key, step=step)
+        found: Maps | None = None
+        with contextlib.suppress(Missing):
+            found = maps(self._provider, self._run, key, step)
+        if found is not None and not self._inputs:
+            found = _without(found, _INPUTS)
+        if found is not None and block > 1:
+            found = _smaller(found, block)
+        return self._of("maps", found, key=key, step=step)
+
+    def _asked(self, path: str, **query: str | int) -> Embedded:
+        return self._of(path, self._answer(path, **query), **query)
+
+    def _answer(self, path: str, **query: str | int) -> Answer | None:
+        try:
+            return ROUTES[path](self._provider, run=self._run, **query)
+        except Missing:
+            return None
+
+    def _of(self, path: str, answer: Answer | None, **query: str | int) -> Embedded:
+        return Embedded.of(path, answer, run=self._run, **query)
 
 
-def _remove(facts: dict[str, Any], role: str) -> None:
-    """Remove the pictures of a role from the JSON of ``data/maps``."""
-    header = facts["header"]
-    facts["parts"] = [part for part in facts["parts"] if part.get("role") != role]
-    header["pictures"] = [picture for picture in header["pictures"] if picture["role"] != role]
+def _begun(health: Health, keys: Collection[str]) -> dict[str, dict[str, int]]:
+    """For each kind of fault, rows of these layers -> the step since which it lasts."""
+    rows = {
+        str(row)
+        for row, layer in enumerate(health.layers)
+        if layer.key in keys or layer.shown_at in keys
+    }
+    return {
+        kind: {row: step for row, step in since.items() if row in rows}
+        for kind, since in health.since.items()
+    }
 
 
-def _shrunk(facts: dict[str, Any], parts: list[bytes], block: int) -> list[bytes]:
-    """The parts with smaller maps; changes the JSON of ``data/maps`` accordingly."""
-    parts = list(parts)
-    for picture in facts["header"]["pictures"]:
-        if picture["role"] == "kernels" or picture.get("layout") == "rows":
-            continue
-        of = [i for i, part in enumerate(facts["parts"]) if part.get("role") == picture["role"]]
-        small = [shrunk(parts[i], picture, block) for i in of]
-        if not small or None in small:
-            continue
-        height, width = picture["tile"]
-        picture["tile"] = [-(-height // block), -(-width // block)]
-        picture["block"] = block * picture.get("block", 1)
-        for i, png in zip(of, small, strict=True):
-            parts[i] = png or b""
-            sides = [int.from_bytes(parts[i][at : at + 4], "big") for at in (16, 20)]
-            facts["parts"][i]["width"], facts["parts"][i]["height"] = sides
-    return parts
+def _without(found: Maps, role: str) -> Maps:
+    """The answer without the pictures of a role."""
+    pictures = [picture for picture in found.header["pictures"] if picture["role"] != role]
+    parts = tuple(part for part in found.parts if part.role != role)
+    return replace(found, header={**found.header, "pictures": pictures}, parts=parts)
 
 
-def _shown(series: dict[str, Any], steps: Collection[int]) -> dict[str, Any]:
+def _smaller(found: Maps, block: int) -> Maps:
+    """The answer with smaller maps; those that cannot be drawn smaller stay."""
+    pictures, parts = [], list(found.parts)
+    for picture in found.header["pictures"]:
+        role = picture["role"]
+        of = [i for i, part in enumerate(parts) if part.role == role and is_shrinkable(picture)]
+        small = [shrunk(parts[i].content, picture, block) for i in of]
+        pngs = [png for png in small if png is not None]
+        if pngs and len(pngs) == len(small):
+            height, width = picture["tile"]
+            tile = [-(-height // block), -(-width // block)]
+            picture = {**picture, "tile": tile, "block": block * picture.get("block", 1)}
+            for sample, (i, png) in enumerate(zip(of, pngs, strict=True)):
+                parts[i] = Part.of_png(png, role, sample)
+        pictures.append(picture)
+    return replace(found, header={**found.header, "pictures": pictures}, parts=tuple(parts))
+
+
+def is_shrinkable(picture: Mapping[str, Any]) -> bool:
+    """True for the entry of a header's pictures that has maps, which can be drawn smaller."""
+    return picture["role"] != "kernels" and picture.get("layout") != "rows"
+
+
+def _shown(series: S, steps: Collection[int]) -> S:
     """A series at these steps, or at its last one if it has none of them."""
     found = _at(series, steps)
-    return found if found["steps"] else _at(series, series["steps"][-1:])
+    return found if found.steps else _at(series, (series.steps or ())[-1:])
 
 
-def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:
+def _at(series: S, steps: Collection[int], *more: str) -> S:
     """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
-    places = [place for place, step in enumerate(series["steps"]) if step in steps]
+    places = [place for place, step in enumerate(series.steps or ()) if step in steps]
     names = ("steps", "wall_times", *more)
-    return {**series, **{name: [series[name][place] for place in places] for name in names}}
+    kept: dict[str, Any] = {n: [getattr(series, n)[at] for at in places] for n in names}
+    return replace(series, **kept)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from fmapboard.plugin.routes.maps import Maps
+from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.tag_names import layer_of
-from fmapboard.report.answers import Answer, Routes, RunAnswers, opened
+from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
 from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
 from fmapboard.report.page import NO_FACTS, Blobs, Page
 from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Files
 
 _SMALLEST = 16
 """Side in px of the smallest maps that are still halved."""
@@ -31,25 +33,24 @@ class LayerSize:
     side: int = 0
 
 
-def layer_sizes(answers: Iterable[Answer]) -> dict[str, LayerSize]:
+def layer_sizes(answers: Iterable[Embedded]) -> dict[str, LayerSize]:
     """Key of a layer -> what its answers take together."""
     found: dict[str, LayerSize] = {}
     for answer in answers:
-        if answer.path == "maps" and answer.layer is not None and answer.parts:
-            facts, _ = opened(answer.parts[0])
-            now = found.get(answer.layer, LayerSize())
-            found[answer.layer] = _with(now, facts)
+        if answer.maps is not None:
+            key = dict(answer.query)["key"]
+            found[key] = _with(found.get(key, LayerSize()), answer.maps)
     return found
 
 
-def _with(now: LayerSize, facts: Mapping[str, Any]) -> LayerSize:
+def _with(now: LayerSize, found: Maps) -> LayerSize:
     sides = {
         picture["role"]: max(picture["tile"])
-        for picture in facts["header"]["pictures"]
-        if picture["role"] != "kernels" and picture.get("layout") != "rows"
+        for picture in found.header["pictures"]
+        if is_shrinkable(picture)
     }
-    maps = sum(part["length"] for part in facts["parts"] if part.get("role") in sides)
-    whole = sum(part["length"] for part in facts["parts"])
+    maps = sum(len(part.content) for part in found.parts if part.role in sides)
+    whole = sum(len(part.content) for part in found.parts)
     side = max(now.side, *sides.values(), 0) if sides else now.side
     return LayerSize(now.maps + maps, now.others + whole - maps, side)
 
@@ -134,7 +135,7 @@ class Contents:
         numbers = self._charts()
         count, pictures = self._fitting(numbers)
         self.steps = [run.shown_steps(count) for run in self._answers]
-        self.page.add([Answer.of("runs", self._routes.ask("runs") or b"")])
+        self.page.add([Embedded.of("runs", runs(self._provider))])
         self.page.add(numbers if not self._dropped else self._numbers())
         self.page.add(pictures)
         self._say()
@@ -156,7 +157,7 @@ class Contents:
         chosen = {run: {k for k, label in of.items() if label in kept} for run, of in found.items()}
         return {run: keys for run, keys in chosen.items() if keys}
 
-    def _charts(self) -> list[Answer]:
+    def _charts(self) -> list[Embedded]:
         """Everything but pictures, of as many steps as may take a quarter of the limit."""
         self._dropped: set[str] = set()
         most = max(CHART_STEPS, self._asked)
@@ -164,9 +165,9 @@ class Contents:
             self._chart_steps = most
             for log in self._logs.values():
                 thin(log, spread(logged_steps(log), most))
-            self._routes = Routes(self._logs)
+            self._provider = Files(self._logs)
             self._answers = [
-                RunAnswers(self._routes, run, keys, inputs=self._inputs)
+                RunAnswers(self._provider, run, keys, inputs=self._inputs)
                 for run, keys in self._keys.items()
             ]
             numbers = self._numbers()
@@ -176,7 +177,7 @@ class Contents:
             longest = max(len(logged_steps(log)) for log in self._logs.values())
             most = max(self._asked, min(most - 1, int(longest * room / size)))
 
-    def _fitting(self, numbers: list[Answer]) -> tuple[int, list[Answer]]:
+    def _fitting(self, numbers: list[Embedded]) -> tuple[int, list[Embedded]]:
         """How many steps fit, and the answers with their pictures."""
         room, count = self._limit - len(Page().html(NO_FACTS)) - _size(numbers), self._asked
         smaller: set[str] = set()
@@ -210,10 +211,10 @@ class Contents:
         self._blocks = {key: block for key, block in self._blocks.items() if block > 1}
         return count, found
 
-    def _numbers(self) -> list[Answer]:
+    def _numbers(self) -> list[Embedded]:
         return [answer for run in self._answers for answer in run.numbers()]
 
-    def _pictures(self, count: int) -> list[Answer]:
+    def _pictures(self, count: int) -> list[Embedded]:
         return [
             answer
             for run in self._answers
@@ -251,7 +252,7 @@ def _counted(layers: int) -> str:
     return f"{layers} layer{'s' * (layers != 1)}"
 
 
-def _size(answers: Iterable[Answer]) -> int:
+def _size(answers: Iterable[Embedded]) -> int:
     """Bytes that answers take in the page."""
     blobs = Blobs()
     for answer in answers:

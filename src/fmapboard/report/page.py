@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fmapboard.plugin.static_files import FOLDER, script, styles
-from fmapboard.report.answers import Answer
+from fmapboard.report.answers import Embedded
 
 _SMALL = 200
 """Bytes up to which nothing is compressed."""
@@ -90,7 +90,7 @@ class Page:
         self.blobs = Blobs()
         self._index: dict[str, list[str]] = {}
 
-    def add(self, answers: Iterable[Answer]) -> None:
+    def add(self, answers: Iterable[Embedded]) -> None:
         """Embed answers."""
         for answer in answers:
             question = _dumped([answer.path, *answer.query])

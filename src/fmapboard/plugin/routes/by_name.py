@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.routes.attribution import attribution, attribution_picture
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
@@ -16,7 +16,7 @@ from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
 
-ROUTES: dict[str, Callable[..., Any]] = {
+ROUTES: dict[str, Callable[..., Answer]] = {
     "runs": runs,
     "layers": layers,
     "health": health,
