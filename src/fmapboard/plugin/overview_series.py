@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from fmapboard.runs.provider import Point, Provider
 _LISTS = 8
 """Lists of layers per model to keep."""
 
+T = TypeVar("T")
 Listed = Mapping[str, tuple[LayerFacts, ...]]
 """Digest of blob 2 -> what it says."""
 Places = npt.NDArray[np.intp] | slice
@@ -91,9 +92,8 @@ def read_model(
     listed = dict(before.listed) if before is not None else {}
     records = _records(provider, fresh, listed)
     steps = {step: found for step, found in records.items() if isinstance(found, OverviewStep)}
-    errors = {**(before.errors if before is not None else {})}
-    errors |= {step: str(found) for step, found in records.items() if step not in steps}
-    errors = {point.step: errors[point.step] for point in points if point.step in errors}
+    unreadable = {step: str(found) for step, found in records.items() if step not in steps}
+    errors = _kept(points, before.errors if before is not None else {}, unreadable)
     if steps:
         newest = steps[max(steps)]
     elif before is not None:
@@ -105,15 +105,19 @@ def read_model(
     layers = merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
     numbers = _table(points, layers, steps, before)
     layers = with_values(layers, newest)
-    known = {**(before.sources if before is not None else {})}
-    known |= {step: found.source for step, found in steps.items() if found.source is not None}
-    sources = {point.step: known[point.step] for point in points if point.step in known}
-    given = {**(before.inputs if before is not None else {})}
-    given |= {step: found.network_input for step, found in steps.items() if found.network_input}
-    inputs = {point.step: given[point.step] for point in points if point.step in given}
+    shown = {step: found.source for step, found in steps.items() if found.source is not None}
+    sources = _kept(points, before.sources if before is not None else {}, shown)
+    given = {step: found.network_input for step, found in steps.items() if found.network_input}
+    inputs = _kept(points, before.inputs if before is not None else {}, given)
     return ModelOverview(
         name, kept, points, layers, numbers, newest, listed, errors, sources, inputs
     )
+
+
+def _kept(points: Sequence[Point], before: Mapping[int, T], new: Mapping[int, T]) -> dict[int, T]:
+    """What was known of steps and is new, of the steps that are kept, ascending."""
+    known = {**before, **new}
+    return {point.step: known[point.step] for point in points if point.step in known}
 
 
 def _records(

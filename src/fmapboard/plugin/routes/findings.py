@@ -168,22 +168,19 @@ def _line(finding: Finding, table: HealthTable) -> Line:
 
 
 def _state(found: LayerFinding) -> Line:
+    own = {name: getattr(found, name) for name in _OF_LAYER}
     return Line(
-        kind=found.kind,
+        **own,
         class_="state",
         severity=_SEVERITY["state"],
-        name=found.name,
-        label=found.label,
-        key=found.key,
-        shown_at=found.shown_at,
-        since=found.since,
-        after=found.after,
-        until=found.until,
         value=_number(found.value),
-        more=found.more,
-        message=found.message,
         explanation=MEANINGS.get(found.kind, ""),
     )
+
+
+_OF_LAYER = (
+    "kind", "name", "label", "key", "shown_at", "since", "after", "until", "more", "message",
+)  # fmt: skip
 
 
 def _row(finding: Finding, table: HealthTable) -> HealthRow | None:

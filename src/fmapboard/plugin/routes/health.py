@@ -310,19 +310,11 @@ def _scale(of: Shading) -> Scale:
 
 
 def _layer(row: HealthRow) -> HealthLayer:
-    facts = row.facts
-    return HealthLayer(
-        name=row.name,
-        label=facts.label,
-        layer=facts.layer,
-        type=facts.type,
-        kernel_shape=facts.kernel_shape,
-        call=facts.call,
-        position=facts.position,
-        channels=facts.channels,
-        values=facts.values,
-        drawn=facts.drawn,
-        activation=facts.activation,
-        key=row.key,
-        shown_at=row.shown_at,
-    )
+    facts = {name: getattr(row.facts, name) for name in _FACTS}
+    return HealthLayer(**facts, name=row.name, key=row.key, shown_at=row.shown_at)
+
+
+_FACTS = (
+    "label", "layer", "type", "kernel_shape", "call", "position", "channels", "values", "drawn",
+    "activation",
+)  # fmt: skip
