@@ -7,13 +7,13 @@ import math
 import statistics
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from data import Draw, fixed
-from optimizers import ADAM
+from optimizers import ADAM, by
 from torch import Generator, Tensor, nn, optim
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
@@ -120,9 +120,16 @@ class Recipe:
     """The part of the model that is watched."""
     watch: dict[str, Any] = field(default_factory=dict)
 
+    def by(
+        self, name: str, kind: type[Optimizer], schedule: Schedule | None = None, **options: Any
+    ) -> Recipe:
+        """With another optimizer and schedule; options of the optimizer, or those of `Recipe`."""
+        own = {part.name: options.pop(part.name) for part in fields(self) if part.name in options}
+        return replace(self, name=name, optimizer=by(kind, **options), schedule=schedule, **own)
+
     def but(self, name: str, **changes: Any) -> Recipe:
         """A variant; ``name`` is appended to the name."""
-        return replace(self, name=f"{self.name}, {name}".removesuffix(", "), **changes)
+        return replace(self, name=", ".join(filter(None, (self.name, name))), **changes)
 
 
 @dataclass(frozen=True)

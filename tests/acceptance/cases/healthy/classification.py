@@ -136,7 +136,9 @@ CASES += seen(
     named_by(cnn.resnet, block_args={"attn_layer": "se"}).cases(se_resnet=r100.ADAMW),
     named_by(cnn.resnet, widths=(24, 48, 96, 96), drop_rate=0.3).cases(wide_resnet=r100.NESTEROV),
     named_by(cnn.resnet, blocks=2, drop_path_rate=0.2).cases(stochastic_depth=r100.ADAM),
-    named_by(cnn.resnet, norm_layer=GROUP).cases(group_norm_resnet=r100.TINY_BATCH),
+    named_by(cnn.resnet, norm_layer=partial(nn.GroupNorm, 4)).cases(
+        group_norm_resnet=r100.TINY_BATCH
+    ),
     named_by(cnn.resnet, norm_layer=INSTANCE).cases(instance_norm_resnet=r100.ADAM),
     named_by(cnn.resnet, act_layer=nn.ELU).cases(elu_resnet=r100.MOMENTUM),
     Task("ResNet", cnn.resnet, P, losses.classes(0.1)).cases(
