@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import shell_complete
 
 from fmapboard import __version__
 from fmapboard.cli.model_commands import diff_command, patches_command, visualize
@@ -160,8 +160,9 @@ def completion(shell: str | None) -> None:
 
     SHELL is yours by default. In ~/.zshrc, put the line after compinit.
     """
-    commands: dict[str, click.Command] = {"fmapboard": fmapboard, "visualize": visualize}
-    click.echo(script(shell or shell_in(os.environ), commands))
+    instruction = f"{shell or shell_in(os.environ)}_source"
+    for name, program in (("fmapboard", fmapboard), ("visualize", visualize)):
+        shell_complete(program, {}, name, f"_{name.upper()}_COMPLETE", instruction)
 
 
 @command(
@@ -231,21 +232,6 @@ def shell_in(environment: Mapping[str, str]) -> str:
             "fmapboard completion bash"
         )
     return shell
-
-
-def script(shell: str, commands: Mapping[str, click.Command]) -> str:
-    """What a shell must evaluate so that it completes the commands.
-
-    Args:
-        shell: One of `SHELLS`.
-        commands: By the name of their program.
-    """
-    kind: Any = get_completion_class(shell)
-    parts = (
-        kind(command, {}, name, f"_{name.upper()}_COMPLETE").source()
-        for name, command in commands.items()
-    )
-    return "\n".join(parts)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
-
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.models.load import LoadedModel, load_model
 from fmapboard.imaging.models.preprocessing import Size
@@ -65,18 +63,3 @@ class ModelRequest:
             forward_args=self.forward_args,
             has_inputs=bool(self.inputs),
         ).preprocessed(mean=self.mean, std=self.std, resize=self.resize, crop=self.crop)
-
-
-def device_named(name: str) -> torch.device:
-    """The torch device with this name.
-
-    Raises:
-        ConfigurationError: it cannot be used.
-    """
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
-    return device

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf import text_format
 from PIL import Image, ImageOps
+from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.errors import ConfigurationError, LayerNotFound, closest
+from fmapboard.errors import ConfigurationError, LayerNotFound, WriteError, closest, first_line
 from fmapboard.extraction.of_outputs import extracted
-from fmapboard.imaging.projector import ProjectorData, thumbnail_side, write_projector
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import WrittenImage
 from fmapboard.measure.layout import as_maps
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import first_tensor
-from fmapboard.records import Bytes8, Picture
+from fmapboard.records import Bytes8, Floats, Picture
+from fmapboard.render import png
+from fmapboard.writers.folder import file_stem
 from fmapboard.writers.remote import RemoteDirectory
+
+CONFIG = "projector_config.pbtxt"
+"""Name of the file, in a run's directory, that lists its data sets."""
+
+_SHEET = 4096
+"""Maximum side in px of a sheet of thumbnails: what every graphics card can hold."""
+
+_THUMBNAIL = 128
+"""Maximum side in px of a thumbnail."""
 
 
 def check_embedding(
@@ -105,13 +118,8 @@ class Embedding:
         """Write the Projector's files and describe them in one line."""
         vectors = np.concatenate([one.float().cpu().numpy() for one in self._vectors])
         complete = len(self._thumbnails) == len(vectors)
-        data = ProjectorData(
-            self._layer,
-            vectors,
-            tuple(self._labels),
-            np.stack(self._thumbnails) if complete else None,
-        )
-        write_projector(self._directory, data)
+        thumbnails = np.stack(self._thumbnails) if complete else None
+        write_projector(self._directory, self._layer, vectors, self._labels, thumbnails)
         notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
         count, values = vectors.shape
         text = f"Projector: {count} vectors of {values} values from {self._layer}"
@@ -122,3 +130,87 @@ def _thumbnail(picture: Picture, side: int) -> Bytes8:
     """The picture in the middle of a white square, u8 [side, side, 3]."""
     image = Image.fromarray(picture.colours).convert("RGB")
     return np.asarray(ImageOps.pad(image, (side, side), color="white"))
+
+
+def thumbnail_side(number: int) -> int:
+    """Side in px of each of this many square thumbnails.
+
+    Example:
+        >>> thumbnail_side(12), thumbnail_side(10_000)
+        (128, 40)
+    """
+    return max(1, min(_THUMBNAIL, _SHEET // math.ceil(math.sqrt(number))))
+
+
+def write_projector(
+    directory: Path,
+    name: str,
+    vectors: Floats,
+    labels: Sequence[str],
+    thumbnails: Bytes8 | None,
+) -> None:
+    """Write a data set into a run's directory; one of the same name is replaced, others are kept.
+
+    Its files are in a folder inside ``directory / "projector"``.
+
+    Args:
+        directory: Of the run.
+        name: Of the data set.
+        vectors: f32 [N, D].
+        labels: One per vector.
+        thumbnails: u8 [N, S, S, 3], or None.
+
+    Raises:
+        WriteError: A file cannot be written, or the list of data sets cannot be read.
+    """
+    folder = directory / "projector" / file_stem(name)
+    config = _listed(directory / CONFIG)
+    kept = [one for one in config.embeddings if one.tensor_name != name]
+    place = folder.relative_to(directory).as_posix()
+    entry = EmbeddingInfo(
+        tensor_name=name,
+        tensor_shape=vectors.shape,
+        tensor_path=f"{place}/vectors.tsv",
+        metadata_path=f"{place}/labels.tsv",
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savetxt(folder / "vectors.tsv", vectors, fmt="%.9g", delimiter="\t")
+        lines = "".join(f"{_one_line(label)}\n" for label in labels)
+        (folder / "labels.tsv").write_text(lines, encoding="utf-8")
+        if thumbnails is not None:
+            sheet = Picture(_sheet(thumbnails), compact=True)
+            (folder / "thumbnails.png").write_bytes(png.encode(sheet))
+            entry.sprite.image_path = f"{place}/thumbnails.png"
+            entry.sprite.single_image_dim.extend(thumbnails.shape[1:3])
+        text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
+        (directory / CONFIG).write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or error
+        raise WriteError(f"cannot write the Projector's files in {directory}: {reason}") from error
+
+
+def _listed(path: Path) -> ProjectorConfig:
+    config = ProjectorConfig()
+    try:
+        if path.exists():
+            text_format.Parse(path.read_text(encoding="utf-8"), config)
+    except (OSError, ValueError, text_format.ParseError) as error:
+        raise WriteError(f"cannot read {path}: {first_line(error)}; move it away") from error
+    return config
+
+
+def _sheet(thumbnails: Bytes8) -> Bytes8:
+    """The thumbnails in rows on a square sheet, as the Projector expects them."""
+    number, side = thumbnails.shape[:2]
+    columns = math.ceil(math.sqrt(number))
+    padded = np.zeros((columns * columns, side, side, 3), np.uint8)
+    padded[:number] = thumbnails
+    rows = padded.reshape(columns, columns, side, side, 3).swapaxes(1, 2)
+    sheet: Bytes8 = rows.reshape(columns * side, columns * side, 3)
+    return sheet
+
+
+def _one_line(label: str) -> str:
+    """A label as a line of its own; a tab would make the first line a header."""
+    return " ".join(label.encode("utf-8", "backslashreplace").decode().split()) or "?"

@@ -27,6 +27,7 @@ from fmapboard.imaging.missing_files import nearby
 from fmapboard.imaging.models.factory import imported
 from fmapboard.imaging.models.messages import one_line
 from fmapboard.imaging.models.slow_loading import loading
+from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
@@ -336,3 +337,31 @@ def _array(path: Path) -> Tensor:
 
 def _saved(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageArguments:
+    """Image files as a model takes them, each on its own: memory does not grow with their number.
+
+    Attributes:
+        model: Its ``forward`` takes them.
+        read: The files, which are read again in each iteration.
+        inputs: What the model takes in addition to images.
+    """
+
+    model: nn.Module
+    read: ReadImages
+    inputs: ForwardInputs
+
+    def __len__(self) -> int:
+        return len(self.read.sources)
+
+    def __contains__(self, file: object) -> bool:
+        return file in self.read.sources
+
+    def __iter__(self) -> Iterator[Arguments]:
+        with contextlib.closing(self.read.tensors()) as images:
+            for image in images:
+                batch = self.read.prepare(image[None])
+                number = self.read.numbers[-1]
+                yield self.inputs.arguments(self.model, batch, number)

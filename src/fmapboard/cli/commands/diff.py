@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from fmapboard.cli.console import console
-from fmapboard.cli.model_request import ModelRequest, device_named
+from fmapboard.cli.model_request import ModelRequest
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
-from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
+from fmapboard.imaging.forward_inputs import ImageArguments, inputs_from
 from fmapboard.imaging.images import find_images
-from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.models.load import LoadedModel, device_named
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.comparison import compared
-from fmapboard.model_comparison.layer_calls import Arguments
 from fmapboard.model_comparison.pictures import draw_maps_of
 from fmapboard.model_comparison.result import ModelDifference, shown
 from fmapboard.model_comparison.two_models import check_tolerance
@@ -69,7 +65,7 @@ def diff_checkpoints(
     other.model.to(device)
     console(stderr=True).print(f"preprocessing: {one.preprocessing}", soft_wrap=True)
     read = ReadImages.of(files, one.preprocessing)
-    batches = Images(one.model, read, inputs)
+    batches = ImageArguments(one.model, read, inputs)
     check_tolerance(tolerance)
     comparison = compared(one.model, other.model, batches)
     found = comparison.result(tolerance)
@@ -104,34 +100,6 @@ def _load(request: ModelRequest) -> LoadedModel:
         loaded = request.load()
     console(stderr=True).print(f"{request.checkpoint}: {loaded.report}", soft_wrap=True)
     return loaded
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Image files as a model takes them, each on its own: memory does not grow with their number.
-
-    Attributes:
-        model: Its ``forward`` takes them.
-        read: The files, which are read again in each iteration.
-        inputs: What the model takes in addition to images.
-    """
-
-    model: nn.Module
-    read: ReadImages
-    inputs: ForwardInputs
-
-    def __len__(self) -> int:
-        return len(self.read.sources)
-
-    def __contains__(self, file: object) -> bool:
-        return file in self.read.sources
-
-    def __iter__(self) -> Iterator[Arguments]:
-        with closing(self.read.tensors()) as images:
-            for image in images:
-                batch = self.read.prepare(image[None])
-                number = self.read.numbers[-1]
-                yield self.inputs.arguments(self.model, batch, number)
 
 
 def _print(found: ModelDifference, images: str) -> None:

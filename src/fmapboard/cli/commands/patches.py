@@ -10,9 +10,10 @@ from typing import Any
 from rich.progress import track
 
 from fmapboard.cli.console import console, say_model, say_overwritten, say_where, what_ran
-from fmapboard.cli.model_request import ModelRequest, device_named
+from fmapboard.cli.model_request import ModelRequest
 from fmapboard.imaging.all_images import selected_layers
 from fmapboard.imaging.images import find_images
+from fmapboard.imaging.models.load import device_named
 from fmapboard.imaging.patches import PatchFinder, Tensors, make_directories, patches_table
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import new_directory

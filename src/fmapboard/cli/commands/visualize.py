@@ -21,7 +21,7 @@ from fmapboard.cli.console import (
     say_where,
     what_ran,
 )
-from fmapboard.cli.model_request import ModelRequest, device_named
+from fmapboard.cli.model_request import ModelRequest
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
@@ -32,7 +32,7 @@ from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_fitted
 from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.models.load import LoadedModel, device_named
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import layer_table
 from fmapboard.imaging.visualize import logged_for

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 import torchvision.models
 from torch import nn
 
@@ -193,3 +194,18 @@ def demo_preprocessing() -> Preprocessing:
     """The demo network's preprocessing: mean and std of its training crops, but a larger size."""
     side = (_DEMO_SIDE, _DEMO_SIDE)
     return Preprocessing(side, _DEMO_SIDE, MEAN, STD, source="the demo network's own")
+
+
+def device_named(name: str) -> torch.device:
+    """The torch device with this name.
+
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
+    return device
