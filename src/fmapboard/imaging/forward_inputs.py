@@ -19,12 +19,11 @@ from fmapboard.errors import (
     CheckpointError,
     ConfigurationError,
     FmapboardError,
-    closest,
     first_line,
 )
 from fmapboard.imaging.images import IMAGE_SUFFIXES
 from fmapboard.imaging.missing_files import nearby
-from fmapboard.imaging.models.factory import imported
+from fmapboard.imaging.models.factory import check_forward_takes, imported
 from fmapboard.imaging.models.messages import one_line
 from fmapboard.imaging.models.slow_loading import loading
 from fmapboard.imaging.read_images import ReadImages
@@ -111,19 +110,13 @@ class ForwardInputs:
             ConfigurationError: It lacks one of them, needs more, or takes none; the text says what
                 to do.
         """
-        known, bound = _parameters(model)
-        name = f"{type(unwrap(model)).__name__}.forward()"
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in known) or not known
-        for given in self.named if not takes_any else ():
-            if given not in [p.name for p in known]:
-                raise ConfigurationError(
-                    f"{self._place(given)}: {name} has no such argument"
-                    f"{closest(given, [p.name for p in known])}"
-                )
+        check_forward_takes(unwrap(model), self.named, self._place)
         if self.function is None:
-            self._check_complete(model, name, {*bound, *self.named})
+            self._check_complete(model)
 
-    def _check_complete(self, model: nn.Module, name: str, given: set[str]) -> None:
+    def _check_complete(self, model: nn.Module) -> None:
+        name = f"{type(unwrap(model)).__name__}.forward()"
+        given = {*_parameters(model)[1], *self.named}
         try:
             signature = inspect.signature(unwrap(model).forward)
         except (TypeError, ValueError):  # scripted models and those in C++ have no signature

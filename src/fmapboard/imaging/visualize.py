@@ -19,7 +19,7 @@ from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import given_images
 from fmapboard.imaging.tables import as_text, layer_table
-from fmapboard.imaging.write_images import WrittenImage, new_directory
+from fmapboard.imaging.write_images import WrittenImage, places
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Normalizing, check_depth
@@ -172,9 +172,8 @@ def visualize(
     )  # fmt: skip
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    if place is None and folder is None and html is None:
-        place = new_directory(Path("runs/visualize"))
-        folder = place / "png"
+    if html is None:
+        place, folder = places("visualize", place, folder)
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
     table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()

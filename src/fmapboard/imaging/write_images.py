@@ -26,6 +26,7 @@ from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
@@ -223,3 +224,13 @@ def new_directory(first: Path) -> Path:
             raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
         return path
     raise AssertionError  # unreachable: itertools.count does not end
+
+
+def places(
+    command: str, log_dir: Path | RemoteDirectory | None, out: Path | None
+) -> tuple[Path | RemoteDirectory | None, Path | None]:
+    """The run directory and the folder of PNG files: new ones below ``runs`` if none is given."""
+    if log_dir is not None or out is not None:
+        return log_dir, out
+    new = new_directory(Path("runs", command))
+    return new, new / "png"

@@ -16,7 +16,7 @@ from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named
 from fmapboard.imaging.patches import PatchFinder, Tensors, make_directories, patches_table
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.write_images import new_directory
+from fmapboard.imaging.write_images import places
 from fmapboard.writers.remote import RemoteDirectory
 
 
@@ -51,9 +51,7 @@ def search_images(
     images = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
     say = partial(errors.print, soft_wrap=True)
     finder = PatchFinder(model, images, say, batch_size=batch_size, **options)
-    if log_dir is None and out is None:
-        log_dir = new_directory(Path("runs/patches"))
-        out = log_dir / "png"
+    log_dir, out = places("patches", log_dir, out)
     make_directories(log_dir, out)
     say_model(loaded)
     with what_ran():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-from torch import nn
 
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.console import (
@@ -34,11 +31,10 @@ from fmapboard.imaging.images import ImageFile, find_images, read_fitted
 from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.load import LoadedModel, device_named
 from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.silenced import silenced
 from fmapboard.imaging.tables import layer_table
 from fmapboard.imaging.visualize import logged_for
-from fmapboard.imaging.write_images import WrittenImage, new_directory
-from fmapboard.interventions.channels import ChannelChange, silence
-from fmapboard.interventions.context import Intervention, intervene
+from fmapboard.imaging.write_images import WrittenImage, places
 from fmapboard.model.layers import Layers
 from fmapboard.writers.remote import RemoteDirectory
 
@@ -89,9 +85,7 @@ def visualize_images(
         around = silenced(loaded.model, silence) if silence else nullcontext()
         loaded.model.to(device_named(request.device))
         say_model(loaded)
-        if place is None and out is None:
-            place = new_directory(Path("runs/visualize"))
-            out = place / "png"
+        place, out = places("visualize", place, out)
         kept = None if log_dir is None and html is not None else place
         if silence:
             console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
@@ -184,38 +178,3 @@ def _print_layers(
     image = prepare.normalize(read_fitted(path, prepare.fit))
     with what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=chosen))
-
-
-def silenced(model: nn.Module, given: Sequence[str]) -> Intervention:
-    """A context manager that silences channels of a network.
-
-    Args:
-        model: Any module.
-        given: The values of ``--silence``, ``LAYER:CHANNELS`` or ``LAYER`` each.
-
-    Raises:
-        ConfigurationError: A value is invalid, or there is no such layer or channel.
-    """
-    changes: dict[str | re.Pattern[str] | type[nn.Module], list[ChannelChange]] = {}
-    for value in given:
-        layer, change = parsed(value)
-        changes.setdefault(layer, []).append(change)
-    return intervene(model, changes)
-
-
-def parsed(value: str) -> tuple[str, ChannelChange]:
-    """The layer, or glob, and the channels of a value of ``--silence``.
-
-    >>> parsed("layer1.0.conv1:3,17")
-    ('layer1.0.conv1', silence([3, 17]))
-
-    Raises:
-        ConfigurationError: The value is invalid.
-    """
-    layer, colon, numbers = value.partition(":")
-    channels = [int(n) for n in numbers.split(",") if n.strip().isdecimal()] if colon else None
-    if not layer or (channels is not None and len(channels) < len(numbers.split(","))):
-        raise ConfigurationError(
-            f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
-        )
-    return layer, silence(channels)

@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -242,14 +242,32 @@ def bind_forward(model: nn.Module, arguments: Arguments) -> None:
     Raises:
         ConfigurationError: ``forward`` has no such argument.
     """
-    if not arguments:
+    if arguments:
+        check_forward_takes(model, arguments, "--forward-arg {}".format)
+        model.forward = functools.partial(model.forward, **arguments)
+
+
+def check_forward_takes(
+    model: nn.Module, names: Iterable[str], place: Callable[[str], str]
+) -> None:
+    """Check that ``forward`` takes keyword arguments of these names, if it has a signature.
+
+    Args:
+        model: Any module, unwrapped.
+        names: The names.
+        place: Where the user gave the argument of a name, for the error.
+
+    Raises:
+        ConfigurationError: It has no such argument.
+    """
+    try:
+        known = inspect.signature(model.forward).parameters
+    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
         return
-    known = inspect.signature(model.forward).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    for name in arguments:
-        if name not in known and not takes_any:
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
+    for name in () if takes_any else names:
+        if name not in known:
             raise ConfigurationError(
-                f"--forward-arg {name}: {type(model).__name__}.forward() has no such argument"
+                f"{place(name)}: {type(model).__name__}.forward() has no such argument"
                 f"{closest(name, known)}"
             )
-    model.forward = functools.partial(model.forward, **arguments)
