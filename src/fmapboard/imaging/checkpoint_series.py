@@ -105,8 +105,8 @@ def series_passes(
         FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
             checkpoints is complete.
     """
-    pixels = list(images.tensors())
-    places = [place or Path() for place in folders_of(Path(), images.names)]
+    pixels, names = list(images.tensors()), images.names
+    places = [place or Path() for place in folders_of(Path(), names)]
     composers = [drawing.composing(same_image=True) for _ in pixels]
     with ExitStack() as stack:
         boards: list[TensorBoardWriter | None] = [None] * len(pixels)
@@ -121,9 +121,9 @@ def series_passes(
             each = zip(images.numbers, pixels, boards, composers, strict=True)
             for number, image, board, compose in each:
                 folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
-                name = f"{images.names[number]} ({source.name})"
+                name = f"{names[number]} ({source.name})"
                 found_as = source.name if len(pixels) == 1 else name
                 only = images.only(number, image)
-                yield Pass(own, only, board, [folder], name, found_as, compose)
+                yield Pass(own, only, board, [folder] * len(names), name, found_as, compose)
                 if board is not None:
                     board.flush()  # Ctrl-C while the next checkpoint loads ends the process

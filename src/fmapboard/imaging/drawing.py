@@ -173,7 +173,7 @@ class Pass:
         sources = [drawing.source or StepSource("image", name) for name in images.names]
         writer = ImageWriter(
             self.compose or drawing.composing(), self.board, self.folders,
-            first_step=drawing.step, sources=images.of_read(sources), labels=drawing.labels,
+            first_step=drawing.step, sources=sources, numbers=images.numbers, labels=drawing.labels,
         )  # fmt: skip
         quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
         sequences = Sequences.of(model)
@@ -222,10 +222,10 @@ def draw_all(
     """Draw the images of all passes, and return what was found in them."""
     found = AllImages()
     for one in passes:
-        names = one.images.of_read(one.images.names)
+        names, numbers = one.images.names, one.images.numbers
         with closing(one.written(model, say, embedding)) as written:
             for number, image in enumerate(written):
-                name = one.name or names[number]
+                name = one.name or names[numbers[number]]
                 found.add(one.found_as or name, image.step, image.replaced)
                 each(name, image)
     return found
@@ -260,8 +260,7 @@ def draw_folder(
         board = None
         if logdir is not None:
             board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
-        folders = images.of_read(folders_of(out, images.names))
-        one = Pass(drawing, images, board, folders)
+        one = Pass(drawing, images, board, folders_of(out, images.names))
         if embedding is None:
             return draw_all(model, [one], say=say, each=each)
         place = check_embedding(embedding, model, None if board is None else board.log_dir)

@@ -80,7 +80,7 @@ class Embedding:
 
     def __init__(self, model: nn.Module, layer: str, images: ReadImages, directory: Path) -> None:
         name = _module_of(layer, named_layers(model))
-        self._layer, self._labels = layer, images.of_read(images.names)
+        self._layer, self._images = layer, images
         self._directory, self._side = directory, thumbnail_side(len(images.sources))
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._vectors: list[Any] = []
@@ -119,7 +119,9 @@ class Embedding:
         vectors = np.concatenate([one.float().cpu().numpy() for one in self._vectors])
         complete = len(self._thumbnails) == len(vectors)
         thumbnails = np.stack(self._thumbnails) if complete else None
-        write_projector(self._directory, self._layer, vectors, self._labels, thumbnails)
+        names = self._images.names
+        labels = [names[number] for number in self._images.numbers]
+        write_projector(self._directory, self._layer, vectors, labels, thumbnails)
         notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
         count, values = vectors.shape
         text = f"Projector: {count} vectors of {values} values from {self._layer}"

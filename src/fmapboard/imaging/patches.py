@@ -159,12 +159,13 @@ class PatchFinder:
             self.model, self.layers, self.k, self.channels, self.one_per_image, self.batch_size,
             say=self.say,
         )  # fmt: skip
-        names = self.images.of_read(self.images.names)
+        names, numbers = self.images.names, self.images.numbers
         with closing(follow(self.images.tensors())) as images:
             for batch in batched(images, self.batch_size):
                 given = self.images.prepare(batch)
                 pictures = [self._picture(*one) for one in zip(batch, given, strict=True)]
-                search.add(given, pictures, names[search.images :][: len(batch)])
+                own = numbers[search.images :][: len(batch)]
+                search.add(given, pictures, [names[number] for number in own])
         found = search.result()
         if not found:
             raise CaptureError("no selected layer ran, or none returned a tensor")
@@ -210,8 +211,8 @@ class PatchFinder:
             board = TensorBoardWriter(log_dir, start_step=self.step)
             drawing = Drawing(layers=self.layers, step=self.step)
             first = self.images.only(self.images.numbers[0])
-            drawn = Pass(drawing, first, board, [None]).written(self.model, self.say)
-            with closing(board), closing(drawn):
+            one = Pass(drawing, first, board, [None] * len(first.sources))
+            with closing(board), closing(one.written(self.model, self.say)) as drawn:
                 next(drawn)
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)

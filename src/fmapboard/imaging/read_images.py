@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 from PIL import Image
 from torch import Tensor, nn
@@ -50,8 +50,6 @@ def prefetched(
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
-
-T = TypeVar("T")
 
 READERS = min(4, os.cpu_count() or 1)
 """Threads that read images ahead of the forward passes."""
@@ -167,10 +165,6 @@ class ReadImages:
                 return error
             raise
 
-    def of_read(self, values: Sequence[T]) -> OfRead[T]:
-        """Of one value per source, those of the images read so far; it grows with them."""
-        return OfRead(values, self.numbers)
-
     def say_left_out(self, say: Callable[[str], object]) -> None:
         """Name the files that were left out, one per line, and those that are drawn black."""
         if self.dark:
@@ -202,26 +196,6 @@ class ReadImages:
                 f"{len(self.left_out):,} of {files:,} files could not be read and were left out; "
                 "everything else is done"
             )
-
-
-class OfRead(Sequence[T], Generic[T]):
-    """A view of a sequence: the entries with the given numbers, which may grow."""
-
-    def __init__(self, values: Sequence[T], numbers: Sequence[int]) -> None:
-        self._values, self._numbers = values, numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        found: Any = self._numbers[index]
-        return self._values[found] if isinstance(found, int) else [self._values[n] for n in found]
 
 
 def given_images(

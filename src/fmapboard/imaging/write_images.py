@@ -59,9 +59,10 @@ class ImageWriter:
     Args:
         compose: turns a recorded image into a summary; called in the worker thread.
         board: writes the steps for TensorBoard, or None; the caller closes it.
-        folders: step -> the folder for that image's PNG files, or None to write none.
+        folders: the folder for each image's PNG files, or None to write none.
         first_step: number of the first image's step; the images themselves are numbered from 0.
-        sources: what each step shows, for the tab; None if it has no name.
+        sources: what each image is, for the tab; None if it has no name.
+        numbers: index in these of each recorded image, which may grow; None if all are recorded.
         labels: PNG files bear the layer's name and the channels' numbers.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
@@ -74,11 +75,13 @@ class ImageWriter:
         *,
         first_step: int = 0,
         sources: Sequence[StepSource] | None = None,
+        numbers: Sequence[int] | None = None,
         labels: bool = False,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
         self._first_step, self._sources, self._labels = first_step, sources, labels
+        self._numbers = range(len(folders)) if numbers is None else numbers
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -141,18 +144,17 @@ class ImageWriter:
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
             data = image.to_host()
-            source = None if self._sources is None else self._sources[data.step]
-            data = replace(data, step=self._first_step + data.step, source=source)
-            step = self._compose(data)
-            self._results.put(self._store(step))
+            number = self._numbers[data.step]
+            source = None if self._sources is None else self._sources[number]
+            step = replace(data, step=self._first_step + data.step, source=source)
+            self._results.put(self._store(self._compose(step), self._folders[number]))
 
     def _failed(self, error: Exception) -> None:
         self._given_up = True
         self._results.put(error)
 
-    def _store(self, step: LoggedStep) -> WrittenImage:
+    def _store(self, step: LoggedStep, folder: Path | None) -> WrittenImage:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""
-        folder = self._folders[step.step - self._first_step]
         with_labels = self._labels and folder is not None
         for_files = labelled(step).pictures if with_labels else step.pictures
         encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
