@@ -95,10 +95,8 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
     """Close the open logger of this model and name, for example after a notebook cell was rerun."""
     earlier = (_loggers.get(model) or {}).get(name)
     logger = None if earlier is None else earlier()
-    if logger is None or logger.is_closed:
-        return
-    if logger.end.process != os.getpid():  # the one that this process was forked from
-        return
+    if logger is None or logger.is_closed or logger.end.process != os.getpid():
+        return  # that of another process is its own matter: this one was forked from it
     logger.end.run.usage.explains = False  # it ends here, not with the training
     logger.end.is_replaced = True
     logger.close()

@@ -133,23 +133,22 @@ class OptimizerMembership:
         self._known: WeakTable[Optimizer, bool] = WeakTable()
         self._searches = 0
         self._missing: frozenset[int] = frozenset()
-        self._versions: dict[int, int] = {}
 
     def stepping(self, optimizer: Optimizer) -> None:
         """Called when an optimizer of the model steps."""
         self._known[optimizer] = True
 
-    def opens(self, trainable: Mapping[str, Tensor]) -> None:
-        """Called when a logged step opens, with the trainable parameters by name."""
-        held = self._held()
-        self._versions = {id(p): p._version for p in trainable.values() if id(p) not in held}
+    def not_held(
+        self, trainable: Mapping[str, Tensor], versions: Mapping[int, int]
+    ) -> tuple[str, ...] | None:
+        """Names of the parameters that no optimizer holds and that nothing else has changed.
 
-    def closes(self, trainable: Mapping[str, Tensor]) -> tuple[str, ...] | None:
-        """Called when a logged step closes, in which an optimizer stepped.
+        Args:
+            trainable: those that are trained in a logged step in which an optimizer stepped.
+            versions: their version counters when the step opened, by ``id``.
 
         Returns:
-            Names of the trainable parameters that no optimizer holds and that nothing else has
-            changed in the step; None if no optimizer of the model is known.
+            None if no optimizer of the model is known.
         """
         if not any(True for _ in self._known):
             return None
@@ -158,9 +157,7 @@ class OptimizerMembership:
             self._search(frozenset(unseen))
             unseen = self._unseen(trainable)
         return tuple(
-            name
-            for one, name in unseen.items()
-            if self._versions.get(one) == trainable[name]._version
+            name for one, name in unseen.items() if versions.get(one) == trainable[name]._version
         )
 
     def knows(self, trainable: Mapping[str, Tensor]) -> bool:

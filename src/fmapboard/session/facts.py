@@ -255,6 +255,7 @@ class _Seen:
     """What was seen of a logged step.
 
     Attributes:
+        versions: version counters of the trainable parameters when the step opened, by ``id``.
         groups: what each optimizer updates, by its ``id``.
         has_none: parameter of an optimizer that stepped -> it had no gradient.
         accumulated: the gradients of several forward passes were applied.
@@ -263,6 +264,7 @@ class _Seen:
         with_gradient: the parameters that have one after a backward pass.
     """
 
+    versions: Mapping[int, int]
     groups: dict[int, list[Group]] = field(default_factory=dict)
     has_none: dict[str, bool] = field(default_factory=dict)
     accumulated: bool = False
@@ -283,7 +285,7 @@ class FactRecorder:
         self._gradients, self._selection = gradients, selection
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
-        self._seen, self._versions = _Seen(), dict[int, int]()
+        self._seen, self._versions = _Seen({}), dict[int, int]()
         self._just_used: frozenset[int] = frozenset()
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -293,8 +295,8 @@ class FactRecorder:
     def step_opens(self) -> None:
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
-        trainable, self._seen = self._trainable(), _Seen()
-        self._membership.opens(trainable)
+        trainable = self._trainable()
+        self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
     def pass_begins(self, candidate: Candidate) -> None:
@@ -318,18 +320,13 @@ class FactRecorder:
             found = [n for n, p in own if p.grad is not None and type(p) in PLAIN]
             self._seen.with_gradient = tuple(found)
 
-    def pending(self, step: int, live: ActivationCollector) -> PendingFacts | None:
-        """What was recorded in a training step that closes; None after an error.
+    def pending(self, step: int, live: ActivationCollector) -> PendingFacts:
+        """What was recorded in a training step that closes.
 
         Args:
             step: its number.
             live: what was collected in its pass.
         """
-        with self._selection.guard("training facts"):
-            return self._pending(step, live)
-        return None  # after an error, which the guard has reported
-
-    def _pending(self, step: int, live: ActivationCollector) -> PendingFacts:
         reader, chosen, seen = self._gradients, self._selection.chosen, self._seen
         uncleared = self._uncleared.closes(step)
         has_stepped = reader.stepped and not reader.skipped
@@ -340,9 +337,10 @@ class FactRecorder:
         elif has_stepped and chosen is not None and chosen.state is State.USED:
             modules = chosen.eval_modules
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
+        not_held = self._membership.not_held(trainable, seen.versions) if has_stepped else None
         idle, weights = self._idle(live, trainable)
         found = TrainingFacts(
-            not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,
+            not_in_optimizer=not_held,
             not_cleared=uncleared,
             eval_mode=None if modules is None else bool(modules),
             eval_modules=modules or (),

@@ -99,7 +99,7 @@ _TEXTS = {
         "updates the model; freeze it before fmapboard.watch(), so that no gradients of its "
         "parameters are computed: model.requires_grad_(False)"
     ),
-    "disabled": ("step {step}: the model ran under {disabled_by}, so there are no gradient norms"),
+    "disabled": "step {step}: the model ran under {disabled_by}, so there are no gradient norms",
     "other optimizer": (
         f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one that trains "
         "the model, created from model.parameters() after the model was copied or its layers "

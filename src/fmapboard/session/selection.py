@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -246,6 +247,13 @@ class _Graph:
             selection._backward_begins(self, candidate)
 
 
+def _call(reference: weakref.ref[_Graph]) -> None:
+    """Call an object for what must not keep it alive."""
+    graph = reference()
+    if graph is not None:
+        graph()
+
+
 class PassSelection:
     """Follows forward passes, backward passes and cleared gradients through one logged step.
 
@@ -385,7 +393,7 @@ class PassSelection:
         for node in nodes:
             node.register_prehook(untraced(graph))
         if current is not None:
-            current.collected.output_computed(nodes, self._begins(graph))
+            current.collected.output_computed(nodes, partial(_call, weakref.ref(graph)))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)
         elif current is not None and self.passes.is_frozen:
@@ -451,17 +459,6 @@ class PassSelection:
             elif one.known is State.WAITING and one is not self._current:
                 one.known = State.OVERTAKEN
         return True
-
-    def _begins(self, graph: _Graph) -> Callable[[], None]:
-        """Calls the graph's token for what must not keep it alive."""
-        token = weakref.ref(graph)
-
-        def begins() -> None:
-            found = token()
-            if found is not None:
-                found()
-
-        return begins
 
     def _backward_begins(self, graph: _Graph, candidate: Candidate | None) -> None:
         with self.guard("backward pass"):

@@ -262,7 +262,9 @@ class StepSession(CaptureListener):
         if opened is None:
             return
         with self._guard("forward pass"):
-            self._discard_early_step(opened)
+            if self._gradients.pass_begins():  # an optimizer has stepped: discard what was read
+                opened.probed, opened.kernels = None, None
+                self._hints.say("steps last", opened.step)
         self._graph.draw(args, kwargs)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
@@ -344,13 +346,6 @@ class StepSession(CaptureListener):
         if own and self.facts is not None:
             self.facts.stepping(optimizer, own)
 
-    def _discard_early_step(self, opened: OpenStep) -> None:
-        """Discard what was read if an optimizer stepped before the recorded pass."""
-        if not self._gradients.pass_begins():
-            return
-        opened.probed, opened.kernels = None, None
-        self._hints.say("steps last", opened.step)
-
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
         for read in (self._draw_probe, self._read_kernels):
@@ -378,7 +373,8 @@ class StepSession(CaptureListener):
         live, probed, stopwatch = opened.live, opened.probed, self._guard.stopwatch
         facts = None
         if self.facts is not None and opened.passes != "evaluation":
-            facts = self.facts.pending(opened.step, live)
+            with self._guard("training facts"):
+                facts = self.facts.pending(opened.step, live)
         skips = self._loss_scale.step_closes(self._gradients.fused)
         measured = (*live.pending, *(probed.pending if probed else ()))
         if not measured and not parameters.names:
