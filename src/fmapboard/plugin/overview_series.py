@@ -285,7 +285,7 @@ def _listing(
     now = time.monotonic()
     if last is not None and now - last[0] < _RECENT:
         return last
-    return now, tuple(provider.tags(run).get(run, ()))
+    return now, tuple(provider.tags_of(PLUGIN_NAME, run))
 
 
 def _length(listing: tuple[float, tuple[str, ...]]) -> int:

@@ -107,13 +107,9 @@ class Reader:
         runs = self._ask(self.provider.list_runs)
         return {run.run_name: run.start_time for run in runs}
 
-    def tags(self, run: str | None = None) -> dict[str, list[str]]:
+    def tags(self) -> dict[str, list[str]]:
         """See `Provider`."""
-        listed = self._ask(
-            self.provider.list_blob_sequences,
-            plugin_name=PLUGIN_NAME,
-            run_tag_filter=None if run is None else _filter(run, None),
-        )
+        listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
         return {run: list(tags) for run, tags in listed.items()}
 
     def points(

@@ -61,8 +61,8 @@ class Provider(Protocol):
         """Run -> wall time of its first event, s; None if unknown."""
         ...
 
-    def tags(self, run: str | None = None) -> Mapping[str, Sequence[str]]:
-        """Run -> tags of the tab's records in it, in any order; of all runs, or only of one."""
+    def tags(self) -> Mapping[str, Sequence[str]]:
+        """Run -> tags of the tab's records in it, in any order."""
         ...
 
     def points(
@@ -133,11 +133,9 @@ class Files:
         """See `Provider`."""
         return {run: log.started for run, log in self._logs.items()}
 
-    def tags(self, run: str | None = None) -> dict[str, list[str]]:
+    def tags(self) -> dict[str, list[str]]:
         """See `Provider`."""
-        asked = self._logs if run is None else [run]
-        found = {name: self.tags_of(PLUGIN_NAME, name) for name in asked}
-        return {name: listed for name, listed in found.items() if listed}
+        return {run: self.tags_of(PLUGIN_NAME, run) for run in self._logs}
 
     def points(
         self, plugin: str, run: str, tags: Iterable[str] | None = None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, refuse_newer
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, read_json, reading, typed
 from fmapboard.plugin.answers import Answer, Missing, Png
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.tag_names import natural
@@ -155,24 +154,17 @@ class _FirstRecord:
     type: str = ""
     position: int = 2**31
     size: tuple[int, int] | None = None
-    of: str = "loss"
+    of: Literal["loss", "probe", "score"] = "loss"
     gradient: float | None = None
 
     @classmethod
     def of_blob(cls, header: bytes | None) -> _FirstRecord:
         try:
-            stored = json.loads(header or b"")
-            refuse_newer(stored["format"])
-            height, width = map(int, stored["size"])
-            return cls(
-                str(stored["type"]),
-                int(stored["position"]),
-                (height, width),
-                stored["of"] if stored["of"] in ("score", "probe") else "loss",
-                _finite(stored["gradient"]),
-            )
-        except (FormatError, LookupError, TypeError, ValueError, RecursionError):
+            with reading("the record is"):
+                found: _FirstRecord = typed(cls, read_json(header))
+        except FormatError:
             return cls()
+        return found
 
 
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
@@ -196,9 +188,5 @@ def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> At
     )
 
 
-def _finite(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
