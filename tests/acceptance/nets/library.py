@@ -28,14 +28,19 @@ from torchvision.models.video import resnet as films
 from torchvision.models.video.swin_transformer import SwinTransformer3d
 from torchvision.ops import FeaturePyramidNetwork, MultiScaleRoIAlign
 
-SMALL: dict[str, int] = {
+BODY = {
     "hidden_size": 48,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "intermediate_size": 96,
-    "image_size": 32,
-    "patch_size": 4,
 }
+SMALL = BODY | {"image_size": 32, "patch_size": 4}
+
+
+def hf(model: str, **options: object) -> nn.Module:
+    """A class of transformers, from its configuration."""
+    kind = getattr(transformers, model)
+    return kind(kind.config_class(**options))
 
 
 def densenet() -> nn.Module:
@@ -164,80 +169,47 @@ class Logits(nn.Module):
 
 
 def hf_convnext() -> nn.Module:
-    config = transformers.ConvNextV2Config(
-        patch_size=2, hidden_sizes=[24, 48, 72], depths=[1, 2, 1], num_stages=3, num_labels=8
-    )
-    return Logits(transformers.ConvNextV2ForImageClassification(config))
+    sizes = {"patch_size": 2, "hidden_sizes": [24, 48, 72], "depths": [1, 2, 1], "num_stages": 3}
+    return Logits(hf("ConvNextV2ForImageClassification", **sizes, num_labels=8))
 
 
-def hf_vit_pooler() -> nn.Module:
+class Pooled(nn.Module):
     """A ViT with its pooler, which the classification does not use."""
 
-    class Pooled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            config = transformers.ViTConfig(**SMALL)
-            self.vit = transformers.ViTModel(config, add_pooling_layer=True)
-            self.last = nn.Linear(48, 8)
+    def __init__(self) -> None:
+        super().__init__()
+        self.vit = transformers.ViTModel(transformers.ViTConfig(**SMALL), add_pooling_layer=True)
+        self.last = nn.Linear(48, 8)
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.last(self.vit(x).last_hidden_state[:, 0])
-
-    return Pooled()
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.vit(x).last_hidden_state[:, 0])
 
 
-def segformer() -> nn.Module:
-    config = transformers.SegformerConfig(
-        num_encoder_blocks=2,
-        depths=[1, 1],
-        sr_ratios=[2, 1],
-        hidden_sizes=[16, 32],
-        patch_sizes=[7, 3],
-        strides=[2, 2],
-        num_attention_heads=[1, 2],
-        mlp_ratios=[2, 2],
-        decoder_hidden_size=32,
-        num_labels=1,
-    )
+class Segformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        sizes = {"num_encoder_blocks": 2, "depths": [1, 1], "sr_ratios": [2, 1], "strides": [2, 2]}
+        more = {"hidden_sizes": [16, 32], "patch_sizes": [7, 3], "num_attention_heads": [1, 2]}
+        last = {"mlp_ratios": [2, 2], "decoder_hidden_size": 32, "num_labels": 1}
+        self.net = hf("SegformerForSemanticSegmentation", **sizes, **more, **last)
 
-    class Full(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = transformers.SegformerForSemanticSegmentation(config)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return functional.interpolate(self.net(x).logits, x.shape[2:], mode="bilinear")
-
-    return Full()
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.interpolate(self.net(x).logits, x.shape[2:], mode="bilinear")
 
 
 def masked_autoencoder() -> nn.Module:
-    config = transformers.ViTMAEConfig(
-        **SMALL,
-        decoder_hidden_size=32,
-        decoder_num_hidden_layers=1,
-        decoder_num_attention_heads=2,
-        decoder_intermediate_size=64,
-    )
-    return transformers.ViTMAEForPreTraining(config)
+    decoder = {"decoder_hidden_size": 32, "decoder_num_hidden_layers": 1}
+    decoder |= {"decoder_num_attention_heads": 2, "decoder_intermediate_size": 64}
+    return hf("ViTMAEForPreTraining", **SMALL, **decoder)
 
 
 def wav2vec() -> nn.Module:
-    config = transformers.Wav2Vec2Config(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        conv_dim=(24, 24, 32),
-        conv_stride=(5, 2, 2),
-        conv_kernel=(10, 3, 3),
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=2,
-        num_labels=6,
-        classifier_proj_size=32,
-        apply_spec_augment=False,
-    )
-    return Logits(transformers.Wav2Vec2ForSequenceClassification(config))
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 64, "classifier_proj_size": 32, "num_labels": 6}
+    convs = {"conv_dim": (24, 24, 32), "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3)}
+    convs |= {"num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2}
+    options = {"apply_spec_augment": False, **sizes, **convs}
+    return Logits(hf("Wav2Vec2ForSequenceClassification", **options))
 
 
 def whole_loss(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
@@ -343,12 +315,9 @@ def with_aux(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tens
 
 
 def clip() -> nn.Module:
-    text = {"vocab_size": 64, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2}
-    text |= {"num_attention_heads": 4, "max_position_embeddings": 8, "eos_token_id": 2}
-    vision = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3}
-    vision |= {"num_attention_heads": 4, "image_size": 32, "patch_size": 4}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=32)
-    return transformers.CLIPModel(config)
+    text = BODY | {"num_hidden_layers": 2, "vocab_size": 64, "eos_token_id": 2}
+    text |= {"max_position_embeddings": 8}
+    return hf("CLIPModel", text_config=text, vision_config=SMALL, projection_dim=32)
 
 
 def alike(model: nn.Module, images: Tensor, words: Tensor, labels: Tensor) -> Tensor:
@@ -377,10 +346,8 @@ def labelled_masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -
 
 
 def swin2sr() -> nn.Module:
-    config = transformers.Swin2SRConfig(
-        image_size=16, patch_size=1, embed_dim=24, depths=[2, 2], num_heads=[2, 2], window_size=4
-    )
-    return transformers.Swin2SRForImageSuperResolution(config)
+    sizes = {"image_size": 16, "patch_size": 1, "embed_dim": 24, "window_size": 4}
+    return hf("Swin2SRForImageSuperResolution", **sizes, depths=[2, 2], num_heads=[2, 2])
 
 
 def sharper(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
@@ -389,18 +356,10 @@ def sharper(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
 
 
 def whisper() -> nn.Module:
-    config = transformers.WhisperConfig(
-        num_mel_bins=33,
-        d_model=48,
-        encoder_layers=2,
-        encoder_attention_heads=4,
-        encoder_ffn_dim=96,
-        max_source_positions=16,
-        decoder_layers=1,
-        num_labels=6,
-        classifier_proj_size=32,
-    )
-    return transformers.WhisperForAudioClassification(config)
+    encoder = {"encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 96}
+    sizes = {"num_mel_bins": 33, "d_model": 48, "max_source_positions": 16, "decoder_layers": 1}
+    more = {"num_labels": 6, "classifier_proj_size": 32}
+    return hf("WhisperForAudioClassification", **encoder, **sizes, **more)
 
 
 def heard_labelled(model: nn.Module, spectra: Tensor, labels: Tensor) -> Tensor:
@@ -408,21 +367,10 @@ def heard_labelled(model: nn.Module, spectra: Tensor, labels: Tensor) -> Tensor:
 
 
 def video_mae() -> nn.Module:
-    config = transformers.VideoMAEConfig(
-        image_size=24,
-        patch_size=6,
-        num_frames=8,
-        hidden_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
-        decoder_num_attention_heads=4,
-        decoder_hidden_size=48,
-        decoder_num_hidden_layers=1,
-        decoder_intermediate_size=96,
-        norm_pix_loss=False,
-    )
-    return transformers.VideoMAEForPreTraining(config)
+    sizes = BODY | {"image_size": 24, "patch_size": 6, "num_frames": 8, "num_hidden_layers": 2}
+    decoder = {"decoder_num_attention_heads": 4, "decoder_hidden_size": 48}
+    decoder |= {"decoder_num_hidden_layers": 1, "decoder_intermediate_size": 96}
+    return hf("VideoMAEForPreTraining", **sizes, **decoder, norm_pix_loss=False)
 
 
 def hidden_patches(model: nn.Module, films: Tensor, *_: Tensor) -> Tensor:
@@ -532,63 +480,40 @@ class Panoptic(nn.Module):
 
 def hf_net(kind: str, **options: object) -> nn.Module:
     """A transformers image classifier from its configuration."""
-    config = getattr(transformers, f"{kind}Config")(num_labels=8, **options)
-    return getattr(transformers, f"{kind}ForImageClassification")(config)
+    return hf(f"{kind}ForImageClassification", num_labels=8, **options)
 
 
 def cvt() -> nn.Module:
-    return hf_net(
-        "Cvt",
-        embed_dim=[24, 48, 64],
-        num_heads=[1, 2, 4],
-        depth=[1, 2, 3],
-        drop_path_rate=[0.0, 0.0, 0.05],
-        patch_sizes=[5, 3, 3],
-        patch_stride=[2, 2, 2],
-    )
+    sizes = {"embed_dim": [24, 48, 64], "num_heads": [1, 2, 4], "depth": [1, 2, 3]}
+    more = {"patch_sizes": [5, 3, 3], "patch_stride": [2, 2, 2]}
+    return hf_net("Cvt", **sizes, **more, drop_path_rate=[0.0, 0.0, 0.05])
 
 
 def dino_v2() -> nn.Module:
-    return hf_net(
-        "Dinov2",
-        image_size=32,
-        patch_size=4,
-        hidden_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        mlp_ratio=2,
-    )
+    sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
+    return hf_net("Dinov2", **sizes, num_attention_heads=4, mlp_ratio=2)
 
 
 def pool_former() -> nn.Module:
-    return hf_net(
-        "PoolFormer",
-        hidden_sizes=[24, 32, 48, 64],
-        depths=[1, 1, 1, 1],
-        patch_sizes=[3, 3, 3, 3],
-        strides=[2, 2, 1, 2],
-        padding=[1, 1, 1, 1],
-        mlp_ratio=2.0,
-        layer_scale_init_value=0.1,
-    )
+    sizes = {"hidden_sizes": [24, 32, 48, 64], "depths": [1, 1, 1, 1], "padding": [1, 1, 1, 1]}
+    more = {"patch_sizes": [3, 3, 3, 3], "strides": [2, 2, 1, 2], "mlp_ratio": 2.0}
+    return hf_net("PoolFormer", **sizes, **more, layer_scale_init_value=0.1)
 
 
 def hg_net() -> nn.Module:
-    return hf_net(
-        "HGNetV2",
-        embedding_size=16,
-        hidden_sizes=[32, 48, 64, 96],
-        depths=[1, 1, 1, 1],
-        stem_channels=[3, 12, 16],
-        stage_in_channels=[16, 32, 48, 64],
-        stage_mid_channels=[8, 12, 16, 24],
-        stage_out_channels=[32, 48, 64, 96],
-        stage_num_blocks=[1, 1, 1, 1],
-        stage_numb_of_layers=[2, 2, 2, 2],
-        stage_downsample=[False, True, False, True],
-        stage_light_block=[False, False, True, True],
-        stage_kernel_size=[3, 3, 3, 5],
-    )
+    sizes = {"hidden_sizes": [32, 48, 64, 96], "depths": [1, 1, 1, 1], "embedding_size": 16}
+    stages = {
+        "stem_channels": [3, 12, 16],
+        "stage_in_channels": [16, 32, 48, 64],
+        "stage_mid_channels": [8, 12, 16, 24],
+        "stage_out_channels": [32, 48, 64, 96],
+        "stage_num_blocks": [1, 1, 1, 1],
+        "stage_numb_of_layers": [2, 2, 2, 2],
+        "stage_downsample": [False, True, False, True],
+        "stage_light_block": [False, False, True, True],
+        "stage_kernel_size": [3, 3, 3, 5],
+    }
+    return hf_net("HGNetV2", **sizes, **stages)
 
 
 def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -596,19 +521,9 @@ def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 
 
 def spectrogram_transformer() -> nn.Module:
-    config = transformers.ASTConfig(
-        num_labels=6,
-        hidden_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=96,
-        patch_size=8,
-        frequency_stride=8,
-        time_stride=8,
-        max_length=32,
-        num_mel_bins=32,
-    )
-    return transformers.ASTForAudioClassification(config)
+    sizes = {"patch_size": 8, "frequency_stride": 8, "time_stride": 8, "max_length": 32}
+    options = BODY | sizes | {"num_mel_bins": 32, "num_labels": 6}
+    return hf("ASTForAudioClassification", **options)
 
 
 def heard(model: nn.Module, power: Tensor, labels: Tensor) -> Tensor:
@@ -620,14 +535,9 @@ class Pairs(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        config = transformers.ResNetConfig(
-            embedding_size=24,
-            hidden_sizes=[24, 48, 64],
-            depths=[1, 1, 1],
-            layer_type="basic",
-            out_features=["stage1", "stage3"],
-        )
-        self.back = transformers.ResNetBackbone(config)
+        sizes = {"embedding_size": 24, "hidden_sizes": [24, 48, 64], "depths": [1, 1, 1]}
+        outputs = {"layer_type": "basic", "out_features": ["stage1", "stage3"]}
+        self.back = hf("ResNetBackbone", **sizes, **outputs)
         self.near, self.far = nn.Conv2d(24, 32, 1), nn.Conv2d(64, 32, 1)
         self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 1, 3, padding=1))
 
@@ -710,15 +620,9 @@ def focal_net() -> nn.Module:
 
 
 def pvt_v2() -> nn.Module:
-    return hf_net(
-        "PvtV2",
-        image_size=64,
-        depths=[1, 1, 1, 1],
-        hidden_sizes=[16, 32, 48, 64],
-        num_attention_heads=[1, 2, 2, 4],
-        mlp_ratios=[2, 2, 2, 2],
-        drop_path_rate=0.0,
-    )
+    sizes = {"image_size": 64, "depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 48, 64]}
+    more = {"num_attention_heads": [1, 2, 2, 4], "mlp_ratios": [2, 2, 2, 2]}
+    return hf_net("PvtV2", **sizes, **more, drop_path_rate=0.0)
 
 
 def beit() -> nn.Module:

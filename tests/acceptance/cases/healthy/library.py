@@ -161,10 +161,8 @@ CASES += seen(
     Task("transformers ConvNeXt v2", library.hf_convnext, P, named).cases(
         hf_convnext=r100.ADAMW.but("Adafactor", optimizer=adafactor)
     ),
-    Task("transformers ViT, unused pooler", library.hf_vit_pooler, P, named).cases(
-        hf_pooler=r100.ADAMW
-    ),
-    Task("transformers SegFormer", library.segformer, data.scenes, masks).cases(
+    Task("transformers ViT, unused pooler", library.Pooled, P, named).cases(hf_pooler=r100.ADAMW),
+    Task("transformers SegFormer", library.Segformer, data.scenes, masks).cases(
         hf_segformer=r100.ADAMW
     ),
     Task(
