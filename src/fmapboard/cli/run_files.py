@@ -96,7 +96,7 @@ def _read(path: Path) -> RunFiles:
     problems = list(log.problems)
     for builder in builders.values():
         if builder.errors:
-            step, why = next(iter(builder.errors.items()))
+            step, why = min(builder.errors.items())
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
     records = [builder.record() for _, builder in sorted(builders.items())]
     return RunFiles(path, records, problems, is_read=log.started is not None)

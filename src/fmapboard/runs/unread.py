@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
 from fmapboard.runs import events
+from fmapboard.runs.cache import Cache
 from fmapboard.runs.find import entries, event_files
 
 _LAG = 10.0
@@ -23,6 +24,8 @@ _LAST = 16
 """Records at the end of a file among which the newest one of a series is looked for."""
 _LEAST, _MOST = 256, 2**26
 """Size in bytes of the records that are searched; a scalar has about 50."""
+_FILE, _REMEMBERED = 3000, 4 * 2**20
+"""Bytes in memory of what is known of a file, roughly, and of all files together."""
 _EVENT = 20
 """Bytes at the beginning of an event that have its time and step."""
 
@@ -63,7 +66,7 @@ class LogEnds:
         local = [(name, path) for name, path in logdirs if path and "://" not in path]
         self._logdirs = [(name, os.path.expanduser(path)) for name, path in local]
         self._clock = clock
-        self._files: dict[str, _File] = {}
+        self._files = Cache(_REMEMBERED)
         self._lock = threading.Lock()
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
@@ -96,9 +99,10 @@ class LogEnds:
         """The last record of a file that holds the series, if its time is after another."""
         before = self._clock() - _LAG
         with open(path, "rb", buffering=0) as opened:
-            known = self._files.get(path)
+            known: _File | None = self._files.get(path)
             if known is None or os.fstat(opened.fileno()).st_size < known.end:  # it was replaced
-                known = self._files[path] = _File()
+                known = _File()
+                self._files.put(path, known, _FILE)
             if not _go_on(opened, known):
                 return None
             for record in reversed(known.last):

@@ -108,6 +108,19 @@ def test_a_replaced_or_damaged_file_is_read_from_its_start(
     assert ends.unread("run", TAG, 0.0) is None
 
 
+def test_a_file_that_was_forgotten_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    monkeypatch.setattr(unread, "_REMEMBERED", 1)
+    log_steps(tmp_path / "a")
+    log_steps(tmp_path / "b", steps=[0, 30])
+    ends = LogEnds([("", str(tmp_path))])
+    for _ in range(2):
+        assert [ends.unread(run, TAG, 0.0) for run in ("a", "b")] == [20, 30]
+    assert ends._files.held < 5000  # of one file
+
+
 def test_a_directory_with_files_that_are_not_read_yet_is_not_called_empty(tmp_path: Path) -> None:
     tab = open_tab(tmp_path)
     assert tab.ask("data/runs")["is_unread"] is False
