@@ -7,7 +7,7 @@ pool to training.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -142,9 +142,11 @@ class Averaged:
         return clipped
 
 
-@dataclass(slots=True, eq=False)
 class Quantizer:
     """Quantizes the maps of one run, in step order; used by one thread at a time.
+
+    Not a dataclass: pending measurements hold it, and a walk of nested values would copy it, with
+    the ranges that it has locked.
 
     Attributes:
         max_tile: Maximum side of a drawn map in px; larger maps are averaged over square blocks.
@@ -155,10 +157,14 @@ class Quantizer:
         zero_centered: Scale from -m to m, where m is the largest magnitude.
     """
 
-    max_tile: int | None = 64
-    scale: Scale = "channel"
-    zero_centered: bool = False
-    _locked: dict[Hashable, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
+    def __init__(
+        self,
+        max_tile: int | None = 64,
+        scale: Scale = "channel",
+        zero_centered: bool = False,
+    ) -> None:
+        self.max_tile, self.scale, self.zero_centered = max_tile, scale, zero_centered
+        self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
 
     def __call__(
         self,
