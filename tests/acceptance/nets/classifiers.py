@@ -17,7 +17,6 @@ from torch import Tensor, nn, optim
 from torch.nn import functional
 from torchvision.models.googlenet import Inception
 from torchvision.models.resnet import BasicBlock, ResNet
-from torchvision.models.squeezenet import Fire
 
 from fmapboard.demo.network import load_trained
 
@@ -208,9 +207,25 @@ class WithSide(nn.Module):
         return (y, self.extra(x)) if self.training else y
 
 
+class Branches(nn.Module):
+    """Several modules on the same input, their outputs side by side."""
+
+    def __init__(self, *branches: nn.Module) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def fire(into: int, narrow: int, wide: int) -> nn.Module:
+    spread = Branches(unit(narrow, wide, 1, norm=None), unit(narrow, wide, 3, norm=None))
+    return nn.Sequential(unit(into, narrow, 1, norm=None), spread)
+
+
 def squeezenet() -> nn.Module:
-    layers = [unit(3, 32, norm=None), nn.MaxPool2d(2), Fire(32, 8, 24, 24), Fire(48, 8, 24, 24)]
-    layers += [nn.MaxPool2d(2), Fire(48, 16, 32, 32), nn.Dropout(0.2), nn.Conv2d(64, 8, 1)]
+    layers = [unit(3, 32, norm=None), nn.MaxPool2d(2), fire(32, 8, 24), fire(48, 8, 24)]
+    layers += [nn.MaxPool2d(2), fire(48, 16, 32), nn.Dropout(0.2), nn.Conv2d(64, 8, 1)]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
@@ -223,9 +238,18 @@ def mobilenet_v1() -> nn.Module:
     return nn.Sequential(*layers, *separable(96, 96), *head(96, 8))
 
 
+def inverted(into: int, out: int, stride: int = 1) -> nn.Module:
+    """MobileNet's inverted residual: expand four times, depthwise, project."""
+    wide = 4 * into
+    steps = [unit(into, wide, 1, act=nn.ReLU6)]
+    steps += [unit(wide, wide, 3, stride, act=nn.ReLU6, groups=wide)]
+    steps += [nn.Conv2d(wide, out, 1, bias=False), nn.BatchNorm2d(out)]
+    return Add(*steps) if stride == 1 and into == out else nn.Sequential(*steps)
+
+
 def mobilenet_v2() -> nn.Module:
-    rows = [[1, 16, 1, 1], [4, 24, 2, 1], [4, 32, 2, 2]]
-    return torchvision.models.MobileNetV2(8, inverted_residual_setting=rows)
+    layers = [unit(3, 16, act=nn.ReLU6), inverted(16, 16), inverted(16, 24, 2), inverted(24, 24)]
+    return nn.Sequential(*layers, inverted(24, 32, 2), unit(32, 96, 1), *head(96, 8, 0.1))
 
 
 def shufflenet() -> nn.Module:
