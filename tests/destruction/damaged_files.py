@@ -90,11 +90,11 @@ def read_in_every_way(log: Path, out: Path) -> None:
 
 
 def _claims_many_blobs(log: Path) -> bool:
-    values = (value for event in _events(log / "run") for value in event.summary.value)
+    values = (value for event in _parsed(log / "run") for value in event.summary.value)
     return any(dim.size > _MOST_BLOBS for v in values for dim in v.tensor.tensor_shape.dim)
 
 
-def _events(run: Path) -> Iterator[Any]:
+def _parsed(run: Path) -> Iterator[Any]:
     """The events of a run that can be parsed."""
     for file in run.glob("*tfevents*"):
         with file.open("rb") as opened, contextlib.suppress(framing.Damaged):
