@@ -46,8 +46,7 @@ const HISTORY = {
     "feature_maps.hi": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 8) },
     "feature_maps.minimum": { shape: [3, 2], values: Float32Array.of(-1, 0, -9, NaN, -2, 0) },
     "feature_maps.maximum": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 2e4) },
-    "feature_maps.nonfinite": { shape: [3, 2], values: Float32Array.of(0, 0, 0, 7, 0, 0) },
-    "feature_maps.dead": { shape: [3, 2], values: Float32Array.of(0, 0, 1, 0, 1, 0) },
+    "feature_maps.code": { shape: [3, 2], values: Float32Array.of(1, 1, 6, 8, 6, 7) },
   },
 };
 

@@ -156,6 +156,7 @@ def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
         "feature_maps.lo": [[0, 0, 5, 0, -4], [1, 2, 5, 0, -5], [2, 4, 5, 0, -6]],
         "feature_maps.nonfinite": [[0, 0, 0, 12, 0]] * 3,
         "feature_maps.constant": [[0, 0, 1, 0, 0]] * 3,
+        "feature_maps.code": [[1, 1, 5, 8, 1]] * 3,
         "inputs.maximum": [[3], [4], [5]],
     }  # fmt: skip
     for name, table in expected.items():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing, packed_arrays
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
@@ -15,7 +16,9 @@ from fmapboard.runs.provider import Provider
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
-_SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead")
+_SHOWN = (
+    "minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead", "code",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class History(Binary):
         wall_times: their times, s.
         kernels: the steps at which the layer's kernels were drawn.
         arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
+            ``code`` is that of the channel's state, see `health.states`;
             ``weights.change`` is [steps, 1] if it is that of the whole layer. Of these, ``arrays``
             of the JSON has name and shape, and the values follow as float32.
     """
@@ -106,7 +110,11 @@ def _row(record: Record, sample: int) -> dict[str, Floats]:
     """Name of a statistic -> its values at one step, [drawn]."""
     row: dict[str, Floats] = {}
     for role in _ROLES:
-        for what, values in statistics(record, role).items():
+        own = statistics(record, role)
+        if own:
+            shape = own["minimum"].shape
+            own["code"] = worst_states(own, np.zeros(shape, bool), shape).astype(np.float64)
+        for what, values in own.items():
             row[f"{role}.{what}"] = values
         for end in ("lo", "hi"):
             planes = record.arrays.get(f"{role}.{end}")

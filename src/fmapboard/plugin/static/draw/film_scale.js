@@ -1,6 +1,7 @@
 // @ts-check
 /** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
 
+import { KINDS } from "../state/health_states.js";
 import { indexOf } from "../state/steps.js";
 import { short } from "./number_text.js";
 import { FAULT_COLOURS, LARGE } from "./palettes.js";
@@ -189,17 +190,10 @@ export function faultAt(history, role, step, channel) {
  * @param {number} channel @returns {Fault|null}
  */
 function kindOf({ arrays }, role, i, channel) {
-  const of = (/** @type {string} */ name) => {
-    const array = arrays[`${role}.${name}`];
-    const value =
-      array && channel < array.shape[1] ? array.values[i * array.shape[1] + channel] : 0;
-    return Number.isNaN(value) ? 0 : value;
-  };
-  if (of("nonfinite") > 0) return "nonfinite";
-  const size = Math.max(Math.abs(of("minimum")), Math.abs(of("maximum")));
-  if (Number.isFinite(size) && size >= LARGE) return "large";
-  if (of("dead") > 0) return "dead";
-  return of("constant") > 0 ? "constant" : null;
+  const codes = arrays[`${role}.code`];
+  if (!codes || channel >= codes.shape[1]) return null;
+  const kind = KINDS[codes.values[i * codes.shape[1] + channel]] ?? null;
+  return kind === "unchanged" ? null : kind;
 }
 
 /**
