@@ -37,6 +37,7 @@ from optimizers import (
     slow_warm_up,
     warm_up,
 )
+from timm.layers import GroupNorm
 from torch import Tensor, nn, optim
 from torch.nn import functional
 
@@ -136,7 +137,7 @@ CASES += seen(
     named_by(cnn.resnet, block_args={"attn_layer": "se"}).cases(se_resnet=r100.ADAMW),
     named_by(cnn.resnet, widths=(24, 48, 96, 96), drop_rate=0.3).cases(wide_resnet=r100.NESTEROV),
     named_by(cnn.resnet, blocks=2, drop_path_rate=0.2).cases(stochastic_depth=r100.ADAM),
-    named_by(cnn.resnet, norm_layer=partial(nn.GroupNorm, 4)).cases(
+    named_by(cnn.resnet, norm_layer=partial(GroupNorm, num_groups=4)).cases(
         group_norm_resnet=r100.TINY_BATCH
     ),
     named_by(cnn.resnet, norm_layer=INSTANCE).cases(instance_norm_resnet=r100.ADAM),
