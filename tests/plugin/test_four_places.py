@@ -54,6 +54,14 @@ def leaky() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
 
 
+def spoil(model: nn.Module) -> None:
+    model.get_parameter("4.weight")[0, 0, 0, 0] = float("nan")
+
+
+def kill(model: nn.Module) -> None:
+    model.get_parameter("0.bias").fill_(-100.0)
+
+
 @dataclass(frozen=True)
 class Case:
     """A training, and the kinds of its findings at its end."""
@@ -63,7 +71,8 @@ class Case:
     batches: Callable[[], Iterator[tuple[torch.Tensor, torch.Tensor]]] = noise
     rate: float = 0.01
     leaves_out: str = ""
-    nan_at: int = -1
+    fault: Callable[[nn.Module], None] = kill
+    fault_at: int = -1
 
     def train(self, run: Path) -> None:
         torch.manual_seed(0)
@@ -72,9 +81,9 @@ class Case:
         optimizer = torch.optim.SGD(held, lr=self.rate)
         with fmapboard.watch(model, run, optimizer=optimizer, every=1):
             for step, (images, classes) in enumerate(self.batches()):
-                if step == self.nan_at:
+                if step == self.fault_at:
                     with torch.no_grad():
-                        model.get_parameter("4.weight")[0, 0, 0, 0] = float("nan")
+                        self.fault(model)
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(images), classes).backward()
                 optimizer.step()
@@ -89,7 +98,8 @@ CASES = {
     "rate_0": Case({"unchanged_weights"}, rate=0.0),
     "constant": Case({"constant_images"}, batches=constant),
     "left_out": Case({"not_in_optimizer"}, leaves_out="4.weight"),
-    "nan": Case({"nonfinite"}, nan_at=35),
+    "nan": Case({"nonfinite"}, fault=spoil, fault_at=35),
+    "dies": Case({"dead"}, fault_at=9),
 }
 
 
@@ -125,6 +135,8 @@ def test_every_place_says_the_same_findings_in_the_same_words(
         assert f"× 32 of {STEPS} steps" in text
     assert {one["kind"] for one in said} >= CASES[name].kinds
     assert bool(said) == bool(CASES[name].kinds)
+    if CASES[name].fault_at >= 0:
+        assert min(one["since_step"] for one in said) == CASES[name].fault_at
     assert of_texts(tmp_path / name) == [
         f"- **{one['class']}: {one['kind']}**: {one['message']}" for one in said
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fmapboard.errors import FmapboardError
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
+from fmapboard.health.run import record_as_live
 from fmapboard.imaging.missing_files import nearby
 from fmapboard.runs.find import run_directories
 from fmapboard.runs.log import Datum, EventLog
@@ -98,7 +99,7 @@ def _read(path: Path) -> RunFiles:
         if builder.errors:
             step, why = min(builder.errors.items())
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
-    records = [builder.record() for _, builder in sorted(builders.items())]
+    records = [record_as_live(builder) for _, builder in sorted(builders.items())]
     return RunFiles(path, records, problems, is_read=log.started is not None)
 
 

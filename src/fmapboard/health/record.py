@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -56,6 +56,7 @@ class RunRecord:
         first: label of a drawn layer -> ``minimum``, ``maximum``, ``mean`` and ``std`` of its drawn
             channels at the first logged step, float32 [channels].
         network_input: logged step -> `formats.overview.INPUT_NUMBERS` of the drawn input images.
+        is_thinned: True if logged steps were dropped.
     """
 
     run: str = ""
@@ -65,6 +66,12 @@ class RunRecord:
     facts: Mapping[int, TrainingFacts] = field(default_factory=dict)
     first: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict)
     network_input: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    is_thinned: bool = False
+
+    @property
+    def steps_called(self) -> str:
+        """What the steps of the record are called where they are counted."""
+        return "kept steps" if self.is_thinned else "logged steps"
 
     def layers(self) -> HealthTable:
         """``health``.
@@ -160,8 +167,9 @@ _SERIES = frozenset(
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
 FIRST_STEPS, LAST_STEPS = 4, 28
-"""Logged steps of a training that the checks see: those at the start, and the newest. A long run
-then takes no more memory, and its numbers are the same while it is logged and afterwards."""
+"""Logged steps of a training that the checks see: those at the start, and the newest. Steps since
+which something is wrong are kept too. A long run then takes no more memory, and its numbers are
+the same while it is logged and afterwards."""
 
 Blobs = Sequence[bytes | None]
 
@@ -209,6 +217,7 @@ class RecordBuilder:
         self._steps: dict[int, _Step] = {}
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
+        self._is_thinned = False
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
 
@@ -258,12 +267,11 @@ class RecordBuilder:
         found = RecordBuilder(self._run, self._name)
         found._steps = {at: replace(of) for at, of in self._steps.items()}
         found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
-        found.errors = dict(self.errors)
+        found.errors, found._is_thinned = dict(self.errors), self._is_thinned
         return found
 
     def record(self) -> RunRecord:
-        """What was collected so far; in a training the steps between first and last are dropped."""
-        self._thin()
+        """What was collected so far and not dropped."""
         ordered = sorted(self._steps.items())
         overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
         told = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
@@ -275,14 +283,21 @@ class RecordBuilder:
             facts={at: of.facts for at, of in ordered if of.facts is not None},
             first={label: arrays for label, (_, arrays) in self._first.items()},
             network_input={at: of.network_input for at, of in overviews if of.network_input},
+            is_thinned=self._is_thinned,
         )
 
-    def _thin(self) -> None:
-        """Keep the first and the last steps; all of them if they are images or checkpoints."""
+    def thin(self, begins: Set[int | None]) -> None:
+        """Drop the steps of a training that are neither among the first nor among the last.
+
+        Args:
+            begins: steps since which something is wrong; they are kept.
+        """
         if any(of.overview is not None and of.overview.source for of in self._steps.values()):
-            return
+            return  # images or checkpoints
         for step in sorted(self._steps)[FIRST_STEPS:-LAST_STEPS]:
-            del self._steps[step]
+            if step not in begins:
+                del self._steps[step]
+                self._is_thinned = True
 
     def _at(self, step: int) -> _Step:
         return self._steps.setdefault(step, _Step())

@@ -94,6 +94,16 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
     return Report(record, tuple(sorted(found, key=order)), lacking, failed)
 
 
+def record_as_live(builder: RecordBuilder) -> RunRecord:
+    """The record of a run's files with the steps that the checks see while it is logged."""
+    builder.thin(_begins(run_checks(builder.record())))
+    return builder.record()
+
+
+def _begins(report: Report) -> frozenset[int | None]:
+    return frozenset(finding.since_step for finding in report.findings)
+
+
 def chosen(checks: Any) -> tuple[Check, ...]:
     """The checks that ``checks=`` of ``watch`` asks for.
 
@@ -162,12 +172,14 @@ class LiveState:
     Attributes:
         record: what was collected of the steps.
         blobs: the findings that were stored last.
+        begins: steps since which something is wrong.
         reported: kind, layer and parameter of the findings that are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
     """
 
     record: RecordBuilder
     blobs: tuple[bytes, ...] = pack_checks(())
+    begins: frozenset[int | None] = frozenset()
     reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
     new: tuple[Finding, ...] = ()
 
@@ -209,7 +221,7 @@ class LiveChecks:
         for kind, error in report.failed.items():
             self._failed(kind, error)
         blobs = pack_checks(report.findings)
-        state = replace(before, record=record, blobs=blobs, new=())
+        state = replace(before, record=record, blobs=blobs, begins=_begins(report), new=())
         if blobs == before.blobs:
             return state, step
         state = _with_new(state, report.findings)
@@ -240,6 +252,7 @@ class LiveChecks:
         for each in step.records:
             if is_read(each.tag):
                 record.add_blobs(step.step, each.tag[size:], each.blobs)
+        record.thin(self._state.begins)
         return record
 
 

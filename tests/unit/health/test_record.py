@@ -78,12 +78,14 @@ def test_a_resumed_run_replaces_later_steps() -> None:
     assert made.record().layers().steps == (0,)
 
 
-def test_thinning_keeps_the_ends_and_where_the_first_nonfinite_value_was() -> None:
+def test_thinning_keeps_the_ends_and_where_something_began_and_the_first_nonfinite_value() -> None:
     made = builder(*range(40))
     first = FirstNonfinite(9, "gradients", "w", "", 0, Nonfinite(1), 0, name="gen")
     made.add_blobs(9, tags.FIRST_NONFINITE_RECORD, pack_nonfinite(first))
+    made.thin({7})
     record = made.record()
-    assert record.layers().steps == (0, 1, 2, 3, *range(12, 40))
+    assert record.layers().steps == (0, 1, 2, 3, 7, *range(12, 40))
+    assert record.steps_called == "kept steps"
     assert record.layers().first_nonfinite == first
     made.purge(9)
     assert made.record().layers().first_nonfinite is None

@@ -75,8 +75,8 @@ class GradientsNotClearedCheck:
                 kind=self.kind,
                 class_="warning",
                 message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
-                f"before the backward pass at {len(found)} of {len(later)} logged steps after the "
-                f"first, since step {since}: {named(names, count)}",
+                f"before the backward pass at {len(found)} of {len(later)} {record.steps_called} "
+                f"after the first, since step {since}: {named(names, count)}",
                 since_step=since,
                 parameter=names[0],
                 value=count,
@@ -304,7 +304,7 @@ def _batches(
     faulty = [(at, of) for at, of in batches if is_faulty(of)]
     if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
         return None
-    text = f"at {len(faulty)} of {len(batches)} logged steps, since step {faulty[0][0]}"
+    text = f"at {len(faulty)} of {len(batches)} {record.steps_called}, since step {faulty[0][0]}"
     return faulty[0][0], faulty[-1][1].batch or 0, text
 
 
