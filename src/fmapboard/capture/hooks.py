@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from torch import nn
@@ -105,7 +106,7 @@ class HookRegistry:
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-    ) -> restoring:
+    ) -> AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
@@ -152,7 +153,7 @@ class HookRegistry:
         if self._finalizer is not None:
             self._finalizer.detach()  # an interrupt would be lost in it
 
-    def paused(self) -> restoring:
+    def paused(self) -> AbstractContextManager[None]:
         """Ignore all hook calls in a ``with`` block, for a pass that fmapboard runs itself."""
         pause = partial(setattr, self._recorder, "is_paused")
         return restoring(partial(pause, True), partial(pause, False))
