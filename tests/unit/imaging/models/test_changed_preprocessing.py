@@ -91,7 +91,7 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="--crop 98x98 is larger than --resize 97; give"):
         changed(KNOWN, resize=97, crop=98)
     with pytest.raises(ConfigurationError, match="--input-size and --crop are mutually exclusive"):
-        ModelRequest(input_size=64, crop=32).load("resnet18", None, weights="none")
+        ModelRequest(spec="resnet18", weights="none", input_size=64, crop=32).load()
     small = changed(KNOWN, resize="none", crop=80)
     with pytest.raises(ConfigurationError, match=r"image of 70×90 px .* smaller than the crop, 80"):
         small(input_image(90, 70))
