@@ -310,7 +310,10 @@ def _read(path: Path, text: str) -> Any:
         )
     try:
         with loading(path):
-            value = _array(path) if path.suffix.lower() == ".npy" else _saved(path)
+            if path.suffix.lower() == ".npy":
+                value = torch.from_numpy(np.load(path, allow_pickle=False))
+            else:
+                value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged files make the unpickler raise nearly anything
         raise CheckpointError(
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "
@@ -322,14 +325,6 @@ def _read(path: Path, text: str) -> Any:
             "a number or text use --forward-arg NAME=VALUE"
         )
     return value
-
-
-def _array(path: Path) -> Tensor:
-    return torch.from_numpy(np.load(path, allow_pickle=False))
-
-
-def _saved(path: Path) -> Any:
-    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 @dataclass(frozen=True, slots=True)

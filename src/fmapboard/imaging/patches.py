@@ -20,11 +20,7 @@ from fmapboard.errors import CaptureError, ConfigurationError, WriteError, log
 from fmapboard.imaging.all_images import AllImages, overwritten
 from fmapboard.imaging.drawing import Drawing, Pass, batched
 from fmapboard.imaging.read_images import ReadImages, given_images
-from fmapboard.imaging.tables import (
-    add_row,
-    as_text,
-    new_table,
-)
+from fmapboard.imaging.tables import add_row, as_text, new_table
 from fmapboard.imaging.visualize import check_run
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap

@@ -72,15 +72,12 @@ def layer_table(
             ``"random"``; there is a column for them if any.
     """
     table = new_table()
-    table.add_column("layer", no_wrap=True)
-    table.add_column("kernel shape", no_wrap=True)
-    if unloaded:
-        table.add_column("weights", no_wrap=True)
-    table.add_column("map size", no_wrap=True)
+    weights = ["weights"] if unloaded else []
+    for heading in ("layer", "kernel shape", *weights, "map size"):
+        table.add_column(heading, no_wrap=True)
     table.add_column("range", no_wrap=True, justify="right")
-    table.add_column("constant", justify="right")
-    table.add_column("dead channels", justify="right")
-    table.add_column("non-finite", justify="right")
+    for heading in ("constant", "dead channels", "non-finite"):
+        table.add_column(heading, justify="right")
     table.add_column("file", overflow="fold")
     for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
         name, shape, *others = _cells(measured, files.get(measured.layer_call.label, []))
@@ -93,7 +90,6 @@ def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
     layer_call, statistics = measured.layer_call, measured.statistics
     assert statistics is not None  # image passes always measure statistics
     channels = statistics.minimum.size
-    size = _size(measured)
     finite = statistics.minimum[np.isfinite(statistics.minimum)]
     if finite.size:
         span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
@@ -103,18 +99,13 @@ def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
     return [
         layer_call.label,
         layer_call.group,
-        size,
+        "×".join(map(str, measured.shape[1:] or measured.shape)),  # without the batch axis
         span,
         _of(statistics.constant, channels),
         dead,
         _of(statistics.nonfinite, channels),
         str(files[0]) if files else "–",
     ]
-
-
-def _size(measured: LayerMeasurement) -> str:
-    """The shape of the layer's output without the batch axis, such as 64×56×56."""
-    return "×".join(map(str, measured.shape[1:] or measured.shape))
 
 
 def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -133,37 +134,36 @@ def _check_names(state: Mapping[str, Tensor], own: Mapping[str, Tensor], path: P
 
 
 def _check_shapes(state: Mapping[str, Tensor], own: Mapping[str, Any], path: Path) -> None:
-    differing = [
-        f"{name} is {_shape(state[name])} in the file and {_shape(own[name])} in the model"
+    differing = {
+        name: (state[name].shape, own[name].shape)
         for name in own
         if name in state and not is_lazy(own[name]) and own[name].shape != state[name].shape
-    ]
+    }
     if differing:
-        classes = _classes(state, own)
+        said = [
+            f"{name} is {_shape(there)} in the file and {_shape(here)} in the model"
+            for name, (there, here) in differing.items()
+        ]
+        classes = _classes(differing.values())
         advice = (
             f"; if that is the number of classes: --model-arg num_classes={classes}, or as the "
             "constructor calls it"
             if classes is not None
             else ""
         )
-        raise CheckpointError(f"{str(path)!r} does not fit: {few(differing)}{advice}")
+        raise CheckpointError(f"{str(path)!r} does not fit: {few(said)}{advice}")
 
 
-def _classes(state: Mapping[str, Tensor], own: Mapping[str, Any]) -> int | None:
-    """The first side of the tensors that differ, if they differ in it alone and all alike."""
-    pairs = [
-        (state[name].shape, own[name].shape)
-        for name in own
-        if name in state and not is_lazy(own[name]) and own[name].shape != state[name].shape
-    ]
+def _classes(pairs: Collection[tuple[torch.Size, torch.Size]]) -> int | None:
+    """The first side of the shapes that differ, if they differ in it alone and all alike."""
     if any(not one or not other or one[1:] != other[1:] for one, other in pairs):
         return None
     sides = {(one[0], other[0]) for one, other in pairs}
     return sides.pop()[0] if len(sides) == 1 else None
 
 
-def _shape(tensor: Tensor) -> str:
-    return "x".join(map(str, tensor.shape)) or "a single number"
+def _shape(shape: torch.Size) -> str:
+    return "x".join(map(str, shape)) or "a single number"
 
 
 _DEPTH = 3
@@ -293,14 +293,18 @@ def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) ->
         for prefix in _prefixes(keys, expected):
             tensors = _renamed(state, wrappers=wrappers, prefix=prefix)
             if not expected & tensors.keys():
-                tensors = _added(_missing_prefix(tensors, expected), tensors)
+                tensors = _renamed(tensors, added=_missing_prefix(tensors, expected))
             shown = "" if _WRAPPERS.sub("", prefix) == "" else prefix.removesuffix(".")
             yield Found(tensors, _joined(place, shown))
 
 
-def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[str, Tensor]:
+def _renamed(
+    state: Mapping[str, Any], *, wrappers: bool = False, prefix: str = "", added: str = ""
+) -> dict[str, Tensor]:
+    """The tensors with other names: without wrappers and ``prefix``, and below ``added``."""
+
     def rename(key: str) -> str:
-        return (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
+        return added + (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
 
     tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
     # Renamed tensors come last, so that they replace one that already has the new name.
@@ -308,7 +312,7 @@ def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[s
     renamed = OrderedDict((rename(key), tensors[key]) for key in order)
     versions = getattr(state, "_metadata", {})
     renamed._metadata = {  # type: ignore[attr-defined]  # where torch keeps it
-        rename(f"{key}.").removesuffix("."): value for key, value in versions.items()
+        rename(f"{key}." if key else "").removesuffix("."): value for key, value in versions.items()
     }
     return renamed
 
@@ -334,17 +338,6 @@ def _missing_prefix(keys: Collection[str], expected: frozenset[str]) -> str:
         votes.update(name[:end] for end in ends if name[end:] in keys)
     (best, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
     return best if most > second and 2 * most > len(keys) else ""
-
-
-def _added(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    if not prefix:
-        return tensors
-    named = OrderedDict((prefix + name, tensor) for name, tensor in tensors.items())
-    named._metadata = {  # type: ignore[attr-defined]  # where torch keeps it
-        f"{prefix}{name}".removesuffix("."): value
-        for name, value in getattr(tensors, "_metadata", {}).items()
-    }
-    return named
 
 
 def _joined(place: str, name: str) -> str:

@@ -12,7 +12,7 @@ import torchvision.models
 from torch import nn
 
 from fmapboard.demo.network import MEAN, STD, load_trained
-from fmapboard.errors import CheckpointError, ConfigurationError
+from fmapboard.errors import CheckpointError, ConfigurationError, first_line
 from fmapboard.imaging.missing_files import nearby
 from fmapboard.imaging.models.checkpoints import LoadReport, load_checkpoint
 from fmapboard.imaging.models.factory import (
@@ -206,6 +206,7 @@ def device_named(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
+        raise ConfigurationError(
+            f"--device {name!r} cannot be used: {first_line(error)}"
+        ) from error
     return device

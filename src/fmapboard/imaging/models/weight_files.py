@@ -67,7 +67,8 @@ def read_file(path: Path) -> Mapping[str, Any]:
 
 def _files(path: Path) -> list[Path]:
     """The files of a checkpoint, all checked to exist."""
-    _check_exists(path)
+    if not path.exists():
+        raise CheckpointError(f"no such checkpoint: {str(path)!r}{nearby(path)}")
     if path.is_dir():
         path = _in_folder(path)
     if path.name.endswith(".index.json"):
@@ -115,11 +116,6 @@ def _indexed(index: Path) -> list[Path]:
     return [index.with_name(name) for name in sorted(names)]
 
 
-def _check_exists(path: Path) -> None:
-    if not path.exists():
-        raise CheckpointError(f"no such checkpoint: {str(path)!r}{nearby(path)}")
-
-
 def _check_regular(path: Path) -> None:
     if not path.is_file():
         raise CheckpointError(f"{str(path)!r} is not a regular file (a pipe or a device?)")
@@ -140,7 +136,7 @@ def _read_torch(path: Path) -> Mapping[str, Any]:
     try:
         raw = load_with_stand_ins(path)
     except CodeInFile as error:
-        if packages := {name.partition(".")[0] for name in error.names if _is_module(name)}:
+        if packages := {name.partition(".")[0] for name in error.names if _MODULE_CODE.match(name)}:
             raise _whole_model(path, packages, None) from error
         raise CheckpointError(
             f"{str(path)!r} holds more than weights ({error.name}) and is not loaded, as that "
@@ -165,10 +161,6 @@ def _has_tensors(raw: Any) -> bool:
         return False
     parts = [raw, *(value for value in raw.values() if isinstance(value, Mapping))]
     return any(isinstance(value, Tensor) for part in parts for value in part.values())
-
-
-def _is_module(name: str) -> bool:
-    return _MODULE_CODE.match(name) is not None
 
 
 def _whole_model(path: Path, packages: Iterable[str], index: str | None) -> CheckpointError:
