@@ -14,7 +14,6 @@ from fmapboard.cli.options import (
     device,
     forward_arg,
     input_option,
-    input_size,
     judged,
     model_arg,
     preprocessing_options,
@@ -62,7 +61,6 @@ COMMON = (
     is_flag=True,
     help="List the layers and draw nothing; with IMAGES, also the shapes that they return.",
 )
-@input_size
 @preprocessing_options
 @click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
 @options_of("visualize", "batch_size", "colormap", "scale", "depth", "labels", "kernels")
@@ -114,7 +112,6 @@ def visualize(**options: Any) -> None:
 @options_of("diff", "tolerance")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object with all layers.")
 @options_of("diff", "out", "log_dir", "layers")
-@input_size
 @preprocessing_options
 @device
 @click.pass_context
@@ -154,7 +151,6 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
 )
 @checkpoint_key
 @options_of("patches", "layers", "k", "channels", "one_per_image", "log_dir", "out", "step")
-@input_size
 @preprocessing_options
 @options_of("patches", "batch_size")
 @device

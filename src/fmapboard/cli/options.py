@@ -130,9 +130,6 @@ weights = click.option(
     help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
     "name of torchvision weights.",
 )
-input_size = click.option(
-    "--input-size", type=click.IntRange(min=1), help="Side of the square input in px."
-)
 device = click.option(
     "--device", default="cpu", show_default=True, help="Torch device, such as cuda:0."
 )
@@ -178,6 +175,9 @@ def _size(text: str) -> Size:
 
 
 _OPTIONS = (
+    click.option(
+        "--input-size", type=click.IntRange(min=1), help="Side of the square input in px."
+    ),
     click.option(
         "--mean",
         type=_numbers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,17 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
-from fmapboard.image_passes import ImagePasses
-from fmapboard.imaging.images import read_image
+from fmapboard.imaging.drawing import Drawing, Pass
+from fmapboard.imaging.images import find_images, read_image
 from fmapboard.imaging.models.load import demo_preprocessing
+from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import layer_table
-from fmapboard.imaging.write_images import ImageWriter, new_directory
+from fmapboard.imaging.write_images import new_directory
 from fmapboard.logger import watch
-from fmapboard.measure.layout import Sequences
-from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
-from fmapboard.render.quantize import Quantizer
-from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
-PHOTOGRAPH = "chelsea.jpg"
+_PHOTOGRAPH = bundled("photographs") / "chelsea.jpg"
 """Drawn at every logged step, so that steps can be compared, and again after training."""
 
 
@@ -107,20 +104,15 @@ def _train(
 
 def _photograph() -> Tensor:
     """The photograph preprocessed for the network, float32 [1, 3, H, W]."""
-    return demo_preprocessing()(read_image(bundled("photographs") / PHOTOGRAPH))[None]
+    return demo_preprocessing()(read_image(_PHOTOGRAPH))[None]
 
 
 def _draw(network: nn.Module, run: Path) -> None:
     """Draw one photograph with the trained network, into a run of its own and as PNG files."""
-    sequences = Sequences.of(network)
-    reducer = Reducer(max_channels=None, sequences=sequences, quantize=Quantizer(None))
-    passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
-    board = TensorBoardWriter(run / "photograph")
-    writer = ImageWriter(SummaryBuilder(), board, [run / "photograph" / "png"])
-    try:
-        (written,) = writer.write(passes(_photograph()))
-    finally:
-        board.close()
-    out = console()
-    out.print(f"\nFeature maps of the trained network on {PHOTOGRAPH}:")
+    photograph = ReadImages.of(find_images([_PHOTOGRAPH]), demo_preprocessing())
+    place, out = run / "photograph", console()
+    with closing(TensorBoardWriter(place)) as board:
+        drawn = Pass(Drawing(kernels=True), photograph, board, [place / "png"])
+        (written,) = drawn.written(network, out.print)
+    out.print(f"\nFeature maps of the trained network on {_PHOTOGRAPH.name}:")
     out.print(layer_table(written.step, written.files))

@@ -12,6 +12,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,15 +53,12 @@ def loading(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _interrupts_end_the_process() -> Iterator[None]:
     """Let the system handle SIGINT, unless someone else than Python does, or in another thread."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    try:
+    is_main = threading.current_thread() is threading.main_thread()
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_main and is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # not in the main thread
-        yield
-        return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if is_main and is_default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
