@@ -16,7 +16,7 @@ import fmapboard
 from fmapboard.capture import attribution, collector, inputs, isolation, transfer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
-from fmapboard.session.selection import PassSelection
+from fmapboard.session import selection
 from fmapboard.session.session import StepSession
 from fmapboard.writers.folder import MemoryWriter
 
@@ -119,7 +119,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (ActivationCollector, "_keep", noted),
             (StepSession, "close", closed),
             (Guard, "failed", failed),
-            (PassSelection, "_begins", lambda *_: _ignored),
+            (selection, "_call", _ignored),
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
             (inputs, "is_observable", _is_not_empty),
