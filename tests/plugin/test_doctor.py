@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fmapboard.cli.commands import doctor
+from fmapboard.cli.commands import doctor, doctor_probe
 from fmapboard.cli.commands.doctor import examine, interpreter_of
 from fmapboard.cli.commands.doctor_probe import inspect
 from fmapboard.cli.main import run
@@ -144,6 +145,18 @@ def test_the_probe_reports_versions_and_that_the_tab_loads() -> None:
     assert found["versions"]["tensorboard"].startswith("2.")
     assert (found["has_entry"], found["tab"], found["broken"]) == (True, None, [])
     assert os.path.samefile(found["executable"], sys.executable)
+
+
+def test_a_pipe_named_as_the_note_of_a_server_does_not_stop_the_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(doctor_probe, "_LOOKING", 0.1)
+    note = tmp_path / ".tensorboard-info" / "pid-1.info"
+    note.parent.mkdir()
+    os.mkfifo(note)
+    assert inspect()["running"] == []
+    os.close(os.open(note, os.O_WRONLY))  # ends the thread that reads it
 
 
 def test_the_probe_reports_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:

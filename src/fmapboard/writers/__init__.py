@@ -1,6 +1,6 @@
 """Store logged steps: the ``Writer`` protocol and its implementations.
 
-``tensorboard.TensorBoardWriter``, ``folder.FolderWriter``, ``memory.MemoryWriter`` and
+``tensorboard.TensorBoardWriter``, ``folder.FolderWriter``, ``folder.MemoryWriter`` and
 ``WandbWriter`` store steps; ``pipeline.Pipeline`` builds and writes them in a worker thread::
 
     writer = MemoryWriter()

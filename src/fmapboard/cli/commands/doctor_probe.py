@@ -11,9 +11,11 @@ import contextlib
 import json
 import platform
 import sys
+import threading
 from importlib import metadata
 from typing import Any
 
+_LOOKING = 10.0  # s
 PACKAGES = ("tensorboard", "tensorboard-data-server", "fmapboard", "torch")
 
 
@@ -76,11 +78,21 @@ def _tab_error() -> str | None:
 
 def _running() -> list[dict[str, Any]]:
     """TensorBoard servers on this machine, from the info files that they write."""
-    with contextlib.suppress(Exception):  # an unreadable info file does not affect the tab
-        from tensorboard import manager
+    found: list[dict[str, Any]] = []
 
-        return [{"port": info.port, "started": info.start_time} for info in manager.get_all()]
-    return []
+    def look() -> None:
+        with contextlib.suppress(Exception):  # an unreadable info file does not affect the tab
+            from tensorboard import manager
+
+            for info in manager.get_all():
+                server = {"port": info.port, "started": info.start_time, "logdir": info.logdir}
+                found.append(server)
+
+    # What has the name of an info file may be a pipe, which is read for ever.
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(_LOOKING)
+    return list(found)
 
 
 if __name__ == "__main__":
