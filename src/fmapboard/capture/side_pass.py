@@ -140,7 +140,7 @@ RandomStates = Mapping[Generator, Tensor]
 def generators_of(model: nn.Module) -> list[Generator]:
     """The generators that a model may draw from: the CPU's, and those of its devices."""
     places = {(p.device.type, p.device.index or 0) for p in model.parameters()}
-    others = [place for place in places if hasattr(getattr(torch, place[0]), "get_rng_state")]
+    others = [place for place in places if hasattr(getattr(torch, place[0], None), "get_rng_state")]
     return [("cpu", 0), *others]
 
 
