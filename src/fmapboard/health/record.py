@@ -329,7 +329,9 @@ def _series(
     points: dict[str, tuple[list[int], list[float]]] = {}
     for step, values in steps:
         for tag, value in values.items():
-            at, numbers = points.setdefault(tag, ([], []))
+            if tag not in points:
+                points[tag] = [], []
+            at, numbers = points[tag]
             at.append(step)
             numbers.append(value)
     found: dict[str, dict[str, Series]] = {}
