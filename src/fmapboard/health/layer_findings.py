@@ -184,15 +184,21 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
         return []
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
+    flags["dead"] = _dead(table, flags["dead"])
+    flags["constant"] = _constant(table, flags["constant"])
+    # The activation behind a layer is in the same state.
+    behind = {(row.name, row.facts.activation): row.facts.label for row in table.rows}
     for index, row in enumerate(table.rows):
+        label = row.facts.label
         for kind in flags:
-            if (kind, row.name, row.facts.label) in told:
+            labels = {label, behind.get((row.name, label), label)}
+            if any((kind, row.name, each) in told for each in labels):
                 flags[kind][:, index] = False
     found = [
         *_nonfinite(table, flags["nonfinite"]),
         *_large(table, flags["large"]),
-        *_channels(table, "dead", _dead(table, flags["dead"])),
-        *_channels(table, "constant", _constant(table, flags["constant"])),
+        *_channels(table, "dead", flags["dead"]),
+        *_channels(table, "constant", flags["constant"]),
         *_unchanged(table, flags["unchanged"]),
     ]
     return sorted(found, key=lambda finding: (-finding.severity, finding.since))
