@@ -158,8 +158,7 @@ class Check(Protocol):
         ...
 
 
-UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
-GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})
+GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP})
 """Groups of scalars that are collected."""
 _SERIES = frozenset(
     {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.TRAINING_FACTS, tags.FIRST_NONFINITE_RECORD}
@@ -232,7 +231,12 @@ class RecordBuilder:
         self._at(step).scalars[tag] = _stored(value)
 
     def add_scalars(self, step: int, values: dict[str, float]) -> None:
-        """Replace the scalars of a step, by tag without the model's prefix."""
+        """Set all scalars of a step.
+
+        Args:
+            step: the logged step.
+            values: by tag without the model's prefix.
+        """
         self._at(step).scalars = {tag: _stored(value) for tag, value in values.items()}
 
     def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:

@@ -114,7 +114,7 @@ def without_batch_axis(x: Any) -> str:
 
 
 def returned(value: Any) -> str:
-    """What a function returned, for an error message: the shape of a tensor, else its type."""
+    """Describe a returned value in an error message: a tensor by its shape, others by type."""
     return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 

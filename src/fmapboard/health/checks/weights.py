@@ -11,15 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.loop import newest
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.record import (
-    BATCHNORM_GAP,
-    UPDATE_RATIO,
-    NotRecorded,
-    RunRecord,
-    has_zero_gradient,
-)
+from fmapboard.health.record import NotRecorded, RunRecord, has_zero_gradient
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class InputSeries:
-    """The pictures of a model's input: a sample, with the steps and wall times, s."""
+    """Where the pictures of one sample of the model's input are: steps, and wall times in s."""
 
     name: str
     sample: int

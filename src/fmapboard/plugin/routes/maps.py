@@ -44,7 +44,7 @@ class Part:
 
     @classmethod
     def of_png(cls, png: bytes, role: str, sample: int) -> Part:
-        """A picture, of bytes for which `is_png` is True."""
+        """Read the size of a PNG file (see `is_png`)."""
         width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
         return cls(png, "png", role=role, sample=sample, width=width, height=height)
 

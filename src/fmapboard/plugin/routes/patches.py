@@ -18,7 +18,7 @@ _LAYOUT = ("rows", "left", "top", "across", "down")
 
 @dataclass(frozen=True, slots=True)
 class PatchesSeries:
-    """The patches of a layer, with the steps and wall times, s, of their records.
+    """Where the patches of a layer are: steps, and wall times in s.
 
     Attributes:
         key: tag of the layer's own records.

@@ -1,5 +1,5 @@
 // @ts-check
-/** The state and the numbers of a layer, for its badge and its strip in the list of layers. */
+/** A layer's state and numbers: they are its badge and its strip in the list of layers. */
 
 import { percent, short } from "../draw/number_text.js";
 import { callText } from "../state/call_names.js";
