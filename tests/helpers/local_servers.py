@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorboard as tensorboard_package
 from tab_answers import expanded
 
 START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
@@ -31,6 +32,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def take_pkg_resources(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorBoard 2.20 with setuptools 82: its server imports a module that does not exist."""
+    missing = (
+        """raise ModuleNotFoundError("No module named 'pkg_resources'", name="pkg_resources")"""
+    )
+    (folder / "default.py").write_text(missing)
+    monkeypatch.setattr(tensorboard_package, "__path__", [str(folder)])
+    monkeypatch.delattr(tensorboard_package, "default", raising=False)
+    monkeypatch.delitem(sys.modules, "tensorboard.default", raising=False)
 
 
 def wait_for(what: str, limit: float, holds: Callable[[], Any], *, poll: float = 0.1) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_servers import take_pkg_resources
 
 from fmapboard.cli.commands import doctor, doctor_probe
 from fmapboard.cli.commands.doctor import examine, interpreter_of
@@ -17,8 +18,8 @@ from fmapboard.cli.commands.doctor_probe import inspect
 from fmapboard.cli.main import run
 
 FOUND: dict[str, Any] = {
-    "python": "3.12.1", "executable": "/py", "has_entry": True, "broken": [], "tab": None,
-    "running": [],
+    "python": "3.12.1", "executable": "/py", "has_entry": True, "server": None, "broken": [],
+    "tab": None, "running": [],
     "versions": {"tensorboard": "2.21.0", "tensorboard-data-server": "0.7.2",
                  "fmapboard": "0.1.0", "torch": None},
 }  # fmt: skip
@@ -87,15 +88,26 @@ def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
         ({"versions": {"tensorboard": None, "fmapboard": "0.1.0"}}, "TensorBoard is not installed"),
         ({"has_entry": False}, "without its entry point; run: "),
         ({"tab": "ImportError: no"}, "the tab does not load: ImportError: no"),
+        (
+            {"server": {"error": "ModuleNotFoundError: …", "missing": "pkg_resources"}},
+            "run: {python} -m pip install 'setuptools<82', or: "
+            "{python} -m pip install --upgrade tensorboard",
+        ),
+        (
+            {"server": {"error": "ImportError: no", "missing": None}},
+            "TensorBoard does not start: ImportError: no; "
+            "run: {python} -m pip install --force-reinstall tensorboard",
+        ),
         ({"broken": ["x (y:Z): KeyError: 1"]}, "stops TensorBoard from starting: x (y:Z)"),
     ],
 )
 def test_whatever_keeps_the_tab_from_loading_is_a_problem(
     tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
-    findings = examine(str(python_that_says(tmp_path / "python", {**FOUND, **changes})))
+    python = python_that_says(tmp_path / "python", {**FOUND, **changes})
+    findings = examine(str(python))
     problems = [finding.text for finding in findings if finding.weight == "PROBLEM"]
-    assert [said in problem for problem in problems] == [True]
+    assert [said.replace("{python}", str(python)) in problem for problem in problems] == [True]
     assert not [finding for finding in findings if "tab is installed" in finding.text]
 
 
@@ -143,7 +155,8 @@ def test_the_probe_reports_versions_and_that_the_tab_loads() -> None:
     found = inspect()
     assert found["versions"]["fmapboard"] == "0.1.0"
     assert found["versions"]["tensorboard"].startswith("2.")
-    assert (found["has_entry"], found["tab"], found["broken"]) == (True, None, [])
+    assert (found["has_entry"], found["server"]) == (True, None)
+    assert (found["tab"], found["broken"]) == (None, [])
     assert os.path.samefile(found["executable"], sys.executable)
 
 
@@ -162,6 +175,16 @@ def test_a_pipe_named_as_the_note_of_a_server_does_not_stop_the_probe(
 def test_the_probe_reports_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fmapboard.plugin.plugin", None)
     assert inspect()["tab"].startswith("ModuleNotFoundError: ")
+
+
+def test_the_probe_reports_why_the_server_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_pkg_resources(tmp_path, monkeypatch)
+    assert inspect()["server"] == {
+        "error": "ModuleNotFoundError: No module named 'pkg_resources'",
+        "missing": "pkg_resources",
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shlex
 import subprocess
+import sys
 import threading
 import webbrowser
 from pathlib import Path
 
 import pytest
+from local_servers import take_pkg_resources
 
 from fmapboard.cli.commands import tab_server
 from fmapboard.cli.commands.serve import server_command
@@ -97,3 +101,18 @@ def test_a_real_server_prints_its_tabs_address_and_opens_it_if_asked(
     assert title == "Feature maps"
     assert re.fullmatch(r"http://localhost:[1-9]\d*/#feature_maps", address)
     assert rest == ""
+
+
+def test_a_server_without_pkg_resources_ends_in_one_line_that_names_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_pkg_resources(tmp_path, monkeypatch)
+    monkeypatch.delitem(sys.modules, tab_server.__name__)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(tab_server.__name__)
+    install = f"{shlex.quote(sys.executable)} -m pip install"
+    assert ended.value.code == (
+        "fmapboard: TensorBoard does not start: before version 2.21 it needs pkg_resources, which "
+        f"setuptools 82 and newer no longer have; run: {install} 'setuptools<82', or: {install} "
+        "--upgrade tensorboard"
+    )

@@ -18,6 +18,7 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from fmapboard import __version__
+from fmapboard.cli.commands.serve import without_pkg_resources
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import FmapboardError
 
@@ -142,6 +143,12 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
     if versions["tensorboard"] is None:
         yield Finding(f"TensorBoard is not installed; {install} tensorboard", "PROBLEM")
         return
+    server = found["server"]
+    if server is not None and server["missing"] == "pkg_resources":
+        yield Finding(without_pkg_resources(python), "PROBLEM")
+    elif server is not None:
+        text = f"TensorBoard does not start: {server['error']}"
+        yield Finding(f"{text}; {install} --force-reinstall tensorboard", "PROBLEM")
     for plugin in found["broken"]:
         text = f"a plugin stops TensorBoard from starting: {plugin}; reinstall or uninstall it"
         yield Finding(text, "PROBLEM")
@@ -162,13 +169,13 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
             f"fmapboard {versions['fmapboard']} is not the version of this command "
             f"({__version__}); an older version may be unable to read newer runs"
         )
-    if found["has_entry"] and found["tab"] is None and not found["broken"]:
+    if found["has_entry"] and not (server or found["tab"] or found["broken"]):
         yield Finding("the Feature maps tab is installed", "ok")
     if versions["tensorboard-data-server"] is None:
         yield Finding("no fast data loader (tensorboard-data-server): large runs load slowly")
-    for server in found["running"]:
-        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
-        where = f"TensorBoard has been running on port {server['port']} since {since}"
+    for running in found["running"]:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(running["started"]))
+        where = f"TensorBoard has been running on port {running['port']} since {since}"
         yield Finding(f"{where}; restart it if fmapboard was installed after that")
 
 

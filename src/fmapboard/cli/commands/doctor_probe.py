@@ -20,11 +20,12 @@ PACKAGES = ("tensorboard", "tensorboard-data-server", "fmapboard", "torch")
 
 
 def inspect() -> dict[str, Any]:
-    """Examine this Python: package versions, broken plugins, the tab, running servers.
+    """Examine this Python: package versions, the server, plugins, the tab, running servers.
 
     Returns:
-        A dictionary for JSON. A version is None if the package is not installed; ``tab`` is the
-        error that keeps the Feature maps tab from loading, or None.
+        A dictionary for JSON. A version is None if the package is not installed; ``server`` is the
+        error that keeps TensorBoard from starting, and ``tab`` the one that keeps the Feature maps
+        tab from loading, or None.
     """
     versions = {name: _version(name) for name in PACKAGES}
     has_tensorboard = versions["tensorboard"] is not None
@@ -33,6 +34,7 @@ def inspect() -> dict[str, Any]:
         "executable": sys.executable,
         "versions": versions,
         "has_entry": any(point.value.startswith("fmapboard.") for point in _entry_points()),
+        "server": _server_error() if has_tensorboard else None,
         "broken": _broken() if has_tensorboard else [],
         "tab": _tab_error() if has_tensorboard else None,
         "running": _running() if has_tensorboard else [],
@@ -51,6 +53,16 @@ def _entry_points() -> list[Any]:
     group = "tensorboard_plugins"
     # A dict before Python 3.10, which TensorBoard supports and fmapboard does not.
     return list(found.select(group=group) if hasattr(found, "select") else found.get(group, ()))
+
+
+def _server_error() -> dict[str, str | None] | None:
+    """The error of importing the server, and the name of the module that is missing."""
+    try:
+        from tensorboard import default  # noqa: F401
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        return {"error": f"{type(error).__name__}: {error}", "missing": missing}
+    return None
 
 
 def _broken() -> list[str]:

@@ -16,11 +16,17 @@ from functools import partial
 from typing import Any
 
 from absl import app
-from tensorboard import default, main_lib, program
-from tensorboard.plugins.base_plugin import FlagsError
 
-from fmapboard.cli.commands.serve import OPEN_BROWSER
+from fmapboard.cli.commands.serve import OPEN_BROWSER, without_pkg_resources
 from fmapboard.formats.tab_records import PLUGIN_NAME
+
+try:
+    from tensorboard import default, main_lib, program
+    from tensorboard.plugins.base_plugin import FlagsError
+except ModuleNotFoundError as error:
+    if error.name != "pkg_resources":
+        raise
+    sys.exit(f"fmapboard: {without_pkg_resources(sys.executable)}")
 
 
 class TabServer(program.WerkzeugServer):  # type: ignore[misc]  # tensorboard has no types
