@@ -87,8 +87,10 @@ CONTENTS = {
         ],
         "Look": [
             "tab",
+            "tab_keys",
             "reading_the_pictures",
             "checks",
+            "check_command",
             "troubleshooting",
             "report",
             "what_is_written",

@@ -77,11 +77,11 @@ def test_every_flag_in_an_example_of_visualize_exists() -> None:
     assert set(re.findall(r" (--[a-z-]+)", " ".join(blocks))) <= known
 
 
-def test_the_page_of_the_tab_lists_the_keys_of_its_help() -> None:
+def test_the_page_of_keys_lists_those_of_the_help() -> None:
     source = ROOT / "src" / "fmapboard" / "plugin" / "static" / "state" / "keys.js"
     help_rows = re.findall(r'^  \["([^"]+)", "', source.read_text(), re.M)
     assert len(help_rows) > 10
-    assert [cell.replace("`", "") for cell in cells("tab.md")] == help_rows
+    assert [cell.replace("`", "") for cell in cells("tab_keys.md")] == help_rows
 
 
 def test_the_page_of_tags_names_every_kind_of_picture_and_histogram() -> None:

@@ -29,7 +29,7 @@ test("a term is explained in the tooltip, and for screen readers by the help", (
 });
 
 test("the docs explain every term with the words of the tab", () => {
-  const page = readFileSync(new URL("docs/tab.md", ROOT), "utf8").replace(/\s+/g, " ");
+  const page = readFileSync(new URL("docs/tab_keys.md", ROOT), "utf8").replace(/\s+/g, " ");
   for (const [name, text] of Object.values(GLOSSARY)) {
     assert.ok(page.includes(`**${name}** | ${text} |`), name);
   }

@@ -2,7 +2,7 @@
 /** The terms of the tab in plain words: for tooltips, screen readers, the help and the docs. */
 
 /**
- * Name and explanation of each term; docs/tab.md quotes them.
+ * Name and explanation of each term; docs/tab_keys.md quotes them.
  * @type {Readonly<Record<string, readonly [name: string, text: string]>>}
  */
 export const GLOSSARY = Object.freeze({
