@@ -193,6 +193,10 @@ class TrainingFacts:
     idle: Idle | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
+    def count(self, name: str) -> int:
+        """Number of entries of a field that is a list, with those that were not stored."""
+        return len(getattr(self, name) or ()) + self.left_out.get(name, 0)
+
 
 def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """The blob of a record, cut to the maximum number of entries per list.

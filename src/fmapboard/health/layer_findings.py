@@ -58,9 +58,10 @@ def back_to_start(late: Flags, flags: Flags) -> Flags:
     return whole
 
 
-def spells_of(table: HealthTable, kind: str, flags: Flags) -> Iterator[Spell]:
-    """One spell for each layer that is in the state at any kept step."""
+def spells_of(table: HealthTable, kind: str, flags: Flags) -> list[Spell]:
+    """One spell for each layer that is in the state at any kept step, the earliest first."""
     exact = table.since.get(kind, {})
+    found = []
     has_gaps = table.written > len(table.steps)
     for row in np.flatnonzero(flags.any(0)).tolist():
         at = np.flatnonzero(flags[:, row])
@@ -72,7 +73,9 @@ def spells_of(table: HealthTable, kind: str, flags: Flags) -> Iterator[Spell]:
             since = exact[row]
         elif has_gaps and first > 0:
             after = table.steps[first - 1]
-        yield Spell(row, last, since, after, None if is_last else table.steps[last], share)
+        until = None if is_last else table.steps[last]
+        found.append(Spell(row, last, since, after, until, share))
+    return sorted(found, key=lambda spell: spell.since)  # those of one step in network order
 
 
 def when(table: HealthTable, spell: Spell) -> str:
@@ -119,6 +122,7 @@ class LayerFinding:
             constant channels that are half of the layer or more, 1 for others.
         name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
+        index: that of the layer's row in the table; None if it has none.
         key: tag of the layer's records, or None if it has no pictures.
         shown_at: key of the layer whose pictures show it, or None.
         since: first logged step with it, or the first kept one if ``after`` is given.
@@ -135,6 +139,7 @@ class LayerFinding:
     severity: int
     name: str
     label: str
+    index: int | None
     key: str | None
     shown_at: str | None
     since: int
@@ -206,7 +211,7 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
 
 def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
     share = table.columns["nonfinite"]
-    spells = sorted(spells_of(table, "nonfinite", flags), key=lambda s: (s.since, s.row))
+    spells = spells_of(table, "nonfinite", flags)
     told = table.first_nonfinite
     if told is not None and (not spells or told.step <= spells[0].since):
         return [_first_told(table, told, spells)]
@@ -220,8 +225,7 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
 
 def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
     """The finding for the first non-finite value that `watch` wrote a text about."""
-    named = (told.name, told.label)
-    row = next((i for i, r in enumerate(table.rows) if (r.name, r.facts.label) == named), None)
+    row = table.index(told.name, told.label)
     own = next((spell for spell in spells if spell.row == row), None)
     more = len(spells) - (own is not None)
     where = f"the {told.where}"
@@ -241,6 +245,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         3,
         told.name,
         told.label or "",
+        row,
         None if row is None else table.rows[row].key,
         None if row is None else table.rows[row].shown_at,
         told.step,
@@ -269,11 +274,9 @@ def _further(more: int) -> str:
 
 
 def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
-    magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
-    spells = _without_followers(table, list(spells_of(table, "large", flags)))
-    spells.sort(key=lambda spell: (spell.since, spell.row))
-    for spell, more in _limited(spells):
-        value = float(magnitude[spell.last, spell.row])
+    magnitudes = table.magnitudes
+    for spell, more in _limited(_without_followers(table, spells_of(table, "large", flags))):
+        value = float(magnitudes[spell.last, spell.row])
         text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(table, spell)}"
         yield _finding(table, "large", 2, spell, value, text, more)
 
@@ -307,11 +310,11 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
     overtaken = table.columns["nonfinite"] > 0
     spells = [
         spell
-        for spell in _without_followers(table, list(spells_of(table, kind, flags)))
+        for spell in _without_followers(table, spells_of(table, kind, flags))
         if spell.until is None or overtaken[spell.last + 1, spell.row]
     ]
     share = {spell.row: float(shares[spell.last, spell.row]) for spell in spells}
-    spells.sort(key=lambda spell: (share[spell.row] < MAJOR, spell.since, spell.row))
+    spells.sort(key=lambda spell: share[spell.row] < MAJOR)
     for spell, more in _limited(spells):
         value, row = share[spell.row], table.rows[spell.row]
         first = int(np.flatnonzero(flags[:, spell.row])[0])
@@ -338,7 +341,6 @@ def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     spells = [spell for spell in spells_of(flagged, "unchanged", flags) if spell.until is None]
     if not spells:
         return []
-    spells.sort(key=lambda spell: (spell.since, spell.row))
     first, more = spells[0], len(spells) - 1
     before = same_as.get(first.row)
     if before is not None and first.after is not None:
@@ -372,6 +374,6 @@ def _finding(
 ) -> LayerFinding:
     row = table.rows[spell.row]
     return LayerFinding(
-        kind, severity, row.name, row.facts.label, row.key, row.shown_at,
+        kind, severity, row.name, row.facts.label, spell.row, row.key, row.shown_at,
         spell.since, spell.after, spell.until, float(value), more, message,
     )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from itertools import islice
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -105,15 +107,9 @@ class RunRecord:
 
     def picture(self, row: HealthRow) -> str:
         """Tag of the Images series that shows a layer, or the layer before it; "" if none does."""
-        shown = row
-        if row.key is None:
-            of_key = (other for other in self.layers().rows if other.key == row.shown_at)
-            found = None if row.shown_at is None else next(of_key, None)
-            if found is None:
-                return ""
-            shown = found
-        facts = shown.facts
-        if "feature_maps" not in facts.roles:
+        drawn = [each for each in self.layers().rows if each.key is not None]
+        facts = next((each.facts for each in drawn if each.key == row.shown_at), None)
+        if facts is None or "feature_maps" not in facts.roles:
             return ""
         group = "x".join(map(str, facts.kernel_shape)) if facts.kernel_shape else facts.type
         return tags.prefix(self.name) + tags.image("feature_maps", group, facts.label)
@@ -122,6 +118,19 @@ class RunRecord:
         """The first call of each layer with kernels, in network order."""
         rows = self.layers().rows
         return [row for row in rows if row.facts.kernel_shape and row.facts.call == 1]
+
+
+def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
+    """The steps of any of several series [S], and their values at these, [S, series].
+
+    The values are NaN where a series has none.
+    """
+    listed = list(series)
+    steps = np.unique(np.concatenate([one.steps for one in listed]))
+    values = np.full((len(steps), len(listed)), np.nan)
+    for column, one in enumerate(listed):
+        values[np.searchsorted(steps, one.steps), column] = one.values
+    return steps, values
 
 
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
@@ -156,6 +165,26 @@ class Check(Protocol):
             NotRecorded: the run lacks a series that the check reads.
         """
         ...
+
+
+class BuiltInCheck(ABC):
+    """A built-in check: a `Check` that yields its findings one by one."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        return list(self._found(record))
+
+    @abstractmethod
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        """What is wrong."""
+
+
+def first_of(findings: Iterable[Finding | None]) -> Iterator[Finding]:
+    """The first finding that is not None, if there is one; those behind it are not computed."""
+    return islice((found for found in findings if found is not None), 1)
 
 
 GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP})
@@ -258,13 +287,6 @@ class RecordBuilder:
                 self._add_first(step, tag.partition("/")[2], blobs)
         except FormatError as error:
             self.errors[step] = str(error)
-
-    def purge(self, step: int) -> None:
-        """Forget everything from a step on: the run was resumed there."""
-        self._steps = {at: found for at, found in self._steps.items() if at < step}
-        self._nonfinite = {at: found for at, found in self._nonfinite.items() if at < step}
-        self._first = {label: of for label, of in self._first.items() if of[0] < step}
-        self.errors = {at: why for at, why in self.errors.items() if at < step}
 
     def copy(self) -> RecordBuilder:
         """A copy to which steps can be added without changing this one."""

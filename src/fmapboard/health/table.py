@@ -76,6 +76,23 @@ class HealthTable:
         """True if each step is another image."""
         return is_of_images({step: self.sources.get(step) for step in self.steps})
 
+    @property
+    def magnitudes(self) -> Floats:
+        """The largest magnitude of each layer, [steps, rows]; NaN if not known."""
+        low, high = np.abs(self.columns["minimum"]), np.abs(self.columns["maximum"])
+        found: Floats = np.fmax(low, high)
+        return found
+
+    def index(self, name: str, label: str | None) -> int | None:
+        """Index of the row of a layer call; None if there is none.
+
+        Args:
+            name: name of the model; "" for none.
+            label: label of the layer call.
+        """
+        places = ((row.name, row.facts.label) for row in self.rows)
+        return next((at for at, place in enumerate(places) if place == (name, label)), None)
+
     def step_text(self, step: int) -> str:
         """A step in words: "step 3", "image 3 (cat.jpg)"."""
         return source_text(self.sources.get(step), step)
@@ -209,8 +226,8 @@ def after_activation(table: HealthTable, row: HealthRow) -> str:
     label = row.facts.activation
     if not label:
         return ""
-    rows = (other.facts for other in table.rows if other.name == row.name)
-    facts = next((facts for facts in rows if facts.label == label), None)
-    if facts is None or facts.call == 1:
+    index = table.index(row.name, label)
+    if index is None or table.rows[index].facts.call == 1:
         return f" (after `{label}`)"
+    facts = table.rows[index].facts
     return f" (after `{facts.layer}`, call {facts.call})"

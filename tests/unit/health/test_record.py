@@ -72,12 +72,6 @@ def test_a_record_has_every_step() -> None:
     assert (record.run, record.name, health.rows[0].key) == ("run", "gen", "gen.fmapboard/conv0")
 
 
-def test_a_resumed_run_replaces_later_steps() -> None:
-    made = builder(0, 10, 20)
-    made.purge(10)
-    assert made.record().layers().steps == (0,)
-
-
 def test_thinning_keeps_the_ends_and_where_something_began_and_the_first_nonfinite_value() -> None:
     made = builder(*range(40))
     first = FirstNonfinite(9, "gradients", "w", "", 0, Nonfinite(1), 0, name="gen")
@@ -87,8 +81,6 @@ def test_thinning_keeps_the_ends_and_where_something_began_and_the_first_nonfini
     assert record.layers().steps == (0, 1, 2, 3, 7, *range(12, 40))
     assert record.steps_called == "kept steps"
     assert record.layers().first_nonfinite == first
-    made.purge(9)
-    assert made.record().layers().first_nonfinite is None
 
 
 def test_first_statistics_are_those_of_the_first_step() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.finding import Finding
-from fmapboard.health.record import NotRecorded, RunRecord, Steps
+from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
 from fmapboard.health.table import call_text
 
 _SMALL = (
@@ -29,7 +29,7 @@ _ZERO = (
 
 
 @dataclass(frozen=True, slots=True)
-class VanishingCheck:
+class VanishingCheck(BuiltInCheck):
     """Gradients of the first layers far below those of the last ones, in the first half of the run.
 
     Attributes:
@@ -41,34 +41,30 @@ class VanishingCheck:
     least: int = 3
     kind: ClassVar[str] = "vanishing"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        found = gradient_ratios(record)
-        if found is None or len(found.steps) < self.least:
-            return []
-        early = found.values[: max(self.least, len(found.values) // 2)]
-        if not early.max() < self.ratio:
-            return []
-        value = float(np.median(early))
-        size = f"are {value:.0e} times those of the last ones" if early.any() else "are exactly 0"
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message="gradients per weight of the first layers, "
-                f"from `{found.first}` on, {size} since step {found.steps[0]}",
-                since_step=int(found.steps[0]),
-                layer=found.first,
-                value=value,
-                healthy="0.05 or more",
-                meaning=_SMALL[0] if early.any() else _ZERO[0],
-                advice=_SMALL[1] if early.any() else _ZERO[1],
-            )
-        ]
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        found = gradient_ratios(record, self.least)
+        if found is None or not found.early.max() < self.ratio:
+            return
+        value = float(np.median(found.early))
+        (meaning, advice), size = _ZERO, "are exactly 0"
+        if found.early.any():
+            (meaning, advice), size = _SMALL, f"are {value:.0e} times those of the last ones"
+        yield Finding(
+            kind=self.kind,
+            class_="note",
+            message="gradients per weight of the first layers, "
+            f"from `{found.first}` on, {size} since step {found.since}",
+            since_step=found.since,
+            layer=found.first,
+            value=value,
+            healthy="0.05 or more",
+            meaning=meaning,
+            advice=advice,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ExplodingCheck:
+class ExplodingCheck(BuiltInCheck):
     """Activations that grow through the layers or over the steps, or gradients towards the input.
 
     Attributes:
@@ -85,44 +81,42 @@ class ExplodingCheck:
     gradients: float = 1e4
     kind: ClassVar[str] = "exploding"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         record.layers()
-        return self._over_steps(record) or self._over_layers(record) or self._backward(record)
+        rules = self._over_steps, self._over_layers, self._backward
+        yield from first_of(rule(record) for rule in rules)
 
-    def _over_steps(self, record: RunRecord) -> list[Finding]:
+    def _over_steps(self, record: RunRecord) -> Finding | None:
         table = record.layers()
         if table.is_of_images:
-            return []
-        magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
+            return None
+        magnitude = table.magnitudes
         with np.errstate(all="ignore"):
             grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
             grown[~np.isfinite(grown)] = 0.0
         is_large = (grown >= self.growth) & (magnitude >= 1.0)
         if not is_large.any():
-            return []
+            return None
         step = int(is_large.any(1).argmax())
         at = int(is_large[step].argmax())
         row, value = table.rows[at], float(grown[:, at].max())
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"magnitudes in {call_text(table, row)} grew {value:.2g}-fold since step "
-                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
-                f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
-                since_step=table.steps[step],
-                layer=row.facts.label,
-                value=value,
-                healthy=f"less than {self.growth:.0f}-fold",
-                meaning="The weights grow from step to step: the learning rate is too high, or the "
-                "loss has no lower bound",
-                advice="Lower the learning rate, or clip the gradients",
-                picture=record.picture(row),
-            )
-        ]
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"magnitudes in {call_text(table, row)} grew {value:.2g}-fold since step "
+            f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
+            f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
+            since_step=table.steps[step],
+            layer=row.facts.label,
+            value=value,
+            healthy=f"less than {self.growth:.0f}-fold",
+            meaning="The weights grow from step to step: the learning rate is too high, or the "
+            "loss has no lower bound",
+            advice="Lower the learning rate, or clip the gradients",
+            picture=record.picture(row),
+        )
 
-    def _over_layers(self, record: RunRecord) -> list[Finding]:
+    def _over_layers(self, record: RunRecord) -> Finding | None:
         table = record.layers()
         known = [
             (row, float(std))
@@ -130,53 +124,46 @@ class ExplodingCheck:
             if math.isfinite(std) and row.facts.kernel_shape
         ]
         if len(known) < 3 or known[0][1] <= 0:
-            return []
+            return None
         row, value = known[-1][0], known[-1][1] / known[0][1]
         if value < self.depth:
-            return []
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"the standard deviation of the activations grows {value:.2g}-fold from "
-                f"{call_text(table, known[0][0])} to {call_text(table, row)} "
-                f"at {table.step_text(table.steps[0])}",
-                since_step=table.steps[0],
-                layer=row.facts.label,
-                value=value,
-                healthy=f"less than {self.depth:.0f}-fold",
-                meaning="The initial weights are too large: each layer amplifies the signal",
-                advice="Scale the initial weights with the number of inputs (Kaiming or Xavier), "
-                "or add normalization layers",
-                picture=record.picture(row),
-            )
-        ]
+            return None
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"the standard deviation of the activations grows {value:.2g}-fold from "
+            f"{call_text(table, known[0][0])} to {call_text(table, row)} "
+            f"at {table.step_text(table.steps[0])}",
+            since_step=table.steps[0],
+            layer=row.facts.label,
+            value=value,
+            healthy=f"less than {self.depth:.0f}-fold",
+            meaning="The initial weights are too large: each layer amplifies the signal",
+            advice="Scale the initial weights with the number of inputs (Kaiming or Xavier), "
+            "or add normalization layers",
+            picture=record.picture(row),
+        )
 
-    def _backward(self, record: RunRecord) -> list[Finding]:
+    def _backward(self, record: RunRecord) -> Finding | None:
         try:
-            found = gradient_ratios(record)
+            found = gradient_ratios(record, 3)
         except NotRecorded:
-            return []
-        if found is None or len(found.steps) < 3:
-            return []
-        early = found.values[: max(3, len(found.values) // 2)]
-        if not early.min() > self.gradients:
-            return []
-        value = float(np.median(early))
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
-                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
-                since_step=int(found.steps[0]),
-                layer=found.first,
-                value=value,
-                healthy=f"less than {self.gradients:.0e}",
-                meaning="Each layer amplifies the gradient on its way back",
-                advice="Use another initialization or normalization layers, or clip the gradients",
-            )
-        ]
+            return None
+        if found is None or not found.early.min() > self.gradients:
+            return None
+        value = float(np.median(found.early))
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+            f"{value:.0e} times those of the last ones since step {found.since}",
+            since_step=found.since,
+            layer=found.first,
+            value=value,
+            healthy=f"less than {self.gradients:.0e}",
+            meaning="Each layer amplifies the gradient on its way back",
+            advice="Use another initialization or normalization layers, or clip the gradients",
+        )
 
 
 def _usual(magnitudes: Floats) -> Floats:
@@ -192,22 +179,29 @@ _LEAST_LAYERS = 4
 
 
 class GradientRatios(NamedTuple):
-    """The ratio at each logged step; ``first`` is the first layer in network order.
+    """The ratios at the logged steps of the first half of a run.
 
-    ``steps`` and ``values`` are [S]; ``values`` are finite and at least 0.
+    Attributes:
+        since: the first of these steps.
+        early: finite ratios of at least 0, one per step.
+        first: the first layer in network order.
     """
 
-    steps: Steps
-    values: Floats
+    since: int
+    early: Floats
     first: str
 
 
-def gradient_ratios(record: RunRecord) -> GradientRatios | None:
+def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
     """The gradient per weight of the first layers, divided by that of the last ones.
 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
     last three; the gradient per weight is its 2-norm divided by the square root of the number of
     weights. None if fewer than four such layers of at least 40 weights have gradients.
+
+    Args:
+        record: the record of the model.
+        least: number of logged steps; None is returned if fewer have a ratio.
 
     Raises:
         NotRecorded: the run has no overview series, or no gradient norms.
@@ -221,15 +215,12 @@ def gradient_ratios(record: RunRecord) -> GradientRatios | None:
             layers.append((row.facts.layer, series, math.sqrt(weights)))
     if len(layers) < _LEAST_LAYERS:
         return None
-    steps = np.unique(np.concatenate([series.steps for _, series, _ in layers]))
-    table = np.full((len(steps), len(layers)), np.nan)
-    for column, (_, series, root) in enumerate(layers):
-        table[np.searchsorted(steps, series.steps), column] = series.values / root
-    known = ~np.isnan(table).any(1) & (table[:, -3:].max(1) > 0)
-    if not known.any():
-        return None
-    table = table[known]
+    steps, norm = over_steps(series for _, series, _ in layers)
+    norm /= [root for _, _, root in layers]  # [S, layers], per weight
     with np.errstate(all="ignore"):
-        ratios = table[:, :2].max(1) / table[:, -3:].max(1)
-    finite = np.isfinite(ratios)
-    return GradientRatios(steps[known][finite], ratios[finite], layers[0][0])
+        ratios = norm[:, :2].max(1) / norm[:, -3:].max(1)
+    known = np.isfinite(ratios) & ~np.isnan(norm).any(1)
+    steps, ratios = steps[known], ratios[known]
+    if len(steps) < max(least, 1):
+        return None
+    return GradientRatios(int(steps[0]), ratios[: max(least, len(steps) // 2)], layers[0][0])

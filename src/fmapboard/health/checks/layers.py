@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.finding import Finding
-from fmapboard.health.layer_findings import DEAD, LayerFinding, findings
-from fmapboard.health.record import NotRecorded, RunRecord
+from fmapboard.health.layer_findings import DEAD, findings
+from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 from fmapboard.health.states import ROUNDING
-from fmapboard.health.table import HealthRow, HealthTable, after_activation, call_text
+from fmapboard.health.table import HealthTable, after_activation, call_text
 
 _FROM_START = (
     "These channels pass no gradient, since the first logged step, before this run can have done "
@@ -26,7 +26,7 @@ _FROM_START = (
 
 
 @dataclass(frozen=True, slots=True)
-class DeadCheck:
+class DeadCheck(BuiltInCheck):
     """The same channels of an activation off for all inputs at four logged steps in a row.
 
     Only maps of at least 500 values per channel count.
@@ -41,61 +41,49 @@ class DeadCheck:
     share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         table = record.layers()
-        if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
-            return []
         if _has_constant_images(record):
-            return []  # that is the cause
-        return [
-            self._finding(record, table, found)
-            for found in findings(table)
-            if found.kind == self.kind and found.until is None and self._is_reported(table, found)
-        ]
+            return  # that is the cause
+        for found in findings(table):
+            if found.kind != self.kind or found.until is not None or found.index is None:
+                continue
+            since = self._since(table, found.since, found.index)
+            is_from_start = since <= table.steps[0]
+            least = self.share_at_start if is_from_start else self.share
+            if found.value < least - ROUNDING:
+                continue
+            row = table.rows[found.index]
+            count = f"{row.facts.channels} " if row.facts.channels else ""
+            where = call_text(table, row) + after_activation(table, row)
+            more = f"; the same in {found.more} further layers" if found.more else ""
+            meaning, advice = _FROM_START if is_from_start and not table.is_of_images else DEAD
+            yield Finding(
+                kind=self.kind,
+                class_="note",
+                message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
+                f"{table.since_text(since)}{more}",
+                since_step=since,
+                layer=found.label,
+                value=found.value,
+                healthy=f"below {100 * self.share:.0f} %",
+                meaning=meaning,
+                advice=advice,
+                picture=record.picture(row),
+            )
 
-    def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
-        is_from_start = self._since(table, found) <= table.steps[0]
-        least = self.share_at_start if is_from_start else self.share
-        return found.value >= least - ROUNDING
-
-    def _since(self, table: HealthTable, found: LayerFinding) -> int:
-        """First of the consecutive last steps at which this many channels are dead."""
-        row = next(i for i, row in enumerate(table.rows) if row.facts.label == found.label)
-        dead = table.columns["dead"][:, row]
-        since = found.since
+    def _since(self, table: HealthTable, since: int, index: int) -> int:
+        """First of the consecutive last steps at which this many channels of a layer are dead."""
+        dead = table.columns["dead"][:, index]
         for step, share in zip(reversed(table.steps), dead[::-1].tolist(), strict=True):
             if share < self.share - ROUNDING:
                 break
             since = step if math.isfinite(share) else since
         return since
 
-    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        row = next(row for row in table.rows if row.facts.label == found.label)
-        count = f"{row.facts.channels} " if row.facts.channels else ""
-        where = call_text(table, row) + after_activation(table, row)
-        more = f"; the same in {found.more} further layers" if found.more else ""
-        since = self._since(table, found)
-        meaning, advice = DEAD
-        if since <= table.steps[0] and not table.is_of_images:
-            meaning, advice = _FROM_START
-        return Finding(
-            kind=self.kind,
-            class_="note",
-            message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
-            f"{table.since_text(since)}{more}",
-            since_step=since,
-            layer=found.label,
-            value=found.value,
-            healthy=f"below {100 * self.share:.0f} %",
-            meaning=meaning,
-            advice=advice,
-            picture=record.picture(row),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class CopiedChannelsCheck:
+class CopiedChannelsCheck(BuiltInCheck):
     """Channels of a layer that are copies of each other at the first logged step.
 
     Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
@@ -113,8 +101,7 @@ class CopiedChannelsCheck:
     least: int = 4
     kind: ClassVar[str] = "copied_channels"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         if not record.first:
             raise NotRecorded("records of the first logged step (fmapboard_first/…)")
         table = record.layers()
@@ -125,64 +112,56 @@ class CopiedChannelsCheck:
         ]
         copied = [(row, share) for row, share in shares if share >= self.share]
         if not copied:
-            return []
+            return
         row, share = copied[0]
         where = call_text(table, row)
         others = len(copied) - 1
         more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
-                f"copy in the layer at {table.step_text(table.steps[0])}{more}",
-                since_step=table.steps[0],
-                layer=row.facts.label,
-                value=share,
-                healthy=f"below {100 * self.share:.0f} %",
-                meaning="Equal kernels compute the same feature. They get equal gradients and stay "
-                "equal as long as the weights behind them are equal too",
-                advice="Initialize the weights at random, not with a constant",
-                picture=record.picture(row),
-            )
-        ]
+        yield Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
+            f"copy in the layer at {table.step_text(table.steps[0])}{more}",
+            since_step=table.steps[0],
+            layer=row.facts.label,
+            value=share,
+            healthy=f"below {100 * self.share:.0f} %",
+            meaning="Equal kernels compute the same feature. They get equal gradients and stay "
+            "equal as long as the weights behind them are equal too",
+            advice="Initialize the weights at random, not with a constant",
+            picture=record.picture(row),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class UnevenUpsamplingCheck:
+class UnevenUpsamplingCheck(BuiltInCheck):
     """A transposed convolution whose kernel's size is no multiple of its stride."""
 
     kind: ClassVar[str] = "uneven_upsampling"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        rows = [row for row in record.weighted_layers() if row.facts.transposed_stride]
-        return [found for row in rows for found in self._found(record, row)]
-
-    def _found(self, record: RunRecord, row: HealthRow) -> list[Finding]:
-        kernel = (row.facts.kernel_shape or ())[2:]
-        stride = row.facts.transposed_stride or ()
-        if len(kernel) != len(stride) or 0 in stride:
-            return []
-        pairs = list(zip(kernel, stride, strict=True))
-        if not any(size % step for size, step in pairs):
-            return []
-        sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
-        return [
-            Finding(
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for row in record.weighted_layers():
+            kernel = (row.facts.kernel_shape or ())[2:]
+            stride = row.facts.transposed_stride or ()
+            if len(kernel) != len(stride) or 0 in stride:
+                continue
+            uneven = [size / step for size, step in zip(kernel, stride, strict=True) if size % step]
+            if not uneven:
+                continue
+            sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
+            yield Finding(
                 kind=self.kind,
                 class_="note",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,
-                value=next(size / step for size, step in pairs if size % step),
+                value=uneven[0],
                 healthy="a multiple of the stride, such as 4 with stride 2",
                 meaning="Neighbouring outputs add up different numbers of inputs, which shows as a "
                 "checkerboard in the output",
                 advice="Use a kernel that is a multiple of the stride, or upsample and convolve",
                 picture=record.picture(row),
             )
-        ]
 
 
 _EQUAL = 1e-4

@@ -7,7 +7,8 @@ finite and the gradients of all, or of some, parameters are not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,8 +18,8 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.layer_findings import LayerFinding, findings
-from fmapboard.health.record import RunRecord
+from fmapboard.health.layer_findings import findings
+from fmapboard.health.record import BuiltInCheck, RunRecord
 from fmapboard.health.states import LARGE
 from fmapboard.health.table import HealthTable, call_text
 
@@ -38,38 +39,32 @@ _ARGUMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class NonfiniteCheck:
+class NonfiniteCheck(BuiltInCheck):
     """NaN or infinite values in activations or gradients at any logged step."""
 
     kind: ClassVar[str] = "nonfinite"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         table = record.layers()
         for found in findings(table):
-            if found.kind == self.kind:
-                return [self._finding(record, table, found)]
-        return []
-
-    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        told = table.first_nonfinite
-        if told is not None and (told.step, told.label or "") != (found.since, found.label):
-            told = None  # the finding is from other numbers
-        labels = [row.facts.label for row in table.rows]
-        row = labels.index(found.label) if found.label in labels else None
-        meaning, advice = cause(Evidence(record, table, found.since, row, told))
-        return Finding(
-            kind=self.kind,
-            class_="warning",
-            message=found.message,
-            since_step=found.since,
-            layer=found.label or None,
-            parameter=told.owner if told is not None and told.label is None else None,
-            value=found.value,
-            meaning=meaning,
-            advice=advice,
-            picture="" if row is None else record.picture(table.rows[row]),
-        )
+            if found.kind != self.kind:
+                continue
+            told = table.first_nonfinite
+            if told is not None and (told.step, told.label or "") != (found.since, found.label):
+                told = None  # the finding is from other numbers
+            meaning, advice = cause(Evidence(record, table, found.since, found.index, told))
+            yield Finding(
+                kind=self.kind,
+                class_="warning",
+                message=found.message,
+                since_step=found.since,
+                layer=found.label or None,
+                parameter=told.owner if told is not None and told.label is None else None,
+                value=found.value,
+                meaning=meaning,
+                advice=advice,
+                picture="" if found.index is None else record.picture(table.rows[found.index]),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +106,11 @@ class Evidence:
         """NaN was found, and no infinity."""
         return self.told is not None and list(self.told.found.kinds) == ["NaN"]
 
-    def column(self, name: str) -> Floats:
-        """A column of the table at the step, [layers]; NaN where it is not known."""
-        if name not in self.table.columns or self.step not in self.table.steps:
+    def at_step(self, numbers: Floats) -> Floats:
+        """Of numbers [steps, layers] those at the step, [layers]; NaN if it is not known."""
+        if self.step not in self.table.steps:
             return np.full(len(self.table.rows), np.nan)
-        found: Floats = self.table.columns[name][self.table.steps.index(self.step)]
+        found: Floats = numbers[self.table.steps.index(self.step)]
         return found
 
 
@@ -156,7 +151,7 @@ def _own_weights(of: Evidence, row: int) -> tuple[str, ...] | None:
 
 def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
     facts = of.record.facts[of.step]
-    others = len(of.weights or ()) + facts.left_out.get("nonfinite_weights", 0) - len(own)
+    others = facts.count("nonfinite_weights") - len(own)
     besides = f", and {others} further parameter{'s' * (others > 1)} of the network" * (others > 0)
     which = f"{named(own)} {'is' if len(own) == 1 else 'are'} not finite{besides}"
     meaning = (
@@ -209,7 +204,7 @@ def _of_first(of: Evidence) -> Cause:
 def _of_later(of: Evidence, row: int) -> Cause:
     """A layer behind others, which were finite: otherwise they would have been named."""
     before = call_text(of.table, of.table.rows[row - 1])
-    known = not np.isnan(of.column("nonfinite")[:row]).any()
+    known = not np.isnan(of.at_step(of.table.columns["nonfinite"])[:row]).any()
     finite = (
         f"The {row} layers called before it returned finite values"
         if row > 1
@@ -254,8 +249,7 @@ def _arithmetic(of: Evidence) -> str:
 def _peak(of: Evidence) -> tuple[float, str]:
     """The largest finite magnitude up to the layer at the step, and the layer that has it."""
     end = len(of.table.rows) if of.row is None else of.row + 1
-    magnitude = np.fmax(np.abs(of.column("minimum")), np.abs(of.column("maximum")))[:end]
-    known = np.nan_to_num(magnitude, nan=0.0, posinf=0.0)
+    known = np.nan_to_num(of.at_step(of.table.magnitudes)[:end], nan=0.0, posinf=0.0)
     if not known.size or not known.any():
         return 0.0, ""
     at = int(known.argmax())
@@ -265,13 +259,9 @@ def _peak(of: Evidence) -> tuple[float, str]:
 def _of_parameter(of: Evidence) -> Cause:
     """The gradient of a parameter; all activations of the step were finite."""
     norms = of.record.scalars.get(tags.GRADIENT_NORM, {})
-    at_step = {
-        name: series.values[series.steps == of.step]
-        for name, series in norms.items()
-        if name != tags.TOTAL
-    }
-    known = {name: float(values[0]) for name, values in at_step.items() if values.size}
-    lost = [name for name, norm in known.items() if not np.isfinite(norm)]
+    of_parameters = (series for name, series in norms.items() if name != tags.TOTAL)
+    known = [norm for one in of_parameters for norm in one.values[one.steps == of.step].tolist()]
+    lost = [norm for norm in known if not math.isfinite(norm)]
     start = "All activations of the step are finite"
     peak, layer = _peak(of)
     large = f"; magnitudes reach {peak:.2g} in {layer}, so this may be an overflow" * (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +13,18 @@ from fmapboard.formats import tags
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.loop import newest
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.record import NotRecorded, RunRecord, has_zero_gradient
+from fmapboard.health.record import (
+    BuiltInCheck,
+    NotRecorded,
+    RunRecord,
+    first_of,
+    has_zero_gradient,
+    over_steps,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class UnchangedWeightsCheck:
+class UnchangedWeightsCheck(BuiltInCheck):
     """Weights that never change although the network trains.
 
     A warning: they are the same after several logged steps that an optimizer applied at a learning
@@ -42,8 +48,7 @@ class UnchangedWeightsCheck:
     without: int = 4
     kind: ClassVar[str] = "unchanged_weights"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         steps = list(record.training_facts())
         last = newest(record)
         found = {
@@ -55,118 +60,106 @@ class UnchangedWeightsCheck:
         }
         if not found:
             rules = self._idle, self._at_zero, self._no_gradients, self._without
-            return next((said for rule in rules if (said := rule(record))), [])
+            yield from first_of(rule(record) for rule in rules)
+            return
         first = min(found, key=lambda name: found[name].since)
         names = [first, *(name for name in found if name != first)]
         same_as = found[first].since
         since = next((step for step in steps if step > same_as), same_as)
         rate = f" at a learning rate of {last.rates[1]:.2g}" if last.rates else ""
         of = "weights" if len(found) == 1 else f"{len(found)} weights"
-        return [
-            Finding(
-                kind=self.kind,
-                class_="warning",
-                message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
-                f"steps that the optimizer applied{rate}: {named(names)}",
-                since_step=since,
-                parameter=first,
-                parameters=tuple(names),
-                value=found[first].steps,
-                meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
-                "rate, or weights in half precision), or the weights are restored after it",
-                advice="Keep the weights in float32, or raise the learning rate",
-            )
-        ]
+        yield Finding(
+            kind=self.kind,
+            class_="warning",
+            message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
+            f"steps that the optimizer applied{rate}: {named(names)}",
+            since_step=since,
+            parameter=first,
+            parameters=tuple(names),
+            value=found[first].steps,
+            meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
+            "rate, or weights in half precision), or the weights are restored after it",
+            advice="Keep the weights in float32, or raise the learning rate",
+        )
 
-    def _idle(self, record: RunRecord) -> list[Finding]:
+    def _idle(self, record: RunRecord) -> Finding | None:
         """Backward passes without an optimizer step, at the last logged steps."""
         idle = newest(record).idle
         every = [facts.idle for facts in record.training_facts().values()]
         if idle is None or idle.steps < self.idle or idle.is_held is None:
-            return []
+            return None
         in_a_row = [one for one in every[-1 - idle.steps :] if one is not None]
         if idle.is_held and not all(one.is_cleared for one in in_a_row):
-            return []  # gradients are being accumulated
+            return None  # gradients are being accumulated
         why = (
             "An optimizer holds them, and none of its steps lies in a logged step"
             if idle.is_held
             else "No optimizer holds a parameter of this model: it may hold those of the model "
             "before it was copied or rebuilt"
         )
-        return [
-            self._note(
-                f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
-                f"and weights are the same since step {idle.since}, although backward passes run",
-                idle.since,
-                idle.steps,
-                meaning=why,
-                advice="Check that optimizer.step() is reached, and that the optimizer was created "
-                "from the parameters of the model that runs",
-            )
-        ]
+        return self._note(
+            f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
+            f"and weights are the same since step {idle.since}, although backward passes run",
+            idle.since,
+            idle.steps,
+            meaning=why,
+            advice="Check that optimizer.step() is reached, and that the optimizer was created "
+            "from the parameters of the model that runs",
+        )
 
-    def _at_zero(self, record: RunRecord) -> list[Finding]:
+    def _at_zero(self, record: RunRecord) -> Finding | None:
         """A rate of 0 at every logged step of the run."""
         rates = {at: of.rates for at, of in record.training_facts().items() if of.rates}
         if len(rates) < self.at_zero or any(high > 0 for _, high in rates.values()):
-            return []
-        return [
-            self._note(
-                f"the learning rate is 0 at each of {len(rates)} logged steps",
-                min(rates),
-                len(rates),
-                meaning="Nothing is learned: the scheduler's factor is 0, such as a warm-up that "
-                "is computed with an integer division or counts epochs",
-                advice="Print scheduler.get_last_lr() over some steps; during a long warm-up from "
-                "rate 0 this is intended",
-            )
-        ]
+            return None
+        return self._note(
+            f"the learning rate is 0 at each of {len(rates)} logged steps",
+            min(rates),
+            len(rates),
+            meaning="Nothing is learned: the scheduler's factor is 0, such as a warm-up that "
+            "is computed with an integer division or counts epochs",
+            advice="Print scheduler.get_last_lr() over some steps; during a long warm-up from "
+            "rate 0 this is intended",
+        )
 
-    def _no_gradients(self, record: RunRecord) -> list[Finding]:
+    def _no_gradients(self, record: RunRecord) -> Finding | None:
         """Optimizer steps at which no parameter of the model has a gradient other than 0."""
-        facts = [(at, of.no_gradient) for at, of in record.training_facts().items()]
-        none = {at: set(names) for at, names in facts if names is not None}
+        none = _without_gradient(record)
         norms = record.scalars.get(tags.GRADIENT_NORM, {})
         if len(none) < self.without or any((series.values != 0).any() for series in norms.values()):
-            return []
+            return None
         if not norms and not set.intersection(*none.values()):
-            return []
-        return [
-            self._note(
-                f"no parameter has a gradient other than 0 at any of {len(none)} logged steps at "
-                f"which an optimizer stepped",
-                min(none),
-                len(none),
-                meaning="Nothing is learned: zero_grad() is called between backward() and step(), "
-                "backward() is not called, or the loss does not depend on the parameters",
-                advice="Call zero_grad() before backward() or after step(), and check that the "
-                "loss is not detached or multiplied by 0",
-            )
-        ]
+            return None
+        return self._note(
+            f"no parameter has a gradient other than 0 at any of {len(none)} logged steps at "
+            f"which an optimizer stepped",
+            min(none),
+            len(none),
+            meaning="Nothing is learned: zero_grad() is called between backward() and step(), "
+            "backward() is not called, or the loss does not depend on the parameters",
+            advice="Call zero_grad() before backward() or after step(), and check that the "
+            "loss is not detached or multiplied by 0",
+        )
 
-    def _without(self, record: RunRecord) -> list[Finding]:
+    def _without(self, record: RunRecord) -> Finding | None:
         """Trainable weights of layers that run and that an optimizer holds, without a gradient."""
-        facts = {at: set(of.no_gradient) for at, of in record.training_facts().items()
-                 if of.no_gradient is not None}  # fmt: skip
-        if len(facts) < self.without:
-            return []
-        names = [n for n in sorted(set.intersection(*facts.values())) if _is_used(record, n, facts)]
-        if not names:
-            return []
+        facts = _without_gradient(record)
+        always = set.intersection(*facts.values()) if facts else ()
+        names = [name for name in sorted(always) if _is_used(record, name, facts)]
+        if len(facts) < self.without or not names:
+            return None
         are = "weights are" if len(names) > 1 else "weight is"
-        return [
-            self._note(
-                f"{len(names)} trainable {are} without a gradient at each of {len(facts)} logged "
-                f"steps, in layers that are used: {named(names)}",
-                min(facts),
-                len(names),
-                names,
-                meaning="They keep their values: the layer runs under torch.no_grad(), or its "
-                "weight or its output is detached",
-                advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
-                "layer is to stay as it is",
-            )
-        ]
+        return self._note(
+            f"{len(names)} trainable {are} without a gradient at each of {len(facts)} logged "
+            f"steps, in layers that are used: {named(names)}",
+            min(facts),
+            len(names),
+            names,
+            meaning="They keep their values: the layer runs under torch.no_grad(), or its "
+            "weight or its output is detached",
+            advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
+            "layer is to stay as it is",
+        )
 
     def _note(
         self,
@@ -190,6 +183,12 @@ class UnchangedWeightsCheck:
             meaning=meaning,
             advice=advice,
         )
+
+
+def _without_gradient(record: RunRecord) -> dict[int, set[str]]:
+    """Logged step at which an optimizer stepped -> the parameters without a gradient."""
+    facts = record.training_facts().items()
+    return {at: set(of.no_gradient) for at, of in facts if of.no_gradient is not None}
 
 
 def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
@@ -217,7 +216,7 @@ def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateRatioCheck:
+class UpdateRatioCheck(BuiltInCheck):
     """Updates of the weights that are very small or very large, relative to the weights.
 
     The ratio is |Δw| / |w| of one optimizer step. Biases and the like, which may start at 0, are
@@ -239,8 +238,7 @@ class UpdateRatioCheck:
     replaced: float = 1.0
     kind: ClassVar[str] = "update_ratio"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         series = record.group(UPDATE_RATIO)
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
@@ -248,62 +246,62 @@ class UpdateRatioCheck:
         chosen = trained or weights or series
         chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
         if not chosen:
-            return []
-        every = np.unique(np.concatenate([one.steps for one in chosen.values()]))
-        ratios = np.full((len(every), len(chosen)), np.nan)
-        for column, one in enumerate(chosen.values()):
-            ratios[np.searchsorted(every, one.steps), column] = one.values
+            return
+        every, ratios = over_steps(chosen.values())
         moving = [at for at, facts in record.facts.items() if facts.rates and facts.rates[1] > 0]
         # At a rate of 0, or one that is not known, no update is none to judge.
         ratios[(ratios <= 0) & ~np.isin(every, moving)[:, None]] = np.nan
         known = ~np.isnan(ratios).all(1)
         ratios, steps = ratios[known], every[known].tolist()
         if not steps:
-            return []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            median = np.nanmedian(ratios, axis=1)  # [steps]
+            return
+        median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
         early = median[:4] if trained or not kernels else median[:0]
         if (early > self.high).sum() >= 2 or (early > self.replaced).any():
             at = int((early > self.high).argmax())
-            worst = list(chosen)[int(np.nanargmax(ratios[at]))]
-            return [self._finding(float(np.nanmax(early)), steps[at], worst, is_low=False)]
-        highest = float(np.nanmax(ratios))
-        if len(steps) >= 4 and highest < self.low:
-            largest = list(chosen)[int(np.nanargmax(np.nanmax(np.nan_to_num(ratios), axis=0)))]
-            return [self._finding(highest, steps[0], largest, is_low=True)]
-        return []
-
-    def _finding(self, value: float, since: int, parameter: str, *, is_low: bool) -> Finding:
-        text = (
-            f"no optimizer step changes a weight by more than {value:.1e} of its norm, since step "
-            f"{since}; the most in `{parameter}`"
-            if is_low
-            else f"an optimizer step changes the weights by {value:.2g} times their norm (median "
-            f"over the weights) since step {since}; the most in `{parameter}`"
-        )
-        return Finding(
+            value, most = float(np.nanmax(early)), ratios[at]
+            text = (
+                f"an optimizer step changes the weights by {value:.2g} times their norm (median "
+                "over the weights)"
+            )
+            meaning, advice = _LARGE
+        elif len(steps) >= 4 and np.nanmax(ratios) < self.low:
+            at = 0
+            value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
+            text = f"no optimizer step changes a weight by more than {value:.1e} of its norm,"
+            meaning, advice = _SMALL
+        else:
+            return
+        since, parameter = steps[at], list(chosen)[int(np.nanargmax(most))]
+        yield Finding(
             kind=self.kind,
             class_="note",
-            message=text,
+            message=f"{text} since step {since}; the most in `{parameter}`",
             since_step=since,
             parameter=parameter,
             value=value,
             healthy="1e-4 to 4e-2 times their norm",
-            meaning="At this rate training takes very long, or stands still"
-            if is_low
-            else "Steps of this size destroy what the weights have learned: the learning rate, or "
-            "its product with the weight decay, is too large",
-            advice="Raise the learning rate, unless a tiny rate is intended"
-            if is_low
-            else "Lower the learning rate or the weight decay, or warm the rate up",
+            meaning=meaning,
+            advice=advice,
         )
 
 
+_SMALL = (
+    "At this rate training takes very long, or stands still",
+    "Raise the learning rate, unless a tiny rate is intended",
+)
+_LARGE = (
+    "Steps of this size destroy what the weights have learned: the learning rate, or its product "
+    "with the weight decay, is too large",
+    "Lower the learning rate or the weight decay, or warm the rate up",
+)
+"""Meaning and advice."""
+
+
 @dataclass(frozen=True, slots=True)
-class BatchnormGapCheck:
+class BatchnormGapCheck(BuiltInCheck):
     """BatchNorm's running variance far from that of the batches, and not about to get closer.
 
     Or still mostly the initial one, which does not depend on the batches, at the last two logged
@@ -325,11 +323,11 @@ class BatchnormGapCheck:
     span: int = 100
     kind: ClassVar[str] = "batchnorm_gap"
 
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
         initial = self._initial(record)
-        if initial:
-            return initial
+        if initial is not None:
+            yield initial
+            return
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
         late: dict[str, tuple[float, float]] = {}
@@ -343,57 +341,53 @@ class BatchnormGapCheck:
                 late[layer] = float(np.median(third)), float(np.median(fourth))
                 steps.append(int(at[-2 * quarter]))
         if not late:
-            return []
+            return
         before, value = (float(np.median(part)) for part in zip(*late.values(), strict=True))
         if value < self.gap or value < self.decay * before:
-            return []
+            return
         worst, since = max(late, key=lambda layer: late[layer][1]), min(steps)
         factor = math.exp(min(value, 700))
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"the variance of the batches differs by a factor of {factor:.2g} from "
-                f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
-                f"the most in `{worst}`",
-                since_step=since,
-                layer=worst,
-                value=value,
-                healthy="a factor of 1.2 or less",
-                meaning="In eval mode the network computes something else than in training: the "
-                "batches are too small or differ from each other, or the momentum is too small",
-                advice="Use larger or better mixed batches, another momentum, or GroupNorm",
-            )
-        ]
+        yield Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"the variance of the batches differs by a factor of {factor:.2g} from "
+            f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
+            f"the most in `{worst}`",
+            since_step=since,
+            layer=worst,
+            value=value,
+            healthy="a factor of 1.2 or less",
+            meaning="In eval mode the network computes something else than in training: the "
+            "batches are too small or differ from each other, or the momentum is too small",
+            advice="Use larger or better mixed batches, another momentum, or GroupNorm",
+        )
 
-    def _initial(self, record: RunRecord) -> list[Finding]:
+    def _initial(self, record: RunRecord) -> Finding | None:
         """Layers whose running variance is still mostly the initial one."""
         last = list(record.facts.items())[-2:]
         if len(last) < 2:
-            return []
+            return None
         lasting = set(last[0][1].initial_norms)
         names = [n for n in last[1][1].initial_norms if n in lasting and not _is_close(record, n)]
         if not names:
-            return []
+            return None
         since = next(at for at, of in record.facts.items() if names[0] in of.initial_norms)
         count = len(names) + last[-1][1].left_out.get("initial_norms", 0)
-        return [
-            Finding(
-                kind=self.kind,
-                class_="note",
-                message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
-                f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
-                f"{since}: {named(names, count)}",
-                since_step=since,
-                layer=names[0],
-                value=count,
-                healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
-                meaning="In eval mode the network computes something else than in training: the "
-                "momentum is 0 or far too small (in torch it is the weight of the new batch)",
-                advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay as "
-                "they are",
-            )
-        ]
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
+            f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
+            f"{since}: {named(names, count)}",
+            since_step=since,
+            layer=names[0],
+            value=count,
+            healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
+            meaning="In eval mode the network computes something else than in training: the "
+            "momentum is 0 or far too small (in torch it is the weight of the new batch)",
+            advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay as "
+            "they are",
+        )
 
 
 _CLOSE = 0.2
