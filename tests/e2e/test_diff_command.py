@@ -224,10 +224,10 @@ def test_channels_without_a_difference_are_no_fault_of_the_run(
 def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("fmapboard.cli.commands.diff.compared", broken)
+    monkeypatch.setattr("fmapboard.cli.commands.diff.difference", broken)
     status, _, err = diff(capsys, "a.pt", "a.pt", *MODEL, "photo1.png")
     assert (status, err.splitlines()[-1]) == (2, "fmapboard: RuntimeError: out of memory")
 

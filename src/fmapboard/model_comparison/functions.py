@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.passes import Side
 from fmapboard.model.tensors import tensors
-from fmapboard.model_comparison.layer_calls import Layers, registry_of, run
-from fmapboard.records import LayerCall
+from fmapboard.model_comparison.layer_calls import Arguments, Delivery, Layers, run
 
 Functions = Mapping[str | None, Sequence[str]]
 """Label of a layer call -> names of the functions that are called before it, since the layer
@@ -22,7 +21,7 @@ _MOST = 6
 
 
 def functions_between(
-    model: nn.Module, layers: Layers, arguments: tuple[Any, ...], what: str
+    model: nn.Module, layers: Layers, arguments: Arguments, what: str
 ) -> Functions:
     """Run a model once and keep the names of the functions outside of its layers.
 
@@ -31,13 +30,16 @@ def functions_between(
     Args:
         model: The unwrapped model; it is restored afterwards.
         layers: The layer calls.
-        arguments: ``(args, kwargs)`` of the model.
+        arguments: What the model is called with.
         what: Names the model in an error.
+
+    Raises:
+        ConfigurationError: It does not run while torch's functions are watched.
     """
-    listener = _Listener(layers)
-    with _Watch(listener):
-        run(registry_of(model, layers.values()), listener, arguments, what)
-    return {**listener.before, None: listener.since}
+    seen = _Functions()
+    with Delivery(layers, seen.deliver).on(model):
+        run(model, arguments, what, within=seen)
+    return {**seen.before, None: seen.since}
 
 
 def described(first: Sequence[str], second: Sequence[str]) -> str:
@@ -61,41 +63,25 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
-class _Listener(CaptureListener):
-    """A ``CaptureListener`` that knows whether a layer is running."""
+class _Functions(TorchFunctionMode):
+    """Collects the names of torch's functions that are called while no layer runs."""
 
-    def __init__(self, layers: Layers) -> None:
-        self._layers = layers
-        self._running: str | None = None
+    def __init__(self) -> None:
+        super().__init__()
         self.before: dict[str | None, list[str]] = {}
         self.since: list[str] = []
-
-    def called(self, name: str) -> None:
-        """Called when a function has returned tensors."""
-        if self._running is None:
-            self.since.append(name)
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Called when a layer begins or has returned."""
-        label = layer_call.label
-        if label not in self._layers:
-            return
-        if side == "input":
-            self.before[label], self.since, self._running = self.since, [], label
-        elif label == self._running:
-            self._running = None
-
-
-class _Watch(TorchFunctionMode):
-    """Passes the names of torch's functions to a listener."""
-
-    def __init__(self, listener: _Listener) -> None:
-        super().__init__()
-        self._listener = listener
+        self._running: str | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = str(getattr(func, "__name__", ""))
-        if name and name != "__get__" and tensors(result):
-            self._listener.called(name.strip("_"))
+        if self._running is None and name and name != "__get__" and tensors(result):
+            self.since.append(name.strip("_"))
         return result
+
+    def deliver(self, label: str, side: Side, found: list[Tensor]) -> None:
+        """Called when a layer begins or has returned."""
+        if side == "input":
+            self.before[label], self.since, self._running = self.since, [], label
+        elif label == self._running:
+            self._running = None

@@ -1,39 +1,42 @@
-"""Run one of the models on the input of both, and note which layers run, in which order."""
+"""Run one of the models on the input of both, and deliver what its layers receive and return."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import Probe, untouched
+from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.side_pass import (
+    Probe,
+    RandomStates,
+    generators_of,
+    random_states,
+    untouched,
+)
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model_comparison.relative_error import is_same
+from fmapboard.records import LayerCall
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments of a model."""
 
-
 Layers = Mapping[str, str]
 """Label of a call of a module -> name of the module, in order of execution."""
 
+Each = Callable[[str, Side, list[Tensor]], None]
+"""Called with the label of a call that begins (``"input"``) or has returned (``"output"``), and the
+live tensors: the next operation may overwrite them."""
 
-def registry_of(model: nn.Module, names: Collection[str] | None = None) -> HookRegistry:
-    """A registry of all modules of a model, or of the named ones.
-
-    Parametrizations, which compute a weight, do not count as modules.
-    """
-
-    def chosen(name: str, module: nn.Module) -> bool:
-        if names is not None:
-            return name in names
-        return "parametrizations" not in name.split(".")
-
-    return HookRegistry(model, chosen)
+_SIDES: tuple[Side, ...] = ("input", "output")
 
 
 def on_device_of(model: nn.Module, arguments: Arguments) -> Arguments:
@@ -46,39 +49,106 @@ def on_device_of(model: nn.Module, arguments: Arguments) -> Arguments:
     return copied[:-1], copied[-1]
 
 
-def run(registry: HookRegistry, listener: Any, arguments: tuple[Any, ...], what: str) -> Any:
-    """Run the registry's model in its own mode, without gradients, and restore it.
+def run(
+    model: nn.Module,
+    arguments: Arguments,
+    what: str,
+    *,
+    within: AbstractContextManager[object] | None = None,
+) -> Any:
+    """Run an unwrapped model in its own mode, without gradients, and restore it.
 
     Args:
-        registry: Its layers are delivered to the listener, inputs and outputs.
-        listener: A ``CaptureListener``.
-        arguments: ``(args, kwargs)`` of the model.
+        model: Called with copies of the arguments on its device.
+        arguments: What it is called with.
         what: Names the model in an error.
+        within: Entered for the call alone; None for nothing.
 
     Raises:
         ConfigurationError: The model cannot run on these arguments.
     """
-    sides: tuple[Side, ...] = ("input", "output")
-    with registry.listening(listener, sides=sides):
-        return run_restored(registry.model, arguments, what)
-
-
-def run_restored(model: nn.Module, arguments: Arguments, what: str) -> Any:
-    """Run a model as ``run`` does, without a listener."""
-    args, kwargs = arguments
+    args, kwargs = on_device_of(model, arguments)
     with untouched(model), torch.no_grad():
         try:
-            return model(*args, **kwargs)
+            with within or contextlib.nullcontext():
+                return model(*args, **kwargs)
         except Exception as error:
             raise ConfigurationError(
                 f"{what} cannot run on the images: {first_line(error)}"
             ) from error
 
 
-def trace(registry: HookRegistry, arguments: tuple[Any, ...], what: str) -> list[TracedCall]:
-    """Run a model once; returns the calls of its modules in the order in which they begin."""
+@dataclass(slots=True)
+class Delivery(CaptureListener):
+    """A ``CaptureListener`` that delivers what layer calls receive and return.
+
+    Attributes:
+        layers: The calls.
+        each: Called at the beginning and at the end of each.
+    """
+
+    layers: Layers
+    each: Each
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        """See ``CaptureListener``."""
+        if layer_call.label in self.layers:
+            self.each(layer_call.label, side, tensors(value))
+
+    def on(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Deliver the calls in a pass of a model in a ``with`` block."""
+        names = set(self.layers.values())
+        registry = HookRegistry(model, lambda name, _: name in names)
+        return registry.listening(self, sides=_SIDES)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What one layer call received and returned.
+
+    Attributes:
+        tensors: Copies of the tensors; none for ``"output"`` if it did not return.
+        states: Random states when it began and when it had returned.
+    """
+
+    tensors: dict[Side, list[Tensor]] = field(default_factory=lambda: {"input": [], "output": []})
+    states: dict[Side, RandomStates] = field(default_factory=dict)
+
+    @property
+    def is_identity(self) -> bool:
+        """True if it returned what it received."""
+        return is_same(self.tensors["input"][:1], self.tensors["output"][:1])
+
+
+def record(
+    model: nn.Module, layers: Layers, arguments: Arguments, what: str
+) -> tuple[dict[str, Recorded], Any]:
+    """Run a model as ``run`` does; returns its calls by label, and a copy of its output."""
+    calls, generators = dict[str, Recorded](), generators_of(model)
+
+    def each(label: str, side: Side, found: list[Tensor]) -> None:
+        call = calls.setdefault(label, Recorded())
+        call.tensors[side] = list(map(_copied, found))
+        call.states[side] = random_states(generators)
+
+    with Delivery(layers, each).on(model):
+        output = run(model, arguments, what)
+    return calls, map_tensors(output, _copied)
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone()
+
+
+def trace(model: nn.Module, arguments: Arguments, what: str) -> list[TracedCall]:
+    """Run a model once; returns the calls of its modules in the order in which they begin.
+
+    Parametrizations, which compute a weight, do not count as modules.
+    """
     found = CallTrace()
-    run(registry, found, arguments, what)
+    registry = HookRegistry(model, lambda name, _: "parametrizations" not in name.split("."))
+    with registry.listening(found, sides=_SIDES):
+        run(model, arguments, what)
     return [call for call in found.calls if call.received is not None]
 
 

@@ -14,131 +14,138 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.side_pass import Generator, generators_of, set_random_states
+from fmapboard.capture.side_pass import generators_of, set_random_states
+from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import map_tensors, tensors
-from fmapboard.model_comparison.layer_calls import Arguments, run_restored
-from fmapboard.model_comparison.recording import Recorded
-from fmapboard.model_comparison.relative_error import Error, error_between, same_bits
+from fmapboard.model_comparison.layer_calls import Arguments, Layers, Recorded, run
+from fmapboard.model_comparison.relative_error import Errors, error_between, is_same, same_bits
 from fmapboard.records import LayerCall
+
+
+class _Replaced(NamedTuple):
+    """A tensor that was replaced in a layer's arguments or output.
+
+    Attributes:
+        original: The tensor that was there.
+        replacement: The tensor that takes its place.
+        version: Version counter of the replacement at that time.
+    """
+
+    original: Tensor
+    replacement: Tensor
+    version: int
+
+
+class _Running(NamedTuple):
+    """A call that has not ended.
+
+    Attributes:
+        layer: Name of the layer.
+        label: Label of the call.
+        replaced: The tensors that were replaced in its arguments.
+        received: A copy of the first tensor among them, if the call has no partner.
+    """
+
+    layer: str
+    label: str
+    replaced: list[_Replaced]
+    received: list[Tensor]
 
 
 class Lockstep:
     """Runs a model in lockstep with a recorded pass.
 
     Args:
-        modules: The modules to hook, by name.
+        model: The unwrapped model; it is restored afterwards.
+        layers: Its calls.
         expected: Call of this model -> its partner in the recorded pass.
         alone: Calls of this model that have no partner.
 
     Attributes:
-        received: Error that the code before each call adds, per call with a partner.
-        returned: Error that each call with a partner adds.
+        errors: Error that the code before each call with a partner adds (``"input"``), and that
+            the call itself adds (``"output"``).
         identities: Calls without a partner that returned what they received.
     """
 
     def __init__(
         self,
-        modules: Mapping[str, nn.Module],
+        model: nn.Module,
+        layers: Layers,
         expected: Mapping[str, Recorded],
-        alone: frozenset[str],
+        alone: Container[str],
     ) -> None:
-        self._modules, self._expected, self._alone = modules, expected, alone
-        self._generators: list[Generator] = []
-        self.received: dict[str, Error] = {}
-        self.returned: dict[str, Error] = {}
-        self.identities: set[str] = set()
+        self._model, self._layers = model, layers
+        self._expected, self._alone = expected, alone
+        self._generators = generators_of(model)
         self._numbers: Counter[str] = Counter()
-        self._open: list[tuple[LayerCall, list[_Replaced], list[Tensor]]] = []
+        self._running: list[_Running] = []
+        self.errors, self.identities = Errors(), set[str]()
 
-    def __call__(self, model: nn.Module, arguments: Arguments, what: str) -> Any:
+    def __call__(self, arguments: Arguments, what: str) -> Any:
         """Run the model and return its output.
 
         Args:
-            model: The unwrapped model; it is restored afterwards.
-            arguments: ``(args, kwargs)``.
+            arguments: What it is called with.
             what: Names the model in an error.
 
         Raises:
             ConfigurationError: The model cannot run in lockstep.
         """
-        self._generators = generators_of(model)
+        named = named_layers(self._model)
         with contextlib.ExitStack() as stack:
-            for name, module in self._modules.items():
-                self._hook(stack, name, module)
-            return run_restored(model, arguments, what)
+            for name in dict.fromkeys(self._layers.values()):
+                begins, ends = partial(self._begins, name), partial(self._ends, name)
+                before = named[name].register_forward_pre_hook(begins, with_kwargs=True)
+                stack.callback(before.remove)
+                # Before the user's own forward hooks, as in the recorded pass.
+                after = named[name].register_forward_hook(ends, prepend=True, with_kwargs=True)
+                stack.callback(after.remove)
+            return run(self._model, arguments, what)
 
-    def _hook(self, stack: contextlib.ExitStack, name: str, module: nn.Module) -> None:
-        def begins(_: nn.Module, args: Any, kwargs: Any) -> Any:
-            return self._begins(name, args, kwargs)
-
-        def ends(_: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
-            return self._ends(name, output)
-
-        before = module.register_forward_pre_hook(begins, with_kwargs=True)
-        stack.callback(before.remove)
-        # Before the user's own forward hooks, as in the recorded pass.
-        after = module.register_forward_hook(ends, prepend=True, with_kwargs=True)
-        stack.callback(after.remove)
-
-    def _begins(self, name: str, args: Any, kwargs: Any) -> Any:
+    def _begins(self, name: str, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1
-        call = LayerCall(name, type="", call=self._numbers[name])
-        given = tensors((args, kwargs))
-        expected = self._expected.get(call.label)
+        label = LayerCall(name, type="", call=self._numbers[name]).label
+        given, expected = tensors((args, kwargs)), self._expected.get(label)
+        call = _Running(name, label, [], [])
+        self._running.append(call)
         if expected is None:
-            copies = [t.detach().clone() for t in given[:1]] if call.label in self._alone else []
-            self._open.append((call, [], copies))
+            if label in self._alone:
+                call.received.extend(tensor.detach().clone() for tensor in given[:1])
             return None
-        self.received[call.label] = error_between(expected.inputs, given)
-        replaced: list[_Replaced] = []
-        changed = _replace((args, kwargs), given, expected.inputs, replaced)
-        self._open.append((call, replaced, []))
-        set_random_states(expected.before, self._generators)
-        return changed if replaced else None
+        partners = expected.tensors["input"]
+        self.errors[label, "input"] = error_between(partners, given)
+        changed = _replace((args, kwargs), given, partners, call.replaced)
+        set_random_states(expected.states["input"], self._generators)
+        return changed if call.replaced else None
 
-    def _ends(self, name: str, output: Any) -> Any:
-        while self._open:  # a call that raised, and whose error was caught, has no end
-            call, replaced, received = self._open.pop()
+    def _ends(self, name: str, _: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+        while self._running:  # a call that raised, and whose error was caught, has no end
+            call = self._running.pop()
             if call.layer == name:
                 break
         else:
             return None
         expected, returned = self._expected.get(call.label), tensors(output)
         if expected is None:
-            if received and error_between(received, returned[:1]).relative == 0.0:
+            if is_same(call.received, returned[:1]):
                 self.identities.add(call.label)
             return None
-        self.returned[call.label] = error_between(expected.outputs, returned)
-        for one in replaced:
-            one.copy_back()
+        partners = expected.tensors["output"]
+        self.errors[call.label, "output"] = error_between(partners, returned)
+        for original, replacement, version in call.replaced:
+            if replacement._version != version:  # changed in place: change the original, too
+                original.data.copy_(replacement)
         forced: list[_Replaced] = []
-        changed = _replace(output, returned, expected.outputs, forced)
-        set_random_states(expected.after, self._generators)
+        changed = _replace(output, returned, partners, forced)
+        set_random_states(expected.states.get("output", {}), self._generators)
         return changed if forced else None
-
-
-class _Replaced:
-    """A tensor that was replaced in a layer's arguments.
-
-    Args:
-        original: The tensor that the layer was called with.
-        replacement: The tensor that it receives.
-    """
-
-    def __init__(self, original: Tensor, replacement: Tensor) -> None:
-        self._original, self._replacement = original, replacement
-        self._version = replacement._version
-
-    def copy_back(self) -> None:
-        """If the layer changed the replacement in place, change the original in the same way."""
-        if self._replacement._version != self._version:
-            self._original.data.copy_(self._replacement)
 
 
 def _replace(
@@ -154,7 +161,7 @@ def _replace(
         if same_bits(partner, tensor):
             return tensor
         replacement = torch.empty_like(tensor).copy_(partner)
-        replaced.append(_Replaced(tensor, replacement))
+        replaced.append(_Replaced(tensor, replacement, replacement._version))
         return replacement
 
     return map_tensors(value, change)

@@ -67,18 +67,13 @@ def _unique_names(
     first: Sequence[TracedCall], second: Sequence[TracedCall], known: dict[int, int]
 ) -> dict[int, int]:
     """Pairs of modules that both models call once, in another order."""
-    counts = [Counter(map(_name_and_type, calls)) for calls in (first, second)]
-    places = {
-        _name_and_type(call): j
-        for j, call in enumerate(second)
-        if counts[1][_name_and_type(call)] == 1
-    }
+    places: list[dict[Hashable, int]] = []
+    for calls in (first, second):
+        keys = list(map(_name_and_type, calls))
+        counts = Counter(keys)
+        places.append({key: number for number, key in enumerate(keys) if counts[key] == 1})
     return {
-        i: places[_name_and_type(call)]
-        for i, call in enumerate(first)
-        if i not in known
-        and counts[0][_name_and_type(call)] == 1
-        and _name_and_type(call) in places
+        i: places[1][key] for key, i in places[0].items() if i not in known and key in places[1]
     }
 
 

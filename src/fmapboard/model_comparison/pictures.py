@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -19,11 +20,17 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.model_comparison.comparison import Comparison
-from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, registry_of, run
+from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
-from fmapboard.model_comparison.recording import Recorder
 from fmapboard.model_comparison.result import ModelDifference
-from fmapboard.records import LayerCall, LayerMeasurement, Normalization, Scale, StepData
+from fmapboard.records import (
+    InputImage,
+    LayerCall,
+    LayerMeasurement,
+    Normalization,
+    Scale,
+    StepData,
+)
 from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -70,21 +77,28 @@ def draw_maps_of(
     first, second = comparison.models
     named, drawn = named_layers(first), _drawn_layers(first, found, comparison.pairs, layers)
     pairs = [(one, other) for one, other in in_both(comparison.pairs) if one.layer in drawn]
-    each = {side: _Output(first, side, out, log_dir, len(batches) > 1) for side in SIDES}
-    try:
+    sequences = Sequences.of(first)
+    with contextlib.ExitStack() as stack:
+        sides = {side: _Side(side, sequences) for side in SIDES}
+        for side, own in sides.items():
+            if out is not None:
+                own.writers.append(FolderWriter(Path(out) / side, len(batches) > 1))
+            if log_dir is not None:
+                board = TensorBoardWriter(Path(log_dir) / side)
+                own.writers.append(stack.enter_context(contextlib.closing(board)))
         for step, arguments in enumerate(batches):
-            own = _outputs(first, [one for one, _ in pairs], arguments)
+            ones = _outputs(first, [one for one, _ in pairs], arguments)
             others = _outputs(second, [other for _, other in pairs], arguments)
             for position, (one, other) in enumerate(pairs):
                 call, module = replace(one, position=position), named[one.layer]
-                for side, tensor in _together(own.get(one.label), others.get(other.label)).items():
-                    each[side].add(call, tensor, module)
+                maps = _together(ones.get(one.label), others.get(other.label))
+                for side, tensor in maps.items():
+                    sides[side].add(call, tensor, module)
             given = on_device_of(first, arguments)
-            for output in each.values():
-                output.write(step, given, normalization)
-    finally:
-        for output in each.values():
-            output.close()
+            images = input_images(given, 1, normalization, sequences=sequences.are_expected)
+            inputs = tuple(image.to_host() for image in images)
+            for own in sides.values():
+                own.write(step, inputs)
 
 
 def _drawn_layers(
@@ -114,56 +128,45 @@ def _drawn_layers(
 def _outputs(
     model: nn.Module, calls: Sequence[LayerCall], arguments: Arguments
 ) -> dict[str, list[Tensor]]:
+    """Label of a call -> the tensors that it returned, copies."""
     if not calls:
         return {}
-    recorder = Recorder([call.label for call in calls])
-    registry = registry_of(model, [call.layer for call in calls])
-    run(registry, recorder, on_device_of(model, arguments), "the model")
-    return {label: call.outputs for label, call in recorder.calls.items()}
+    layers = {call.label: call.layer for call in calls}
+    found, _ = record(model, layers, arguments, "the model")
+    return {label: call.tensors["output"] for label, call in found.items()}
 
 
-class _Output:
-    """Draws and writes the maps of one model, or the difference."""
+class _Side:
+    """Draws and writes the maps of one model, or the difference.
 
-    def __init__(
-        self,
-        model: nn.Module,
-        side: Side,
-        out: str | Path | None,
-        log_dir: str | Path | None,
-        each_in_folder: bool,
-    ) -> None:
-        colormap = "signed" if side == "difference" else "grey"
-        scale: Scale = "layer" if side == "difference" else "channel"
+    Args:
+        side: Which of them.
+        sequences: How tensors with three axes are read.
+
+    Attributes:
+        writers: Receive the pictures.
+    """
+
+    def __init__(self, side: Side, sequences: Sequences) -> None:
         self._is_difference = side == "difference"
+        colormap = "signed" if self._is_difference else "grey"
+        scale: Scale = "layer" if self._is_difference else "channel"
         quantize = Quantizer(None, scale, self._is_difference)
-        sequences = Sequences.of(model)
         self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
         self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
         self._measured: list[LayerMeasurement] = []
-        self._writers: list[Writer] = []
-        if out is not None:
-            self._writers.append(FolderWriter(Path(out) / side, each_in_folder))
-        if log_dir is not None:
-            self._writers.append(TensorBoardWriter(Path(log_dir) / side))
+        self.writers: list[Writer] = []
 
     def add(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         with aside(tensor.device.type):
             measured = self._reduce(call, "feature_maps", tensor, module).to_host()
         self._measured.append(_as_difference(measured) if self._is_difference else measured)
 
-    def write(self, step: int, arguments: Arguments, normalization: Normalization | None) -> None:
-        sequences = self._reduce.sequences.are_expected
-        images = input_images(arguments, 1, normalization, sequences=sequences)
-        shown = tuple(image.to_host() for image in images)
+    def write(self, step: int, inputs: tuple[InputImage, ...]) -> None:
         measured, self._measured = tuple(self._measured), []
-        summary = self._summarize(StepData(step, time.time(), measured=measured, inputs=shown))
-        for writer in self._writers:
+        summary = self._summarize(StepData(step, time.time(), measured=measured, inputs=inputs))
+        for writer in self.writers:
             writer.write(summary)
-
-    def close(self) -> None:
-        for writer in self._writers:
-            writer.close()
 
 
 def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
@@ -186,12 +189,9 @@ def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
 
 def _together(first: Any, second: Any) -> dict[Side, Tensor]:
     """Both models' first tensor and their difference, as far as they can be drawn."""
-    one, other = first_tensor(first), first_tensor(second)
-    found: dict[Side, Tensor] = {}
-    if one is not None and is_observable(one):
-        found["a"] = one
-    if other is not None and is_observable(other):
-        found["b"] = other
-    if len(found) == 2 and one is not None and other is not None and one.shape == other.shape:
-        found["difference"] = (other.cpu().double() - one.cpu().double()).float()
+    both: dict[Side, Tensor | None] = {"a": first_tensor(first), "b": first_tensor(second)}
+    found = {side: t for side, t in both.items() if t is not None and is_observable(t)}
+    if len(found) == 2 and found["a"].shape == found["b"].shape:
+        own, other = (t.cpu().double() for t in found.values())
+        found["difference"] = (other - own).float()
     return found

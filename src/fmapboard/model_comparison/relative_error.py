@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fmapboard.capture.passes import Side
 from fmapboard.model.tensors import is_observable
 
 _VALUES_AT_ONCE = 2**22
@@ -36,16 +37,28 @@ class Error:
     def worst(self, other: Error) -> Error:
         """The errors of several tensors, or of several images, as one."""
         known = [error for error in (self.relative, other.relative) if error is not None]
-        counts = (
-            self.nonfinite[0] + other.nonfinite[0],
-            self.nonfinite[1] + other.nonfinite[1],
-        )
+        first, second = map(sum, zip(self.nonfinite, other.nonfinite, strict=True))
         return Error(
             max(known, default=None),
-            counts,
+            (first, second),
             self.reason or other.reason,
             self.has_other_shapes or other.has_other_shapes,
         )
+
+
+class Errors(dict[tuple[str | None, Side], Error]):
+    """Errors by label of a call and by what it received or returned; None is the model's output.
+
+    An error that was not measured is an ``Error()``.
+    """
+
+    def __missing__(self, key: tuple[str | None, Side]) -> Error:
+        return Error()
+
+    def include(self, other: Errors) -> None:
+        """Keep the larger one of each two errors."""
+        for key, error in other.items():
+            self[key] = self[key].worst(error)
 
 
 def error_between(expected: Sequence[Tensor], actual: Sequence[Tensor]) -> Error:
@@ -65,6 +78,11 @@ def error_between(expected: Sequence[Tensor], actual: Sequence[Tensor]) -> Error
     for first, second in zip(expected, actual, strict=True):
         found = found.worst(_error_of_one(first, second))
     return found
+
+
+def is_same(received: Sequence[Tensor], returned: Sequence[Tensor]) -> bool:
+    """True if there are tensors and none of them differs."""
+    return bool(received) and error_between(received, returned).relative == 0.0
 
 
 def same_bits(first: Tensor, second: Tensor) -> bool:

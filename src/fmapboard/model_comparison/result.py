@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fmapboard.errors import escaped
@@ -43,15 +43,8 @@ class LayerDifference:
 
     def as_json(self) -> dict[str, Any]:
         """The attributes; infinite errors, which JSON does not have, are null."""
-        return {
-            "name": self.name,
-            "error_in": _finite(self.error_in),
-            "error_out": _finite(self.error_out),
-            "added": _finite(self.added),
-            "type": self.type,
-            "note": self.note,
-            "nonfinite": list(self.nonfinite),
-        }
+        own = asdict(self) | {"nonfinite": list(self.nonfinite)}
+        return {name: None if value == math.inf else value for name, value in own.items()}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,7 +121,3 @@ def shown(error: float | None) -> str:
     if error is None:
         return "–"
     return "0" if error == 0 else f"{error:.1e}"
-
-
-def _finite(error: float | None) -> float | None:
-    return error if error is not None and math.isfinite(error) else None

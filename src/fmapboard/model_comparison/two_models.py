@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,12 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.model.given import check_input
 from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.comparison import compared
+from fmapboard.model_comparison.dtypes import tolerance_of
+from fmapboard.model_comparison.layer_calls import Arguments
 from fmapboard.model_comparison.pictures import draw_maps_of
-from fmapboard.model_comparison.result import ModelDifference
+from fmapboard.model_comparison.result import ModelDifference, is_different
+from fmapboard.model_comparison.rows import Rows
+from fmapboard.records import Normalization
 
 
 def diff(
@@ -82,20 +86,46 @@ def diff(
     batch = images if isinstance(images, tuple) else (images,)
     for argument in batch:
         check_input(argument, what="images")
-    check_tolerance(tolerance)
     batches = [(batch, dict(forward_kwargs or {}))]
-    comparison = compared(model_a, model_b, batches)
-    found = comparison.result(tolerance)
-    if out is not None or log_dir is not None:
-        draw_maps_of(comparison, found, batches, layers=layers, out=out, log_dir=log_dir)
-    return found
+    return difference(
+        model_a, model_b, batches, tolerance=tolerance, layers=layers, out=out, log_dir=log_dir
+    )
 
 
-def check_tolerance(tolerance: float | None) -> None:
-    """Check a tolerance.
+def difference(
+    model_a: nn.Module,
+    model_b: nn.Module,
+    batches: Collection[Arguments],
+    *,
+    tolerance: float | None,
+    layers: Layers,
+    out: str | Path | None,
+    log_dir: str | Path | None,
+    normalization: Normalization | None = None,
+) -> ModelDifference:
+    """As ``diff``, on several batches, of which the first images are drawn, one step each.
 
-    Raises:
-        ConfigurationError: It is negative, infinite or not a number.
+    Args:
+        model_a: As for ``diff``, as are all arguments that are not named here.
+        model_b: Likewise.
+        batches: What the models are called with; iterated again to draw.
+        tolerance: Likewise.
+        layers: Likewise.
+        out: Likewise.
+        log_dir: Likewise.
+        normalization: Mean and standard deviation per channel of the images.
     """
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
+    comparison = compared(model_a, model_b, batches)
+    limit = tolerance_of(comparison.dtypes) if tolerance is None else tolerance
+    rows = Rows(comparison, limit).all()
+    first = next((row.name for row in rows if is_different(row.added, limit)), None)
+    one, other = (str(dtype).removeprefix("torch.") for dtype in comparison.dtypes)
+    found = ModelDifference(first, rows, limit, (one, other))
+    if out is not None or log_dir is not None:
+        draw_maps_of(
+            comparison, found, batches,
+            layers=layers, out=out, log_dir=log_dir, normalization=normalization,
+        )  # fmt: skip
+    return found

@@ -86,6 +86,18 @@ class Inplace(nn.Module):
         return result
 
 
+def test_the_copies_that_we_make_of_buffers_are_no_functions_of_the_model() -> None:
+    class Scaled(nn.Sequential):
+        factor = 1.0
+
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x * self.factor)
+
+    first, second = (Scaled(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)) for _ in range(2))
+    second.factor = 2.0
+    assert differ(first, second).layers[0].note == "mul in both"
+
+
 def test_a_change_before_an_in_place_layer_is_not_repeated_behind_it() -> None:
     found = differ(Inplace(), Inplace(scale=1.1))
     assert [row.name for row in found.different] == ["between `conv1` and `relu`"]

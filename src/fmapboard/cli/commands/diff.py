@@ -18,10 +18,8 @@ from fmapboard.imaging.models.load import LoadedModel, device_named
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.comparison import compared
-from fmapboard.model_comparison.pictures import draw_maps_of
 from fmapboard.model_comparison.result import ModelDifference, shown
-from fmapboard.model_comparison.two_models import check_tolerance
+from fmapboard.model_comparison.two_models import difference
 
 _DEFAULT_IMAGE = bundled("photographs") / "chelsea.jpg"
 _LEGEND = """\
@@ -66,16 +64,13 @@ def diff_checkpoints(
     console(stderr=True).print(f"preprocessing: {one.preprocessing}", soft_wrap=True)
     read = ReadImages.of(files, one.preprocessing)
     batches = ImageArguments(one.model, read, inputs)
-    check_tolerance(tolerance)
-    comparison = compared(one.model, other.model, batches)
-    found = comparison.result(tolerance)
+    found = difference(
+        one.model, other.model, batches,
+        tolerance=tolerance, layers=layers, out=out, log_dir=log_dir,
+        normalization=read.normalization,
+    )  # fmt: skip
     images = _images_text(request, read)
     console(stderr=True).print(images, soft_wrap=True)
-    if out is not None or log_dir is not None:
-        draw_maps_of(
-            comparison, found, batches,
-            layers=layers, out=out, log_dir=log_dir, normalization=read.normalization,
-        )  # fmt: skip
     if as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:
