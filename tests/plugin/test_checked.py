@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from checked_runs import batches, network
 from tab_client import open_tab
@@ -14,6 +15,7 @@ from two_layer_runs import store_blobs
 
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
+from fmapboard.plugin.routes import findings
 
 TAG = "fmapboard_checks"
 
@@ -58,6 +60,25 @@ def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> Non
     assert (line["key"], line["shown_at"], line["since"], line["value"]) == (
         "fmapboard/2", "fmapboard/2", 0, 1.0,
     )  # fmt: skip
+
+
+def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(tmp_path / "run", checks=False)  # nothing is stored, so the checks run on the answer
+    tab, ran, asked = open_tab(tmp_path), [], []
+    read, check = tab.provider.read_blob_sequences, findings.run_checks
+    monkeypatch.setattr(findings, "run_checks", lambda record: ran.append(0) or check(record))
+    monkeypatch.setattr(
+        tab.provider, "read_blob_sequences", lambda *a, **k: asked.append(k) or read(*a, **k)
+    )
+    first, second = (tab.ask("data/findings", run="run") for _ in range(2))
+    assert first == second
+    assert (len(asked), len(ran)) == (2, 1)
+    log(tmp_path / "run", checks=False)  # again, so the steps are newer ones
+    tab.provider._multiplexer.Reload()
+    tab.ask("data/findings", run="run")
+    assert len(ran) == 2
 
 
 def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -> None:

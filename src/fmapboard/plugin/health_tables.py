@@ -10,20 +10,21 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, KINDS, is_of_images
-from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError
+from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
 from fmapboard.health.record import RunRecord
 from fmapboard.health.table import HealthTable, rows_of
 from fmapboard.plugin.answers import Missing
-from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview
+from fmapboard.plugin.overview_series import ModelOverview, RunOverview
 from fmapboard.runs.provider import Provider
 
 
-def first_nonfinite(provider: Provider, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
+def first_nonfinite(
+    provider: Provider, overview: RunOverview, prefixes: Iterable[str]
+) -> FirstNonfinite | None:
     """The earliest record of a first non-finite value; a restarted run has several."""
     series = [prefix + tags.FIRST_NONFINITE_RECORD for prefix in prefixes]
-    listed = provider.points(PLUGIN_NAME, run, series) if series else {}
-    points = [point for tag in series for point in listed.get(tag, ()) if point.blobs]
+    points = [point for tag in series for point in overview.beside.get(tag, ()) if point.blobs]
     found = []
     for point, blob in zip(points, provider.blobs([(each, 0) for each in points]), strict=True):
         name = point.tag.removesuffix(tags.FIRST_NONFINITE_RECORD).removesuffix(".")
@@ -38,39 +39,37 @@ Built = tuple[tuple[ModelOverview, ...], HealthTable]
 """A table, and what it was built from."""
 
 
-def health_table(provider: Provider, run: str) -> HealthTable:
+def health_table(provider: Provider, overview: RunOverview) -> HealthTable:
     """The health of a run's layers at all steps that are kept.
 
     Raises:
         Missing: the run has no overview that can be read.
     """
-    overview = run_overview(provider, run)
+    run = overview.run
     if not overview.models:
         for step, why in overview.errors.items():
             raise Missing(f"the overview of run {run!r} cannot be read: at step {step}, {why}")
         raise Missing(f"no feature maps in run {run!r}")
-    build = partial(_renewed, provider, run, overview)
+    build = partial(_renewed, provider, overview)
     _, table = provider.built(("health", run), build, _bytes)
     return table
 
 
-def model_record(provider: Provider, run: str, name: str) -> RunRecord:
+def model_record(run: str, model: ModelOverview, first: FirstNonfinite | None) -> RunRecord:
     """What the overview series of a model tells the checks; its records must be readable."""
-    (model,) = (each for each in run_overview(provider, run).models if each.name == name)
-    told = first_nonfinite(provider, run, [tags.prefix(name)])
-    table = replace(_built(run, (model,)), first_nonfinite=told)
-    return RunRecord(run, name, table, network_input=model.inputs)
+    table = replace(_built(run, (model,)), first_nonfinite=first)
+    return RunRecord(run, model.name, table, network_input=model.inputs)
 
 
-def _renewed(provider: Provider, run: str, overview: RunOverview, last: Built | None) -> Built:
+def _renewed(provider: Provider, overview: RunOverview, last: Built | None) -> Built:
     """The table; from ``last`` what is still the same."""
     models = overview.models
-    first = first_nonfinite(provider, run, [tags.prefix(model.name) for model in models])
+    first = first_nonfinite(provider, overview, [tags.prefix(model.name) for model in models])
     errors = dict(overview.errors)
     for model in models:
         errors.update(model.errors)
     if last is None or list(map(id, last[0])) != list(map(id, models)):
-        last = models, _built(run, models)
+        last = models, _built(overview.run, models)
     return models, replace(last[1], first_nonfinite=first, errors=errors)
 
 

@@ -223,6 +223,7 @@ def _stamps(points: Sequence[Point]) -> dict[tuple[int, float], int]:
 
 
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW)
+_BESIDE = (tags.CHECKS, tags.FIRST_NONFINITE_RECORD)
 _RECENT = 1.0
 """Time in s for which a list of tags is used again: a page asks for several answers at once."""
 
@@ -232,14 +233,23 @@ class RunOverview:
     """The overview series of a run.
 
     Attributes:
+        run: its name.
         models: those with records that can be read, by name.
         errors: step -> why the records of other models cannot be read.
         tags: tags of all of the tab's records in the run.
+        beside: tag -> kept steps of what the checks said, and of where values first were not
+            finite; of tags that the run has.
     """
 
+    run: str
     models: tuple[ModelOverview, ...]
     errors: Mapping[int, str]
     tags: tuple[str, ...]
+    beside: Mapping[str, Sequence[Point]] = field(default_factory=dict)
+
+    def of_model(self, name: str) -> ModelOverview:
+        """The overview of one of the models."""
+        return next(model for model in self.models if model.name == name)
 
 
 def run_overview(provider: Provider, run: str) -> RunOverview:
@@ -247,8 +257,8 @@ def run_overview(provider: Provider, run: str) -> RunOverview:
     _, listed = provider.built(("tags", run), partial(_listing, provider, run), _length)
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
-        return RunOverview((), {}, listed)
-    series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
+        return RunOverview(run, (), {}, listed)
+    series = [tags.prefix(name) + tag for name in names for tag in (*_SERIES, *_BESIDE)]
     found = provider.points(PLUGIN_NAME, run, series)
     models, errors = [], {}
     for name in names:
@@ -262,7 +272,9 @@ def run_overview(provider: Provider, run: str) -> RunOverview:
             errors.update(model)
         else:
             models.append(model)
-    return RunOverview(tuple(models), errors, listed)
+    beside = [tags.prefix(name) + tag for name in names for tag in _BESIDE]
+    beside_found = {tag: found[tag] for tag in beside if tag in found}
+    return RunOverview(run, tuple(models), errors, listed, beside_found)
 
 
 def unread_step(provider: Provider, run: str, name: str, wall_times: Sequence[float]) -> int | None:

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import unpack_checks
-from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
+from fmapboard.formats.tab_records import FormatError
+from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health.finding import Finding, order
 from fmapboard.health.layer_findings import MEANINGS, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Answer
-from fmapboard.plugin.health_tables import health_table, model_record
-from fmapboard.plugin.overview_series import unread_step
+from fmapboard.plugin.health_tables import first_nonfinite, health_table, model_record
+from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
 from fmapboard.runs.provider import Provider
 
 _SEVERITY = {"warning": 3, "note": 2, "state": 1}
@@ -85,8 +86,9 @@ def findings(provider: Provider, run: str) -> Findings:
     Raises:
         Missing: it has no overview that can be read.
     """
-    table = health_table(provider, run)
-    found = checked(provider, table)
+    overview = run_overview(provider, run)
+    table = health_table(provider, overview)
+    found = checked(provider, overview)
     states = lasting_states(table, set(_told(table, found)))
     return Findings(
         run=table.run,
@@ -98,28 +100,43 @@ def findings(provider: Provider, run: str) -> Findings:
     )
 
 
-def checked(provider: Provider, table: HealthTable) -> list[Finding]:
+def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     """What the checks say of the models of a run.
 
     That is what they said last while the run was logged. TensorBoard keeps a sample of the steps
     only, so of a run in which they said nothing, such as one of `visualize`, they see these.
     """
-    names = sorted({row.name for row in table.rows})
-    stored = _stored(provider, table.run, names)
+    names = [model.name for model in overview.models]
+    stored = _stored(provider, overview, names)
     found: list[Finding] = []
-    for name in names:
-        if name in stored:
-            found += stored[name]
-        else:
-            found += run_checks(model_record(provider, table.run, name)).findings
+    for name in sorted(names):
+        found += stored[name] if name in stored else _of_series(provider, overview, name)
     return sorted(found, key=order)
 
 
-def _stored(provider: Provider, run: str, names: Iterable[str]) -> dict[str, list[Finding]]:
+Checked = tuple[ModelOverview, FirstNonfinite | None, tuple[Finding, ...]]
+"""What the checks said, after what they saw."""
+
+
+def _of_series(provider: Provider, overview: RunOverview, name: str) -> tuple[Finding, ...]:
+    """What the checks say of the steps that are kept; computed again only if these change."""
+    run, model = overview.run, overview.of_model(name)
+    first = first_nonfinite(provider, overview, [tags.prefix(name)])
+
+    def build(last: Checked | None) -> Checked:
+        if last is not None and last[0] is model and last[1] == first:
+            return last
+        return model, first, run_checks(model_record(run, model, first)).findings
+
+    return provider.built(("findings", run, name), build, lambda said: 500 * (1 + len(said[2])))[2]
+
+
+def _stored(
+    provider: Provider, overview: RunOverview, names: Iterable[str]
+) -> dict[str, list[Finding]]:
     """Name of a model -> the findings of its newest record; a damaged one is left out."""
-    series = {tags.prefix(name) + tags.CHECKS: name for name in names}
-    found = provider.points(PLUGIN_NAME, run, list(series)) if series else {}
-    newest = {series[tag]: points[-1] for tag, points in found.items() if points}
+    listed = {name: overview.beside.get(tags.prefix(name) + tags.CHECKS) for name in names}
+    newest = {name: points[-1] for name, points in listed.items() if points}
     newest = {name: point for name, point in newest.items() if point.blobs}
     blobs = provider.blobs([(point, 0) for point in newest.values()], keep=False)
     stored = {}

@@ -129,7 +129,7 @@ def health(provider: Provider, run: str) -> Health:
     Raises:
         Missing: the run has no overview that can be read.
     """
-    table = health_table(provider, run)
+    table = health_table(provider, run_overview(provider, run))
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
     shadings = {
@@ -221,7 +221,7 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
     """
     overview = run_overview(provider, run)
     is_there = overview.models or overview.errors
-    table = health_table(provider, run) if is_there else _without_overview(run, step)
+    table = health_table(provider, overview) if is_there else _without_overview(run, step)
     at = max(0, bisect_right(table.steps, step) - 1)
     places, rows = _places(~np.isnan(table.columns["counted"]), at), np.arange(len(table.rows))
     columns = {name: table.columns[name][places, rows] for name in STEP_NUMBERS}
