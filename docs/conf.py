@@ -96,7 +96,7 @@ CONTENTS = {
             "what_is_written",
         ],
         "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
-        "Understand": ["costs", "how_we_know", "how_it_works", "hooks", "from_hooks"],
+        "Understand": ["costs", "how_we_know", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
     "frameworks": {"": ["lightning", "transformers", "ignite", "accelerate"]},

@@ -14,7 +14,7 @@ collect_ignore = ["acceptance", "accuracy"]  # run by hand
 SLOW = {
     *("e2e", "integrations", "plugin", "recipes", "same_records"),
     "contract/test_tensorboard_server.py",
-    *(f"docs/test_{what}.py" for what in ("from_hooks", "from_hooks_tensorboard", "pages_run")),
+    *(f"docs/test_{what}.py" for what in ("hooks", "hooks_tensorboard", "pages_run")),
     *(f"docs/test_{what}.py" for what in ("reference", "site")),
     "unit/cli/test_tab_server.py",
     "unit/capture/test_optimizers.py",

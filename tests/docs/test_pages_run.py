@@ -67,8 +67,8 @@ def names_for(page: Path) -> dict[str, Any]:
 
 
 def is_run_here(page: Path, block: str) -> bool:
-    if page.stem == "from_hooks":
-        return False  # tests/docs/test_from_hooks.py runs it and checks its results
+    if page.stem == "hooks":
+        return False  # tests/docs/test_hooks.py runs it and checks its results
     return block not in SCRIPTS
 
 

@@ -26,13 +26,13 @@ def small_net() -> nn.Sequential:
 # make_grid and add_image
 
 
-def test_the_recipe_draws_relu_outputs_and_one_layer_per_kernel_shape(from_hooks: RunPage) -> None:
-    by_shape = from_hooks.names["by_shape"]
+def test_the_recipe_draws_relu_outputs_and_one_layer_per_kernel_shape(hooks_page: RunPage) -> None:
+    by_shape = hooks_page.names["by_shape"]
     assert len(by_shape) == 5
     assert all(outputs[0].min() == 0 for outputs in by_shape.values())
-    maps = fmapboard.extract(from_hooks.names["alexnet"], from_hooks.names["photo"])
+    maps = fmapboard.extract(hooks_page.names["alexnet"], hooks_page.names["photo"])
     assert all(output.min() < 0 for output in maps.values())
-    groups = fmapboard.kernel_groups(from_hooks.names["resnet"])
+    groups = fmapboard.kernel_groups(hooks_page.names["resnet"])
     assert (len(groups), sum(map(len, groups.values()))) == (11, 36)
 
 
@@ -69,24 +69,29 @@ def test_one_nan_makes_a_tile_of_the_recipe_black(tmp_path: Path) -> None:
     assert pixels[2:8, 10:16].max() == 255
 
 
-def tags_of_the_table(text: str) -> list[str]:
-    return re.findall(r"^\| `(feature_maps_[^`]+)` \|$", text, re.MULTILINE)
+ALEXNET = [
+    "feature_maps_64x3x11x11/features.0",
+    "feature_maps_192x64x5x5/features.3",
+    "feature_maps_384x192x3x3/features.6",
+    "feature_maps_256x384x3x3/features.8",
+    "feature_maps_256x256x3x3/features.10",
+]
 
 
-def test_alexnets_five_pictures_are_at_step_322_and_no_hook_is_left(from_hooks: RunPage) -> None:
-    run = from_hooks.run("alexnet")
+def test_alexnets_five_pictures_are_at_step_322_and_no_hook_is_left(hooks_page: RunPage) -> None:
+    run = hooks_page.run("alexnet")
     found = [tag for tag in run.Tags()["tensors"] if tag.startswith("feature_maps_")]
-    assert sorted(found) == sorted(tags_of_the_table(from_hooks.text))
-    assert len(found) == 5
+    assert sorted(found) == sorted(ALEXNET)
+    assert f"`{ALEXNET[0]}`" in hooks_page.text
     assert [steps(run, tag) for tag in found] == [[322]] * 5
     assert steps(run, "kernels_64x3x11x11/features.0") == [322]
-    assert not any(layer._forward_hooks for layer in from_hooks.names["alexnet"].modules())
+    assert not any(layer._forward_hooks for layer in hooks_page.names["alexnet"].modules())
 
 
 def test_visualize_draws_the_same_layers_at_step_0(
-    from_hooks: RunPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    hooks_page: RunPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (command,) = re.findall(r"```sh\n(.*)\n```", from_hooks.text)
+    (command,) = re.findall(r"```sh\n(.*)\n```", hooks_page.text)
     photo = tmp_path / "photo.png"
     Image.new("RGB", (80, 80), "teal").save(photo)
     words = [str(photo) if word == "photo.jpg" else word for word in command.split()[1:]]
@@ -95,16 +100,23 @@ def test_visualize_draws_the_same_layers_at_step_0(
         run_visualize(words)
     assert ended.value.code == 0, capsys.readouterr().err
     run = events(tmp_path / "run")
-    assert [steps(run, tag) for tag in tags_of_the_table(from_hooks.text)] == [[0]] * 5
+    assert [steps(run, tag) for tag in ALEXNET] == [[0]] * 5
 
 
 # SummaryWriter's options
 
 
-def test_comment_and_suffix_end_the_names_as_in_summary_writer(from_hooks: RunPage) -> None:
-    runs = from_hooks.directory / "runs"
+def test_comment_and_suffix_end_the_names_as_in_summary_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SummaryWriter(comment="_alexnet", filename_suffix=".maps").close()
+    net = small_net()
+    options = {"comment": "_lr0.01", "filename_suffix": ".maps"}
+    with fmapboard.watch(net, **options, every=1) as board, board.step(0):
+        net(torch.rand(2, 3, 32, 32))
     for comment in ("_alexnet", "_lr0.01"):
-        (run,) = runs.glob(f"*{comment}")
+        (run,) = Path("runs").glob(f"*{comment}")
         (file,) = run.iterdir()
         assert "tfevents" in file.name
         assert file.name.endswith(".maps")
@@ -120,8 +132,8 @@ def test_a_comment_has_no_effect_beside_a_directory(tmp_path: Path) -> None:
 # In the same run
 
 
-def test_everything_is_in_one_run(from_hooks: RunPage) -> None:
-    run = from_hooks.run("together")
+def test_everything_is_in_one_run(hooks_page: RunPage) -> None:
+    run = hooks_page.run("together")
     assert steps(run, "feature_maps_16x3x3x3/0") == [0, 1]
     assert steps(run, "activations/0") == steps(run, "weights/0.weight") == [0, 1]
     for tag in ("loss", "gradient_norm/total"):
@@ -133,15 +145,15 @@ def test_everything_is_in_one_run(from_hooks: RunPage) -> None:
     assert list(run.PluginTagToContent("pr_curves")) == ["class 1"]
 
 
-def test_embedding_and_hyperparameters_are_where_the_page_says(from_hooks: RunPage) -> None:
-    together = from_hooks.directory / "runs" / "together"
+def test_embedding_and_hyperparameters_are_where_the_page_says(hooks_page: RunPage) -> None:
+    together = hooks_page.directory / "runs" / "together"
     assert "00002" in (together / "projector_config.pbtxt").read_text()
     assert {path.name for path in (together / "00002").rglob("*.*")} >= {
         "metadata.tsv", "sprite.png", "tensors.tsv",
     }  # fmt: skip
-    vectors = from_hooks.names["vectors"]
+    vectors = hooks_page.names["vectors"]
     assert tuple(vectors.shape) == (8, 16)
-    hparams = from_hooks.run("together/hparams")
+    hparams = hooks_page.run("together/hparams")
     assert scalar_steps(hparams, "hparam/loss")
     assert "_hparams_/session_start_info" in hparams.PluginTagToContent("hparams")
     assert len(list(together.glob("*tfevents*"))) == 1

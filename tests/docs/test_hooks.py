@@ -1,4 +1,4 @@
-"""The page about hooks: what it says of hooks and of the calls that take their place."""
+"""The page about hooks: its results, and what it says of hooks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision
+from module_hooks import hook_count
 from page_results import RunPage, events, run_block, scalar_steps, steps
 from torch import Tensor, nn
 
@@ -30,30 +31,44 @@ def test_a_wrong_result_is_found() -> None:
     assert [result.is_right for result in wrong] == [False, False, False]
 
 
-def test_each_expression_has_the_result_that_the_page_states(from_hooks: RunPage) -> None:
-    assert [result for result in from_hooks.results if not result.is_right] == []
-    assert len(from_hooks.results) == 19
+def test_each_expression_has_the_result_that_the_page_states(hooks_page: RunPage) -> None:
+    assert [result for result in hooks_page.results if not result.is_right] == []
+    assert len(hooks_page.results) == 31
 
 
-def test_each_link_within_the_page_leads_to_a_heading(from_hooks: RunPage) -> None:
-    headings = re.findall(r"^## (.*)$", from_hooks.text, re.MULTILINE)
-    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    links = set(re.findall(r"\]\(#([^)]+)\)", from_hooks.text))
-    assert links == slugs
+def test_each_row_leads_to_a_section_that_calls_fmapboard(hooks_page: RunPage) -> None:
+    sections = {
+        heading.lower().replace(" ", "-"): body
+        for heading, body in re.findall(
+            r"^## (.*?)\n(.*?)(?=^## |\Z)", hooks_page.text, re.M | re.S
+        )
+    }
+    assert re.findall(r"^\| \[.*?\]\(#(.*?)\) \|", hooks_page.text, re.M) == list(sections)
+    assert len(sections) >= 14
+    for anchor, body in sections.items():
+        code = "".join(re.findall(r"```python\n(.*?)```", body, re.S))
+        assert "fmapboard." in code or anchor == "gradients-of-layers", anchor
+
+
+def test_only_the_model_that_the_page_hooks_to_show_it_keeps_hooks(hooks_page: RunPage) -> None:
+    models = {n: m for n, m in hooks_page.names.items() if isinstance(m, nn.Module)}
+    assert [name for name, model in models.items() if hook_count(model)] == ["hooked"]
+    assert {path.name for path in hooks_page.directory.iterdir()} == {"runs"}
 
 
 # Tensor hook
 
 
-def test_retain_grad_keeps_the_gradient_of_the_relus_output(from_hooks: RunPage) -> None:
-    net, images, kept = (from_hooks.names[name] for name in ("net", "images", "kept"))
+def test_retain_grad_keeps_the_gradient_of_the_relus_output() -> None:
+    net, images = small_net(), torch.randn(2, 3, 32, 32)
+    found = fmapboard.extract_gradients(net, images, loss=torch.sum)["0"].grad_output[0]
     maps = net[0](images)
     activated = maps.clone().relu().detach().requires_grad_()
     net[2](activated).sum().backward()
     maps.retain_grad()
     net[1:](maps).sum().backward()
     assert torch.equal(maps.grad, activated.grad)
-    assert not torch.equal(activated.grad, kept[0])
+    assert not torch.equal(activated.grad, found)
 
 
 def test_extract_gradients_leaves_grad_as_it_was() -> None:
@@ -64,8 +79,13 @@ def test_extract_gradients_leaves_grad_as_it_was() -> None:
     assert net[0].weight.grad is not None
 
 
-def test_activation_gradients_are_in_the_run_of_a_training(from_hooks: RunPage) -> None:
-    run = from_hooks.run("gradients")
+def test_activation_gradients_are_in_the_run_of_a_training(tmp_path: Path) -> None:
+    net = small_net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    with fmapboard.watch(net, tmp_path, optimizer=optimizer, every=1, activation_gradients=True):
+        net(torch.randn(2, 3, 32, 32)).sum().backward()
+        optimizer.step()
+    run = events(tmp_path)
     for tag in ("gradients_of_maps_8x3x3x3/0", "activation_gradients/0", "gradients/0.weight"):
         assert steps(run, tag) == [0], tag
     assert scalar_steps(run, "gradient_norm/0.weight") == [0]
@@ -154,11 +174,11 @@ def test_the_first_layer_has_no_grad_input_in_a_full_backward_hook() -> None:
 # SaveOutput
 
 
-def test_stored_outputs_keep_the_activations_of_their_pass_alive(from_hooks: RunPage) -> None:
-    model, image = from_hooks.names["resnet"], from_hooks.names["image"]
+def test_stored_outputs_keep_the_activations_of_their_pass_alive(hooks_page: RunPage) -> None:
+    model, image = hooks_page.names["resnet"], hooks_page.names["image"]
     alive: list[weakref.ref[Tensor]] = []
     last = model.layer4[2].conv2
-    save_output = from_hooks.names["SaveOutput"]()
+    save_output = hooks_page.names["SaveOutput"]()
     handles = [
         model.bn1.register_forward_hook(lambda *args: alive.append(weakref.ref(args[2]))),
         last.register_forward_hook(save_output),
@@ -173,8 +193,8 @@ def test_stored_outputs_keep_the_activations_of_their_pass_alive(from_hooks: Run
     assert len(maps) == 36
 
 
-def test_the_hooked_model_cannot_be_copied_and_one_after_extract_can(from_hooks: RunPage) -> None:
+def test_the_hooked_model_cannot_be_copied_and_one_after_extract_can(hooks_page: RunPage) -> None:
     with pytest.raises(RuntimeError, match="support the deepcopy protocol"):
-        copy.deepcopy(from_hooks.names["hooked"])
-    copy.deepcopy(from_hooks.names["resnet"])
-    assert not any(layer._forward_hooks for layer in from_hooks.names["resnet"].modules())
+        copy.deepcopy(hooks_page.names["hooked"])
+    copy.deepcopy(hooks_page.names["resnet"])
+    assert not any(layer._forward_hooks for layer in hooks_page.names["resnet"].modules())
