@@ -22,6 +22,7 @@ from fmapboard.cli.commands.serve import server_command
 from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.images import read_image
 from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
 from fmapboard.render import png
@@ -46,7 +47,7 @@ DRAWN = """() => document.documentElement.dataset.ready === 'true'
 
 def marks() -> Image.Image:
     """One layer's maps of a photograph with every kind of bad channel put in, in three palettes."""
-    loaded = load_model("demo")
+    loaded = load_model(ModelRequest("demo"))
     photograph = read_image(bundled("photographs") / "chelsea.jpg")
     batch = loaded.preprocessing(photograph)[None]
     maps = fmapboard.extract(loaded.model, batch, "conv2")["conv2"]  # [1, 32, H, W]

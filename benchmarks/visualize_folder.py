@@ -27,7 +27,8 @@ from workloads import machine
 from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.images import find_images, read_image
-from fmapboard.imaging.models.load import LoadedModel, load_model
+from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
 
 
@@ -123,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    loaded = load_model(options.model, weights="none")
+    loaded = load_model(ModelRequest(options.model, weights="none"))
     loaded.model.eval()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         paths = make_images(Path(folder), options.images)

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -261,6 +262,33 @@ def _globs(glob: str, names: Iterable[str]) -> list[str]:
         count = glob.count(".")
         found += ["*." + ".".join(each[-count:]) for each in parts if len(each) > count]
     return list(dict.fromkeys(found))
+
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?=.)")  # a Windows drive has one letter
+
+
+def nearby(path: Path) -> str:
+    """The end of an error message about a missing file: what was probably meant.
+
+    Returns:
+        ``"; closest: cat.jpg"``, ``"; there is no folder 'photos'"``, ``"; there are: a.pt"``,
+        or an empty string if nothing helps.
+    """
+    folder = path.parent
+    if url_of(path):
+        return "; URLs are not read: download the file first"
+    if not folder.is_dir():
+        return f"; there is no folder {str(folder)!r}"
+    try:
+        names = sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+    except OSError:  # not permitted
+        return ""
+    return closest(path.name, names)
+
+
+def url_of(path: Path) -> str:
+    """The URL that a path was made of, which merges its slashes; empty if it is none."""
+    return _URL.sub(r"\1://", str(path), count=1) if _URL.match(str(path)) else ""
 
 
 _DISTRIBUTIONS = {"ignite": "pytorch-ignite", "transformers": "transformers accelerate"}

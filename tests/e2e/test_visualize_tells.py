@@ -18,6 +18,7 @@ from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import CaptureError
 from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 
 PHOTOS = bundled("photographs")
 NETS = """
@@ -98,7 +99,7 @@ def test_a_weight_that_is_loaded_under_another_name_is_not_random() -> None:
     state = importlib.import_module("telling_nets").Tied().state_dict()
     del state["second.weight"]
     torch.save(state, "tied.pt")
-    loaded = load_model("telling_nets:Tied", checkpoint=Path("tied.pt"))
+    loaded = load_model(ModelRequest("telling_nets:Tied", checkpoint=Path("tied.pt")))
     assert loaded.report is not None
     assert loaded.report.missing == ("second.weight",)
     assert loaded.not_loaded() == {}
@@ -132,7 +133,7 @@ def test_attribution_prints_the_class_of_each_image_and_its_score(
     found = re.findall(r"^(\w+)\.jpg: class (\d) \((\w+)\), score (\S+)$", printed, re.MULTILINE)
     assert [one[0] for one in found] == ["chelsea", "rocket", "coffee", "brick"]
     assert [one[2] for one in found[:2]] == ["chelsea", "rocket"]
-    net = load_model("demo")
+    net = load_model(ModelRequest("demo"))
     image = net.preprocessing.fit(Image.open(PHOTOS / "chelsea.jpg").convert("RGB"))
     scores = net.model(net.preprocessing.normalize(image[None]))[0].detach()
     assert found[0][3] == f"{float(scores.max()):.4g}"
@@ -140,7 +141,7 @@ def test_attribution_prints_the_class_of_each_image_and_its_score(
 
 
 def test_python_returns_the_class_of_each_image_and_its_score() -> None:
-    net = load_model("demo").model
+    net = load_model(ModelRequest("demo")).model
     images = torch.rand(2, 3, 64, 64)
     done = fmapboard.visualize(net, images, attribution=True, target=3, out="maps", layers="conv1")
     scores = net(images)[:, 3].detach().tolist()
@@ -191,7 +192,7 @@ def test_a_second_image_in_the_same_folder_does_not_overwrite_the_first_silently
     assert capsys.readouterr().err == ""
     assert visualize(*options) == 0
     assert capsys.readouterr().err == f"{said}\n"
-    net = load_model("demo").model
+    net = load_model(ModelRequest("demo")).model
     fmapboard.visualize(net, torch.rand(1, 3, 64, 64), layers="conv1", out="maps")
     assert [record.getMessage() for record in caplog.records] == [f"fmapboard: {said}"]
     for overwritten in (False, True):

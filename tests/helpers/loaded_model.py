@@ -6,7 +6,7 @@ from image_files import noise
 from PIL import Image
 from torch import nn
 
-from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.models.request import LoadedModel
 
 
 def input_image(width: int = 90, height: int = 70) -> Image.Image:

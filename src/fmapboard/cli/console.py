@@ -21,7 +21,7 @@ from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.imaging.all_images import overwritten
-from fmapboard.imaging.models.load import LoadedModel
+from fmapboard.imaging.models.request import LoadedModel
 from fmapboard.imaging.tables import WIDTH, PlainConsole
 from fmapboard.writers.remote import RemoteDirectory
 

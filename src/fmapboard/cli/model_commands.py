@@ -17,6 +17,7 @@ from fmapboard.cli.options import (
     judged,
     model_arg,
     preprocessing_options,
+    taken,
     weights,
 )
 from fmapboard.cli.python_options import options_of
@@ -82,8 +83,8 @@ def visualize(**options: Any) -> None:
     below runs/visualize.
     """
     from fmapboard.cli.commands.visualize import visualize_images
-    from fmapboard.cli.model_request import ModelRequest, taken
     from fmapboard.imaging.drawing import Drawing
+    from fmapboard.imaging.models.request import ModelRequest
 
     request, drawing = taken(ModelRequest, options), taken(Drawing, options)
     visualize_images(request, drawing, **options)
@@ -125,7 +126,7 @@ def diff_command(context: click.Context, /, **options: Any) -> None:
     Exits with 0 if no layer differs, 1 if one does, 2 for bad usage or an unreadable file.
     """
     from fmapboard.cli.commands.diff import diff_checkpoints
-    from fmapboard.cli.model_request import ModelRequest, taken
+    from fmapboard.imaging.models.request import ModelRequest
 
     request = taken(ModelRequest, options)
     context.exit(judged(lambda: diff_checkpoints(request, **options)))
@@ -161,6 +162,6 @@ def patches_command(**options: Any) -> None:
     Each image runs once. Without --log-dir and --out, both are written below runs/patches.
     """
     from fmapboard.cli.commands.patches import search_images
-    from fmapboard.cli.model_request import ModelRequest, taken
+    from fmapboard.imaging.models.request import ModelRequest
 
     search_images(taken(ModelRequest, options), **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,7 +85,22 @@ class Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
         return super().convert("grey" if value == "gray" else value, *context)
 
 
+T = TypeVar("T")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def taken(kind: type[T], options: dict[str, Any]) -> T:
+    """A dataclass made of the options that it has fields for, which are removed from ``options``.
+
+    Example:
+        >>> from fmapboard.imaging.models.request import ModelRequest
+        >>> options = {"spec": "resnet34", "kernels": True}
+        >>> taken(ModelRequest, options).spec, options
+        ('resnet34', {'kernels': True})
+    """
+    names = [one.name for one in fields(kind) if one.name in options]  # type: ignore[arg-type]  # a dataclass
+    return kind(**{name: options.pop(name) for name in names})
+
 
 EXISTING = click.Path(path_type=Path)
 """The type of a path."""

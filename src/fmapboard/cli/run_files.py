@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fmapboard.errors import FmapboardError
+from fmapboard.errors import FmapboardError, nearby
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
 from fmapboard.health.run import record_as_live
-from fmapboard.imaging.missing_files import nearby
 from fmapboard.runs.find import run_directories
 from fmapboard.runs.log import Datum, EventLog
 

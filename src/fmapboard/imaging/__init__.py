@@ -3,6 +3,6 @@
 `visualize.visualize` and `patches.patches` are the public functions; the commands use the same
 parts with a model that `models.load` finds by its name::
 
-    loaded = load_model("resnet34", checkpoint=Path("mine.pt"))
+    loaded = load_model(ModelRequest("resnet34", checkpoint=Path("mine.pt")))
     images = ReadImages.of(find_images([Path("photos")]), loaded.preprocessing)
 """

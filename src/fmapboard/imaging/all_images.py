@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.imaging.models.messages import few
+from fmapboard.imaging.messages import few
 from fmapboard.model.layers import Layers
 from fmapboard.records import LoggedStep
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import torch
 from torch import Tensor, nn
-from torchvision import models
 
-from fmapboard.demo.network import CLASSES
 from fmapboard.errors import escaped
 from fmapboard.extraction.class_attribution import class_attributions
 from fmapboard.formats.overview import StepSource
@@ -54,27 +52,6 @@ def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> 
     called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
     shown = f"{score[0]} ({called})" if called else score[0]
     return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
-
-
-def class_names(spec: str, weights: str, model: nn.Module) -> tuple[str, ...]:
-    """The classes of a network with its own pretrained weights, in order; empty if unknown.
-
-    Args:
-        spec: As in ``load_model``.
-        weights: ``"DEFAULT"`` or the name of torchvision weights.
-        model: The network; the configuration of one of transformers names its classes.
-    """
-    labels = getattr(getattr(model, "config", None), "id2label", None)
-    if isinstance(labels, Mapping):
-        return tuple(str(labels.get(number, "")) for number in range(len(labels)))
-    if spec == "demo":
-        return CLASSES
-    if ":" in spec or spec.lower() not in models.list_models():
-        return ()
-    entries = models.get_model_weights(spec.lower())
-    name = weights.removeprefix(f"{entries.__name__}.")
-    entry = entries.DEFAULT if weights.upper() == "DEFAULT" else entries.__members__.get(name)
-    return () if entry is None else tuple(entry.meta.get("categories", ()))
 
 
 def with_attribution(step: PendingStep, found: Sequence[Attribution]) -> PendingStep:

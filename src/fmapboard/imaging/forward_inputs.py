@@ -20,11 +20,11 @@ from fmapboard.errors import (
     ConfigurationError,
     FmapboardError,
     first_line,
+    nearby,
 )
 from fmapboard.imaging.images import IMAGE_SUFFIXES
-from fmapboard.imaging.missing_files import nearby
+from fmapboard.imaging.messages import one_line
 from fmapboard.imaging.models.factory import check_forward_takes, imported
-from fmapboard.imaging.models.messages import one_line
 from fmapboard.imaging.models.slow_loading import loading
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described

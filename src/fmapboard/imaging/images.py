@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from fmapboard.errors import ImageError
-from fmapboard.imaging.missing_files import instead_of_data, nearby, url_of
+from fmapboard.errors import ImageError, nearby, url_of
+from fmapboard.imaging.messages import instead_of_data
 
 T = TypeVar("T")
 
@@ -266,7 +266,11 @@ def _check_exists(path: Path) -> None:
         return
     if url_of(path):
         raise ImageError(f"{url_of(path)!r} is a URL, which is not read; download the image first")
-    raise ImageError(f"no such file or folder: {str(path)!r}{nearby(path)}")
+    if re.fullmatch(r"[\d.]+,?", str(path)):
+        advice = "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"
+    else:
+        advice = nearby(path)
+    raise ImageError(f"no such file or folder: {str(path)!r}{advice}")
 
 
 def _check_file(path: Path) -> None:

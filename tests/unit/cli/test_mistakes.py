@@ -14,9 +14,8 @@ from torchvision import transforms
 
 import fmapboard
 from fmapboard.cli.main import run
-from fmapboard.errors import ConfigurationError, ForwardError, ImageError
+from fmapboard.errors import ConfigurationError, ForwardError, ImageError, url_of
 from fmapboard.imaging.images import ImageFile, read_image
-from fmapboard.imaging.missing_files import url_of
 from fmapboard.imaging.read_images import ReadImages
 
 NETS = """

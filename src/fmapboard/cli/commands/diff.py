@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from fmapboard.cli.console import console
-from fmapboard.cli.model_request import ModelRequest
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import escaped
 from fmapboard.imaging.forward_inputs import ImageArguments, inputs_from
 from fmapboard.imaging.images import find_images
-from fmapboard.imaging.models.load import LoadedModel, device_named
+from fmapboard.imaging.models.load import device_named, load_model
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
@@ -32,6 +33,7 @@ def diff_checkpoints(
     request: ModelRequest,
     first: Path,
     second: Path,
+    images: Sequence[Path],
     *,
     spec_b: str | None,
     checkpoint_key_b: str | None,
@@ -46,7 +48,7 @@ def diff_checkpoints(
     Raises:
         FmapboardError: An option is invalid, or something failed; the message is one line.
     """
-    files = find_images(request.images or [_DEFAULT_IMAGE])
+    files = find_images(images or [_DEFAULT_IMAGE])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files))
     one = _load(replace(request, checkpoint=first))
@@ -69,35 +71,35 @@ def diff_checkpoints(
         tolerance=tolerance, layers=layers, out=out, log_dir=log_dir,
         normalization=read.normalization,
     )  # fmt: skip
-    images = _images_text(request, read)
-    console(stderr=True).print(images, soft_wrap=True)
+    compared_on = _images_text(images, read)
+    console(stderr=True).print(compared_on, soft_wrap=True)
     if as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:
-        _print(found, images)
+        _print(found, compared_on)
     read.check_complete()
     return bool(found)
 
 
-def _images_text(request: ModelRequest, images: ReadImages) -> str:
+def _images_text(given: Sequence[Path], images: ReadImages) -> str:
     """What the models were compared on."""
-    if not request.images:
+    if not given:
         return f"compared on the bundled photograph {_DEFAULT_IMAGE.name}, as no image was given"
-    given, read = len(images.sources), len(images.numbers)
-    if given > 1:
-        return f"compared on {read}{f' of {given}' * (read < given)} images"
+    count, read = len(images.sources), len(images.numbers)
+    if count > 1:
+        return f"compared on {read}{f' of {count}' * (read < count)} images"
     return f"compared on {images.names[0]}"
 
 
 def _load(request: ModelRequest) -> LoadedModel:
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
-        loaded = request.load()
+        loaded = load_model(request)
     console(stderr=True).print(f"{request.checkpoint}: {loaded.report}", soft_wrap=True)
     return loaded
 
 
-def _print(found: ModelDifference, images: str) -> None:
+def _print(found: ModelDifference, compared_on: str) -> None:
     table = new_table()
     table.add_column("layer", overflow="fold")
     table.add_column("type", no_wrap=True)
@@ -111,5 +113,5 @@ def _print(found: ModelDifference, images: str) -> None:
         add_row(table, row.name, row.type, *numbers, row.note, style=style)
     out = console()
     out.print(table)
-    lines = (escaped(line, keep="") for line in (images, found.summary))
+    lines = (escaped(line, keep="") for line in (compared_on, found.summary))
     out.print("", _LEGEND, *lines, sep="\n", soft_wrap=True)

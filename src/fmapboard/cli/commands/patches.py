@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 from rich.progress import track
 
 from fmapboard.cli.console import console, say_model, say_overwritten, say_where, what_ran
-from fmapboard.cli.model_request import ModelRequest
 from fmapboard.imaging.all_images import selected_layers
 from fmapboard.imaging.images import find_images
-from fmapboard.imaging.models.load import device_named
+from fmapboard.imaging.models.load import device_named, load_model
+from fmapboard.imaging.models.request import ModelRequest
 from fmapboard.imaging.patches import PatchFinder, Tensors, make_directories, patches_table
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import places
@@ -22,6 +23,7 @@ from fmapboard.writers.remote import RemoteDirectory
 
 def search_images(
     request: ModelRequest,
+    images: Sequence[Path],
     *,
     log_dir: Path | RemoteDirectory | None,
     out: Path | None,
@@ -31,7 +33,8 @@ def search_images(
     """Load the model, search the images, write everything, and print a table.
 
     Args:
-        request: The model and the images.
+        request: The model.
+        images: Image files and folders.
         log_dir: The run directory, or None.
         out: The folder of PNG files, or None.
         batch_size: Maximum number of images per forward pass.
@@ -40,17 +43,17 @@ def search_images(
     Raises:
         FmapboardError: An option is invalid, or something failed; the message is one line.
     """
-    files = find_images(request.images)
-    loaded = request.load()
+    files = find_images(images)
+    loaded = load_model(request)
     model = loaded.model.to(device_named(request.device))
     errors, output = console(stderr=True), console()
     if loaded.report is not None:
         errors.print(str(loaded.report))
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(model, options["layers"])
-    images = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
+    read = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
     say = partial(errors.print, soft_wrap=True)
-    finder = PatchFinder(model, images, say, batch_size=batch_size, **options)
+    finder = PatchFinder(model, read, say, batch_size=batch_size, **options)
     log_dir, out = places("patches", log_dir, out)
     make_directories(log_dir, out)
     say_model(loaded)
@@ -61,7 +64,7 @@ def search_images(
     say_where(log_dir, out)
     say_overwritten(found.images.replaced, out)
     output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
-    images.check_complete()
+    read.check_complete()
 
 
 def _followed(count: int, images: Tensors) -> Tensors:

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fmapboard.errors import ConfigurationError, FmapboardError
-from fmapboard.imaging.missing_files import nearby
+from fmapboard.errors import ConfigurationError, FmapboardError, nearby
 from fmapboard.writers.remote import RemoteDirectory
 
 KEPT_STEPS = 200

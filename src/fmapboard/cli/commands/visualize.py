@@ -18,18 +18,18 @@ from fmapboard.cli.console import (
     say_where,
     what_ran,
 )
-from fmapboard.cli.model_request import ModelRequest
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.all_images import AllImages, selected_layers
 from fmapboard.imaging.checkpoint_series import Checkpoint, series_of, series_passes
-from fmapboard.imaging.drawing import Drawing, class_names, draw_all, draw_folder, scored
+from fmapboard.imaging.drawing import Drawing, draw_all, draw_folder, scored
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_fitted
 from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.load import LoadedModel, device_named
+from fmapboard.imaging.models.load import device_named, load_model
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.silenced import silenced
 from fmapboard.imaging.tables import layer_table
@@ -45,6 +45,7 @@ TABLES = 3
 def visualize_images(
     request: ModelRequest,
     drawing: Drawing,
+    images: Sequence[Path],
     *,
     log_dir: Path | RemoteDirectory | None,
     out: Path | None,
@@ -62,7 +63,7 @@ def visualize_images(
     """
     if drawing.target is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
-    files = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    files = find_images(images or [bundled("photographs") / "chelsea.jpg"])
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option, value in (
@@ -70,14 +71,14 @@ def visualize_images(
     ):  # fmt: skip
         if series and value:
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
-    loaded = (replace(request, checkpoint=series[0].path) if series else request).load()
+    loaded = load_model(replace(request, checkpoint=series[0].path) if series else request)
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
     if only_list:
-        _print_layers(loaded, files[0].path if request.images else None, drawing.layers, inputs)
+        _print_layers(loaded, files[0].path if images else None, drawing.layers, inputs)
         return
-    images = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
-    count = len(series or images.sources)
+    read = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
+    count = len(series or read.sources)
     with logged_for(html, log_dir, count, say_report) as place:
         # An invalid pattern fails before anything is written.
         chosen = selected_layers(loaded.model, drawing.layers)
@@ -93,13 +94,14 @@ def visualize_images(
         with what_ran(), around:
             if series:
                 load = partial(_load, loaded, request.checkpoint_key)
-                passes = series_passes(drawing, series, images, load, logdir=place, out=out)
+                score = partial(_print_score, loaded.classes)
+                passes = series_passes(drawing, series, read, load, logdir=place, out=out)
                 with closing(passes):
-                    found = draw_all(loaded.model, passes, say=_say, each=_print_score)
+                    found = draw_all(loaded.model, passes, say=_say, each=score)
             else:
                 check_embedding(embedding, loaded.model, kept)
-                found = _draw_each(request, drawing, loaded, images, place, out, embedding)
-        given = len(images.sources)
+                found = _draw_each(drawing, loaded, read, place, out, embedding)
+        given = len(read.sources)
         say_where(kept, out, images=1 if series else given)
         say_overwritten(found.replaced, out)
         noun, of = ("picture", given * count) if series else ("image", given)
@@ -107,7 +109,7 @@ def visualize_images(
         if kept is not None:
             said.append(not_shown(count if series else found.count, kept))
         console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
-    images.check_complete()
+    read.check_complete()
 
 
 def _say(text: str) -> None:
@@ -119,13 +121,12 @@ def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
     _say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
 
 
-def _print_score(name: str, written: WrittenImage, classes: Sequence[str] = ()) -> None:
+def _print_score(classes: Sequence[str], name: str, written: WrittenImage) -> None:
     if written.score is not None:
         console().print(scored(name, written.score, classes), soft_wrap=True)
 
 
 def _draw_each(
-    request: ModelRequest,
     drawing: Drawing,
     loaded: LoadedModel,
     images: ReadImages,
@@ -138,10 +139,6 @@ def _draw_each(
     has_bar = count > TABLES and console(stderr=True).is_terminal
     progress = progress_bar("visualizing", disable=not has_bar)
     task = progress.add_task("", total=count)
-    has_own = request.checkpoint is None and request.weights.lower() != "none"
-    classes: Sequence[str] = ()
-    if drawing.attribution and has_own:
-        classes = class_names(request.spec, request.weights, loaded.model)
 
     def each(name: str, written: WrittenImage) -> None:
         number = images.numbers[written.step.step - drawing.step]
@@ -152,7 +149,7 @@ def _draw_each(
             console().print(f"\n{escaped(path, keep='')}", soft_wrap=True)
             console().print(layer_table(written.step, written.files, unloaded))
             progress.start()  # not earlier: the bar would interrupt the first table
-        _print_score(name, written, classes)
+        _print_score(loaded.classes, name, written)
 
     try:
         return draw_folder(

@@ -3,6 +3,6 @@
 `load.load_model` takes the names of torchvision, timm and Hugging Face models,
 ``package.module:callable`` and the demo network::
 
-    loaded = load_model("resnet34", checkpoint=Path("mine.pt"))
+    loaded = load_model(ModelRequest("resnet34", checkpoint=Path("mine.pt")))
     loaded.model(loaded.preprocessing(image)[None])
 """

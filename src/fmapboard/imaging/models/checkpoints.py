@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.errors import CheckpointError, closest
-from fmapboard.imaging.models.messages import few, one_line
+from fmapboard.imaging.messages import few, one_line
 from fmapboard.imaging.models.weight_files import read_file
 
 

@@ -18,21 +18,43 @@ from typing import Any
 from torch import nn
 
 from fmapboard.errors import ConfigurationError, UnknownModel, closest
-from fmapboard.imaging.models.messages import one_line
+from fmapboard.imaging.messages import one_line
 
 
-def call_factory(spec: str, arguments: Arguments, args: Sequence[Any] = ()) -> nn.Module:
-    """Import the callable that ``spec`` names, call it with the arguments, and return its model.
+def call_factory(call: Call) -> nn.Module:
+    """Import the callable that a call names, call it with the arguments, and return its model.
 
-    ``spec`` may also name a `torch.nn.Module` instance. The current folder is importable, as with
-    ``python -m``.
+    The name may also be that of a `torch.nn.Module` instance. The current folder is importable, as
+    with ``python -m``.
 
     Raises:
         UnknownModel: as for ``imported``.
         ConfigurationError: the module fails to import, or the callable fails or does not return a
             `torch.nn.Module`.
     """
-    return _call(imported(spec), spec, arguments, args)
+    made = imported(call.name)
+    if isinstance(made, nn.Module):
+        if call.args or call.kwargs:
+            raise ConfigurationError(
+                f"{call.name!r} is already built and takes no arguments; name its class or a "
+                "function"
+            )
+        return made
+    if not callable(made):
+        raise UnknownModel(
+            f"{call.name!r} is a {type(made).__name__}, neither callable nor a torch.nn.Module"
+        )
+    try:
+        model = made(*call.args, **call.kwargs)
+    except (Exception, SystemExit) as error:  # the user's code
+        raise ConfigurationError(
+            f"calling {call.name!r} failed: {one_line(error)}{_needs(made, call)}"
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ConfigurationError(
+            f"{call.name!r} returned a {type(model).__name__}, not a torch.nn.Module"
+        )
+    return model
 
 
 def imported(spec: str, kind: str = "callable") -> Any:
@@ -99,44 +121,28 @@ def _import(name: str, spec: str) -> ModuleType:
         ) from error
 
 
-def _call(made: Any, spec: str, arguments: Arguments, args: Sequence[Any]) -> nn.Module:
-    if not isinstance(made, nn.Module):
-        if not callable(made):
-            raise UnknownModel(
-                f"{spec!r} is a {type(made).__name__}, neither callable nor a torch.nn.Module"
-            )
-        try:
-            made = made(*args, **arguments)
-        except (Exception, SystemExit) as error:  # the user's code
-            raise ConfigurationError(
-                f"calling {spec!r} failed: {one_line(error)}{_needs(made, spec, arguments, args)}"
-            ) from error
-    elif arguments or args:
-        raise ConfigurationError(
-            f"{spec!r} is already built and takes no arguments; name its class or a function"
-        )
-    if not isinstance(made, nn.Module):
-        raise ConfigurationError(
-            f"{spec!r} returned a {type(made).__name__}, not a torch.nn.Module"
-        )
-    return made
-
-
-def _needs(made: Any, spec: str, arguments: Arguments, args: Sequence[Any]) -> str:
+def _needs(made: Callable[..., Any], call: Call) -> str:
     """Text that lists a callable's arguments, if the given ones do not match its signature."""
-    try:
-        signature = inspect.signature(made)
-    except (TypeError, ValueError):  # a type in C without a signature
+    signature = signature_of(made)
+    if signature is None:
         return ""
     try:
-        signature.bind(*args, **arguments)
+        signature.bind(*call.args, **call.kwargs)
     except TypeError:
         names = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         return (
-            f'; give arguments as --model "{spec}(NAME=VALUE)" or with --model-arg NAME=VALUE '
+            f'; give arguments as --model "{call.name}(NAME=VALUE)" or with --model-arg NAME=VALUE '
             f"(it takes {', '.join(names)})"
         )
     return ""
+
+
+def signature_of(made: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a callable; None for those without one: in C++, scripted, types in C."""
+    try:
+        return inspect.signature(made)
+    except (TypeError, ValueError):
+        return None
 
 
 _EXAMPLE = "expected literals, such as Net(3, width=64, norm='batch')"
@@ -206,11 +212,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-Arguments = Mapping[str, Any]
-"""Keyword arguments by name."""
-
-
-def parse_arguments(given: Sequence[str], option: str) -> Arguments:
+def parse_arguments(given: Sequence[str], option: str) -> dict[str, Any]:
     """Parse keyword arguments; a value that is not a Python literal is taken as a string.
 
     Example:
@@ -234,7 +236,7 @@ def parse_arguments(given: Sequence[str], option: str) -> Arguments:
     return arguments
 
 
-def bind_forward(model: nn.Module, arguments: Arguments) -> None:
+def bind_forward(model: nn.Module, arguments: Mapping[str, Any]) -> None:
     """Make a model always pass these keyword arguments to its ``forward``.
 
     The model is changed in place instead of wrapped, so its layers keep their names.
@@ -260,10 +262,10 @@ def check_forward_takes(
     Raises:
         ConfigurationError: It has no such argument.
     """
-    try:
-        known = inspect.signature(model.forward).parameters
-    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
+    signature = signature_of(model.forward)
+    if signature is None:
         return
+    known = signature.parameters
     takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
     for name in () if takes_any else names:
         if name not in known:

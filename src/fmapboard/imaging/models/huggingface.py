@@ -23,22 +23,18 @@ from fmapboard.errors import (
     closest,
     optional,
 )
+from fmapboard.imaging.messages import few, one_line
 from fmapboard.imaging.models.checkpoints import LoadReport
-from fmapboard.imaging.models.messages import few, one_line
-from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, from_huggingface
-from fmapboard.imaging.models.pretrained import (
-    WHOLE_SIDE,
-    Request,
-    fetching,
-    hub_offline_if_unreachable,
-)
+from fmapboard.imaging.models.preprocessing import assumed, from_huggingface
+from fmapboard.imaging.models.pretrained import fetching, hub_offline_if_unreachable
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest, labels_of
 from fmapboard.imaging.models.slow_loading import loading
 
 _NO_CODE = {"trust_remote_code": False}
 """Without it, transformers asks on the terminal whether to run the code, and waits for 15 s."""
 
 
-def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
+def build_huggingface(request: ModelRequest) -> LoadedModel:
     """Build a model of transformers from a name on the hub or a folder of ``save_pretrained``.
 
     The class is the one that was saved, with its head, if it is a class of transformers, otherwise
@@ -48,9 +44,6 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
     Args:
         request: Its spec is ``hf:NAME``, ``hf:FOLDER`` or a folder.
 
-    Returns:
-        The model, its preprocessing, and a report on the weights, None for random ones.
-
     Raises:
         MissingExtra: transformers is not installed.
         UnknownModel: there is no such folder, or no such model on the hub.
@@ -58,13 +51,14 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
         DownloadError: the model is not in the cache, and could not be downloaded.
         CheckpointError: the folder cannot be loaded.
     """
-    name = request.spec.removeprefix("hf:")
+    spec = request.call.name
+    name = spec.removeprefix("hf:")
     if not name:
-        raise UnknownModel(f"{request.spec!r}: expected hf:NAME, such as hf:microsoft/resnet-50")
+        raise UnknownModel(f"{spec!r}: expected hf:NAME, such as hf:microsoft/resnet-50")
     is_folder = is_path(name) or Path(name).is_dir()
     if is_folder:
         name = saved_folder(name)
-    transformers = optional("transformers", extra="transformers", why=f"{request.spec!r}")
+    transformers = optional("transformers", extra="transformers", why=repr(spec))
     reading = folder_errors(request) if is_folder else hub_errors(request)
     reach = loading(Path(name)) if is_folder else hub_offline_if_unreachable()
     with reach, reading, _quiet(transformers):
@@ -72,23 +66,23 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
         processor = _processor(transformers, name)
     if "pixel_values" not in inspect.signature(model.forward).parameters:
         raise ConfigurationError(
-            f"{request.spec!r} ({type(model).__name__}) takes {model.main_input_name}, not images; "
+            f"{spec!r} ({type(model).__name__}) takes {model.main_input_name}, not images; "
             "if part of it takes images, name the class of that part: "
             f'--model "transformers:CLASS.from_pretrained({name!r})"'
         )
     if processor is None or not processor.get("image_mean"):
-        return model, assumed(model, has_inputs=request.has_inputs), report
-    source = "the model's image processor"
-    channels = getattr(model.config, "num_channels", 3)
-    recipe = from_huggingface(processor, source, whole=WHOLE_SIDE, channels=channels)
-    return model, recipe, report
+        recipe = assumed(model, has_inputs=bool(request.inputs))
+    else:
+        recipe = from_huggingface(processor, getattr(model.config, "num_channels", 3))
+    return LoadedModel(model, request.spec, recipe, report, labels_of(model))
 
 
 def _build(
-    transformers: ModuleType, name: str, request: Request
+    transformers: ModuleType, name: str, request: ModelRequest
 ) -> tuple[nn.Module, LoadReport | None]:
-    config = transformers.AutoConfig.from_pretrained(name, **{**request.arguments, **_NO_CODE})
-    for argument in request.arguments:
+    given = request.call.kwargs
+    config = transformers.AutoConfig.from_pretrained(name, **{**given, **_NO_CODE})
+    for argument in given:
         if not hasattr(config, argument):
             near = closest(argument, config.to_dict())
             raise ConfigurationError(
@@ -205,7 +199,7 @@ def _of_python(name: str, file: Path) -> str:
 
 
 @contextlib.contextmanager
-def folder_errors(request: Request) -> Iterator[None]:
+def folder_errors(request: ModelRequest) -> Iterator[None]:
     """Turn errors of loading a folder into one line.
 
     Raises:
@@ -220,12 +214,12 @@ def folder_errors(request: Request) -> Iterator[None]:
     except Exception as error:  # OSError, SafetensorError, RuntimeError and others
         advice = "; --weights none needs only the configuration" if request.fetches else ""
         raise CheckpointError(
-            f"the folder {request.spec!r} cannot be loaded ({one_line(error)}){advice}"
+            f"the folder {request.call.name!r} cannot be loaded ({one_line(error)}){advice}"
         ) from error
 
 
 @contextlib.contextmanager
-def hub_errors(request: Request) -> Iterator[None]:
+def hub_errors(request: ModelRequest) -> Iterator[None]:
     """Turn errors of loading a model of the hub into one line.
 
     Raises:
@@ -234,10 +228,11 @@ def hub_errors(request: Request) -> Iterator[None]:
         DownloadError: the model is not in the cache, and could not be downloaded.
     """
     constants: Any = importlib.import_module("huggingface_hub.constants")
-    name = request.spec.removeprefix("hf:")
+    spec = request.call.name
+    name = spec.removeprefix("hf:")
     folder = "a folder written by save_pretrained: --model FOLDER"
     try:
-        with fetching(request.spec), _plain_errors(request):
+        with fetching(spec), _plain_errors(request):
             yield
     except DownloadError as error:
         cause = error.__cause__
@@ -259,24 +254,25 @@ def hub_errors(request: Request) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _plain_errors(request: Request) -> Iterator[None]:
+def _plain_errors(request: ModelRequest) -> Iterator[None]:
+    call = request.call
     try:
         yield
     except FmapboardError:
         raise
     except ImportError as error:  # of a library that this kind of model needs
-        raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error
+        raise ConfigurationError(f"{call.name!r} cannot be built: {one_line(error)}") from error
     except (ValueError, TypeError) as error:
         if "trust_remote_code" in str(error):
             raise ConfigurationError(
-                f"{request.spec!r} needs code from its repository, which is not run; "
+                f"{call.name!r} needs code from its repository, which is not run; "
                 "build it in a module of your own: --model package.module:callable"
             ) from error
-        raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error
+        raise ConfigurationError(f"{call.name!r} cannot be built: {one_line(error)}") from error
     except RuntimeError as error:
-        if "mismatch" not in str(error) or not request.arguments:
+        if "mismatch" not in str(error) or not call.kwargs:
             raise
-        given = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
         raise ConfigurationError(
-            f"the weights of {request.spec!r} do not fit with {given}; try --weights none"
+            f"the weights of {call.name!r} do not fit with {given}; try --weights none"
         ) from error

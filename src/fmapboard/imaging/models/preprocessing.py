@@ -18,6 +18,9 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
 
+WHOLE_SIDE = 320
+"""Default shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
+
 Size: TypeAlias = int | tuple[int, int] | Literal["none"]
 """One number, height and width, or ``"none"``."""
 
@@ -97,14 +100,14 @@ class Preprocessing:
         return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
 
 
-def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
+def from_preset(preset: Any, source: str) -> Preprocessing:
     """The preprocessing of ``transforms()`` of torchvision weights.
 
-    Presets without a size (detection) resize the shorter side to ``whole`` px and do not crop, as
-    those networks take any size. Presets that do not normalize leave values in 0 to 1.
+    Presets without a size (detection) resize the shorter side to `WHOLE_SIDE` px and do not crop,
+    as those networks take any size. Presets that do not normalize leave values in 0 to 1.
     """
     crop = getattr(preset, "crop_size", None)
-    resize = getattr(preset, "resize_size", None) or [whole]
+    resize = getattr(preset, "resize_size", None) or [WHOLE_SIDE]
     return Preprocessing(
         size=(crop[0], crop[-1]) if crop else None,
         resize=resize[0] if len(resize) == 1 else (resize[0], resize[1]),
@@ -115,7 +118,7 @@ def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
     )
 
 
-def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
+def from_timm(config: Mapping[str, Any]) -> Preprocessing:
     """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
     channels, height, width = config["input_size"]
     _check_channels(channels)
@@ -128,17 +131,15 @@ def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
         std=_fit(config["std"], channels),
         channels=channels,
         interpolation=config["interpolation"],
-        source=source,
+        source="timm pretrained_cfg",
     )
 
 
-def from_huggingface(
-    config: Mapping[str, Any], source: str, *, whole: int, channels: int = 3
-) -> Preprocessing:
+def from_huggingface(config: Mapping[str, Any], channels: int = 3) -> Preprocessing:
     """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
 
     Processors with limits for both the shorter and the longer side (detection) resize the shorter
-    side to ``whole`` px and do not crop. Those that do not normalize leave values in 0 to 1.
+    side to `WHOLE_SIDE` px and do not crop. Those that do not normalize leave values in 0 to 1.
 
     Raises:
         ConfigurationError: ``channels`` is neither 1 nor 3.
@@ -148,9 +149,9 @@ def from_huggingface(
     shortest = size.get("shortest_edge")
     exact = (size["height"], size["width"]) if "height" in size else None
     side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
-    resize: int | tuple[int, int] = exact or shortest or whole
+    resize: int | tuple[int, int] = exact or shortest or WHOLE_SIDE
     if "longest_edge" in size:
-        side, resize = None, whole
+        side, resize = None, WHOLE_SIDE
     elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
         side = (shortest, shortest)
         resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
@@ -167,7 +168,7 @@ def from_huggingface(
         std=_fit([number / scale for number in std], channels),
         channels=channels,
         interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
-        source=source,
+        source="the model's image processor",
     )
 
 

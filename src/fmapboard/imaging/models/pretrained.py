@@ -9,14 +9,11 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlparse
-from urllib.request import ProxyHandler, build_opener, getproxies
-from urllib.request import Request as HttpRequest
+from urllib.request import ProxyHandler, Request, build_opener, getproxies
 
 import torch.hub
 import torchvision.models
@@ -29,42 +26,15 @@ from fmapboard.errors import (
     closest,
     optional,
 )
-from fmapboard.imaging.models.factory import Arguments
-from fmapboard.imaging.models.messages import one_line
-from fmapboard.imaging.models.preprocessing import Preprocessing, from_preset, from_timm
-
-WHOLE_SIDE = 320
-"""Default shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
+from fmapboard.imaging.messages import one_line
+from fmapboard.imaging.models.preprocessing import WHOLE_SIDE, from_preset, from_timm
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 
 _TIMEOUT = 20.0
 """Seconds without an answer after which a download fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Which model to build, and with which weights."""
-
-    spec: str
-    weights: str
-    """``"DEFAULT"``, ``"none"`` or the name of torchvision weights."""
-    file: Path | None
-    """A weights file that is loaded afterwards, or None."""
-    input_size: int | None
-    """Side of the input, px; None for the default."""
-    arguments: Arguments = field(default_factory=dict)
-    """Keyword arguments of the model's constructor."""
-    positional: tuple[Any, ...] = ()
-    """Its positional arguments, only for ``package.module:callable``."""
-    has_inputs: bool = False
-    """The model takes more than images."""
-
-    @property
-    def fetches(self) -> bool:
-        """True if pretrained weights are to be loaded, from the cache or the internet."""
-        return self.file is None and self.weights != "none"
-
-
-def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
+def build_torchvision(request: ModelRequest) -> LoadedModel:
     """A torchvision model with the requested weights, and its preprocessing.
 
     Weights from a file are not loaded here. The preprocessing is that of the named weights, or of
@@ -77,9 +47,10 @@ def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
             rejects the arguments.
         DownloadError: the weights could not be downloaded or loaded.
     """
-    name = request.spec.lower()
+    call = request.call
+    name = call.name.lower()
     if name not in torchvision.models.list_models():
-        raise UnknownModel(_no_such(request.spec, [*torchvision.models.list_models(), "demo"]))
+        raise UnknownModel(_no_such(call.name, [*torchvision.models.list_models(), "demo"]))
     if name.startswith("quantized_"):
         raise ConfigurationError(
             f"{name!r} is a quantized model, whose 8-bit integer feature maps are not supported; "
@@ -90,12 +61,13 @@ def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
     if type(preset).__name__ in ("VideoClassification", "OpticalFlow"):
         raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not single images")
     source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
-    model = _fetch_torchvision(name, entry, request) if request.fetches else _bare(name, request)
+    model = _fetched(name, entry, request) if request.fetches else _bare(name, request)
     _bound_detector(model, request.input_size or WHOLE_SIDE)
-    return model, from_preset(preset, source, whole=WHOLE_SIDE)
+    classes = entry.meta.get("categories", ()) if request.fetches else ()
+    return LoadedModel(model, request.spec, from_preset(preset, source), classes=classes)
 
 
-def _weights_entry(name: str, request: Request) -> Any:
+def _weights_entry(name: str, request: ModelRequest) -> Any:
     """The requested member of the model's weights enum, or its default."""
     entries = torchvision.models.get_model_weights(name)
     if request.weights in ("DEFAULT", "none"):
@@ -109,16 +81,16 @@ def _weights_entry(name: str, request: Request) -> Any:
     return entries[member]
 
 
-def _fetch_torchvision(name: str, entry: Any, request: Request) -> nn.Module:
+def _fetched(name: str, entry: Any, request: ModelRequest) -> nn.Module:
     cached = Path(torch.hub.get_dir(), "checkpoints", Path(urlparse(entry.url).path).name)
     with fetching(name, cached), _accepting(request):
         model: nn.Module = torchvision.models.get_model(
-            name, weights=entry, progress=sys.stderr.isatty(), **request.arguments
+            name, weights=entry, progress=sys.stderr.isatty(), **request.call.kwargs
         )
     return model
 
 
-def _bare(name: str, request: Request) -> nn.Module:
+def _bare(name: str, request: ModelRequest) -> nn.Module:
     """A torchvision model with random weights; nothing is downloaded."""
     options: dict[str, Any] = {"weights": None}
     builder = torchvision.models.get_model_builder(name)
@@ -126,9 +98,9 @@ def _bare(name: str, request: Request) -> nn.Module:
         options["weights_backbone"] = None  # otherwise the backbone's weights are downloaded
     if name in ("googlenet", "inception_v3"):
         # `transform_input` as for pretrained weights; an explicit `init_weights` avoids a warning.
-        options |= {"init_weights": request.file is None, "transform_input": True}
+        options |= {"init_weights": request.checkpoint is None, "transform_input": True}
     with _accepting(request):
-        model: nn.Module = torchvision.models.get_model(name, **{**options, **request.arguments})
+        model: nn.Module = torchvision.models.get_model(name, **{**options, **request.call.kwargs})
     return model
 
 
@@ -139,7 +111,7 @@ def _bound_detector(model: nn.Module, side: int) -> None:
         resizer.min_size = (side,)
 
 
-def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
+def build_timm(request: ModelRequest) -> LoadedModel:
     """A timm model with pretrained or random weights, and its preprocessing.
 
     Raises:
@@ -149,31 +121,29 @@ def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
             arguments.
         DownloadError: the weights could not be downloaded or loaded.
     """
-    timm = optional("timm", extra="timm", why=f"the model {request.spec!r}")
-    name = request.spec.removeprefix("timm:")
-    _check_timm(timm, name, request)
-    if request.fetches:
-        with fetching(request.spec), hub_offline_if_unreachable(), _accepting(request):
-            model: nn.Module = timm.create_model(name, pretrained=True, **request.arguments)
-    else:
-        with _accepting(request):
-            model = timm.create_model(name, pretrained=False, **request.arguments)
-    config = importlib.import_module("timm.data").resolve_model_data_config(model)
-    channels, *side = config["input_size"]
-    size = request.arguments.get("img_size", side)
-    sides = [size, size] if isinstance(size, int) else list(size)
-    channels = request.arguments.get("in_chans", channels)
-    return model, from_timm({**config, "input_size": (channels, *sides)}, "timm pretrained_cfg")
-
-
-def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
+    call = request.call
+    timm = optional("timm", extra="timm", why=f"the model {call.name!r}")
+    name = call.name.removeprefix("timm:")
     known = timm.list_models()
     if name not in known and name not in (tagged := timm.list_models(include_tags=True)):
-        raise UnknownModel(_no_such(request.spec, [f"timm:{n}" for n in known + tagged]))
+        raise UnknownModel(_no_such(call.name, [f"timm:{n}" for n in known + tagged]))
     if request.fetches and not timm.is_model_pretrained(name):
         raise ConfigurationError(
             f"timm has no pretrained weights for {name!r}; use --weights none or --checkpoint FILE"
         )
+    with contextlib.ExitStack() as stack:
+        if request.fetches:
+            stack.enter_context(fetching(call.name))
+            stack.enter_context(hub_offline_if_unreachable())
+        stack.enter_context(_accepting(request))
+        model = timm.create_model(name, pretrained=request.fetches, **call.kwargs)
+    config = importlib.import_module("timm.data").resolve_model_data_config(model)
+    channels, *side = config["input_size"]
+    size = call.kwargs.get("img_size", side)
+    sides = [size, size] if isinstance(size, int) else list(size)
+    channels = call.kwargs.get("in_chans", channels)
+    preprocessing = from_timm({**config, "input_size": (channels, *sides)})
+    return LoadedModel(model, request.spec, preprocessing)
 
 
 @contextlib.contextmanager
@@ -195,7 +165,7 @@ def _answers(url: str) -> bool:
     """True if the server of a URL answers, through the proxy that is set for it; within seconds."""
     opener = build_opener(ProxyHandler(getproxies()))
     try:
-        opener.open(HttpRequest(url, method="HEAD"), timeout=_TIMEOUT / 4).close()
+        opener.open(Request(url, method="HEAD"), timeout=_TIMEOUT / 4).close()
     except HTTPError as error:
         return error.code < 500
     except OSError as error:  # Python may lack the certificates that the hub's library has
@@ -204,31 +174,19 @@ def _answers(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def _accepting(request: Request) -> Iterator[None]:
+def _accepting(request: ModelRequest) -> Iterator[None]:
     """Turn a constructor's error into a `ConfigurationError` if ``--model-arg`` was given."""
     try:
         yield
     except (TypeError, ValueError, AssertionError) as error:
-        if not request.arguments:
+        call = request.call
+        if not call.kwargs:
             raise
-        given = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
         advice = "; pretrained weights may not allow it: try --weights none" * request.fetches
         raise ConfigurationError(
-            f"{request.spec!r} cannot be built with {given}: {one_line(error)}{advice}"
+            f"{call.name!r} cannot be built with {given}: {one_line(error)}{advice}"
         ) from error
-
-
-def refuse_name(request: Request) -> None:
-    """Refuse named weights, which only torchvision models have.
-
-    Raises:
-        ConfigurationError: ``weights`` is neither ``"DEFAULT"`` nor ``"none"``.
-    """
-    if request.weights not in ("DEFAULT", "none"):
-        raise ConfigurationError(
-            f"no weights {request.weights!r} for {request.spec!r}: neither a file nor one of "
-            "DEFAULT, none"
-        )
 
 
 def _no_such(spec: str, known: Iterable[str]) -> str:

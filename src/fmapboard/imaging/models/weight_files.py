@@ -22,9 +22,8 @@ import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
-from fmapboard.errors import CheckpointError, optional
-from fmapboard.imaging.missing_files import instead_of_data, nearby
-from fmapboard.imaging.models.messages import few, one_line
+from fmapboard.errors import CheckpointError, nearby, optional
+from fmapboard.imaging.messages import few, instead_of_data, one_line
 from fmapboard.imaging.models.slow_loading import loading
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<count>\d+)(?P<suffix>\.\w+)")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fmapboard.cli.main import run_visualize
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.forward_inputs import inputs_from
-from fmapboard.imaging.models.factory import bind_forward, call_factory, parse_arguments
+from fmapboard.imaging.models.factory import Call, bind_forward, call_factory, parse_arguments
 
 
 def test_values_are_python_literals_and_text_otherwise() -> None:
@@ -45,7 +45,7 @@ def test_a_value_is_never_executed() -> None:
 
 def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
     arguments = {"in_channels": 3, "out_channels": 5, "kernel_size": 1}
-    model = call_factory("torch.nn:Conv2d", arguments)
+    model = call_factory(Call("torch.nn:Conv2d", kwargs=arguments))
     assert isinstance(model, nn.Conv2d)
     assert model.out_channels == 5
 
@@ -53,14 +53,14 @@ def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
 def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
     text = r"failed: TypeError: .*'width'; give arguments as .*it takes in_channels, "
     with pytest.raises(ConfigurationError, match=text):
-        call_factory("torch.nn:Conv2d", {"width": 3})
+        call_factory(Call("torch.nn:Conv2d", kwargs={"width": 3}))
 
 
 def test_an_existing_module_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ready", nn.ReLU(), raising=False)
     monkeypatch.setitem(sys.modules, "models_here", sys.modules[__name__])
     with pytest.raises(ConfigurationError, match=r"is already built and takes no arguments"):
-        call_factory("models_here:ready", {"inplace": True})
+        call_factory(Call("models_here:ready", kwargs={"inplace": True}))
 
 
 # -- forward -------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from run_reader import read, steps_of
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.cli.model_commands import visualize
-from fmapboard.cli.model_request import ModelRequest
 from fmapboard.errors import ConfigurationError
+from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.preprocessing import Preprocessing, changed, from_huggingface
+from fmapboard.imaging.models.request import ModelRequest
 
 KNOWN = Preprocessing((224, 224), 256, (0.4, 0.5, 0.6), (0.2, 0.2, 0.2), source="the weights")
 
@@ -91,7 +92,7 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="--crop 98x98 is larger than --resize 97; give"):
         changed(KNOWN, resize=97, crop=98)
     with pytest.raises(ConfigurationError, match="--input-size and --crop are mutually exclusive"):
-        ModelRequest(spec="resnet18", weights="none", input_size=64, crop=32).load()
+        load_model(ModelRequest("resnet18", weights="none", input_size=64, crop=32))
     small = changed(KNOWN, resize="none", crop=80)
     with pytest.raises(ConfigurationError, match=r"image of 70×90 px .* smaller than the crop, 80"):
         small(input_image(90, 70))
@@ -101,7 +102,7 @@ def test_a_processor_that_scales_to_other_numbers_makes_the_same_input() -> None
     config = {"do_resize": False, "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
     other = {"rescale_factor": 1 / 127.5, "image_mean": [1.0] * 3, "image_std": [0.5] * 3}
     raw = {"do_rescale": False, "image_mean": [127.5] * 3, "image_std": [63.75] * 3}
-    recipe, *same = (from_huggingface({**config, **c}, "x", whole=1) for c in ({}, other, raw))
+    recipe, *same = (from_huggingface({**config, **c}) for c in ({}, other, raw))
     assert recipe.resize is None
     assert [(one.mean, one.std) for one in same] == [(recipe.mean, recipe.std)] * 2
 

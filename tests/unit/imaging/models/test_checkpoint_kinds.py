@@ -21,6 +21,7 @@ from torch.optim.swa_utils import AveragedModel
 from fmapboard.errors import CheckpointError, ConfigurationError
 from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 from fmapboard.imaging.models.weight_files import read_file
 
 # -- settings next to the weights ----------------------------------------------------------------
@@ -78,7 +79,7 @@ def test_a_name_that_the_file_lacks_is_refused_with_a_list_of_its_names(of_timm:
 
 def test_a_key_without_a_file_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="give --checkpoint FILE"):
-        load_model("resnet18", weights="none", checkpoint_key="ema")
+        load_model(ModelRequest("resnet18", weights="none", checkpoint_key="ema"))
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -17,6 +17,7 @@ from fmapboard.errors import (
     UnknownModel,
 )
 from fmapboard.imaging.models.load import Preprocessing, load_model
+from fmapboard.imaging.models.request import ModelRequest
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def nets(folder: Path) -> str:
 
 
 def test_a_callable_of_the_current_folder_is_called(nets: str) -> None:
-    loaded = load_model(f"{nets}:colour")
+    loaded = load_model(ModelRequest(f"{nets}:colour"))
     assert isinstance(loaded.model, nn.Sequential)
     assert not loaded.model.training
     assert loaded.preprocessing == Preprocessing(
@@ -72,11 +73,11 @@ def test_a_callable_of_the_current_folder_is_called(nets: str) -> None:
 
 @pytest.mark.parametrize("attribute", ["ready", "Net", "Net.small"])
 def test_modules_classes_and_methods_are_models_too(nets: str, attribute: str) -> None:
-    assert isinstance(load_model(f"{nets}:{attribute}").model, nn.Module)
+    assert isinstance(load_model(ModelRequest(f"{nets}:{attribute}")).model, nn.Module)
 
 
 def test_a_model_with_one_input_channel_gets_grey_images(nets: str) -> None:
-    recipe = load_model(f"{nets}:grey", input_size=32).preprocessing
+    recipe = load_model(ModelRequest(f"{nets}:grey", input_size=32)).preprocessing
     assert recipe.channels == 1
     assert recipe.mean == pytest.approx((0.449,))
     assert recipe.std == pytest.approx((0.226,))
@@ -87,13 +88,13 @@ def test_a_model_with_one_input_channel_gets_grey_images(nets: str) -> None:
 
 def test_a_model_with_seven_input_channels_is_refused(nets: str) -> None:
     with pytest.raises(ConfigurationError, match=r"takes 7 input channels; images have 1 .* or 3"):
-        load_model(f"{nets}:spectral")
+        load_model(ModelRequest(f"{nets}:spectral"))
 
 
 def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None:
     weights = {"module.0.weight": torch.ones(4, 3, 3, 3), "module.0.bias": torch.zeros(4)}
     torch.save(weights, tmp_path / "a.pt")
-    loaded = load_model(f"{nets}:colour", checkpoint=tmp_path / "a.pt")
+    loaded = load_model(ModelRequest(f"{nets}:colour", checkpoint=tmp_path / "a.pt"))
     assert str(loaded.report) == "2 of 2 tensors loaded"
     assert first_convolution(loaded).weight.mean().item() == 1
 
@@ -124,7 +125,7 @@ def test_the_error_names_what_is_wrong_with_a_callable(
     nets: str, spec: str, kind: type[Exception], text: str
 ) -> None:
     with pytest.raises(kind, match=text) as caught:
-        load_model(spec)
+        load_model(ModelRequest(spec))
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
 
@@ -146,7 +147,7 @@ def test_a_module_that_fails_to_import_is_not_reported_as_missing(
 ) -> None:
     (folder / "nets_c.py").write_text(source)
     with pytest.raises(ConfigurationError, match=f"importing 'nets_c' .* failed: {text}") as caught:
-        load_model("nets_c:f")
+        load_model(ModelRequest("nets_c:f"))
     assert type(caught.value) is ConfigurationError
 
 
@@ -154,4 +155,4 @@ def test_a_module_that_fails_to_import_is_not_reported_as_missing(
 def test_only_torchvision_has_named_weights(nets: str, spec: str) -> None:
     text = f"no weights 'V2' for '{spec}': neither a file nor one of DEFAULT, none"
     with pytest.raises(ConfigurationError, match=text):
-        load_model(spec, weights="V2")
+        load_model(ModelRequest(spec, weights="V2"))

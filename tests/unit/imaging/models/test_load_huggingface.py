@@ -19,9 +19,9 @@ from fmapboard.errors import (
     MissingExtra,
     UnknownModel,
 )
-from fmapboard.imaging.drawing import class_names
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.preprocessing import from_huggingface
+from fmapboard.imaging.models.request import ModelRequest
 
 SMALL = transformers.ResNetConfig(
     embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], num_labels=3
@@ -46,7 +46,7 @@ def test_a_folder_is_loaded_with_its_weights(
 ) -> None:
     expected = weights_of(folder)
     capfd.readouterr()
-    loaded = load_model(f"hf:{folder}")
+    loaded = load_model(ModelRequest(f"hf:{folder}"))
     assert type(loaded.model).__name__ == "ResNetForImageClassification"  # as it was saved
     assert not loaded.model.training
     assert torch.equal(first_convolution(loaded).weight, expected)
@@ -59,7 +59,7 @@ def test_a_folder_is_loaded_with_its_weights(
 @pytest.mark.parametrize("spec", ["./net", "net", "net/", "{folder}", "hf:net", "hf:./net"])
 def test_a_folder_needs_no_prefix(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
-    loaded = load_model(spec.format(folder=folder))
+    loaded = load_model(ModelRequest(spec.format(folder=folder)))
     assert torch.equal(first_convolution(loaded).weight, weights_of(folder))
 
 
@@ -68,7 +68,7 @@ def test_a_folder_with_its_image_processor_is_preprocessed_as_that_does(folder: 
         size={"height": 40, "width": 48}, image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6]
     )
     processor.save_pretrained(folder)
-    recipe = load_model(str(folder)).preprocessing
+    recipe = load_model(ModelRequest(str(folder))).preprocessing
     assert (recipe.resize, recipe.size) == ((40, 48), (40, 48))
     assert (recipe.mean, recipe.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     assert recipe.source == "the model's image processor"
@@ -77,29 +77,33 @@ def test_a_folder_with_its_image_processor_is_preprocessed_as_that_does(folder: 
 def test_a_class_that_is_no_model_of_transformers_is_not_called(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["pipeline"]}))
-    assert type(load_model(str(folder), weights="none").model).__name__ == "ResNetModel"
+    assert (
+        type(load_model(ModelRequest(str(folder), weights="none")).model).__name__ == "ResNetModel"
+    )
 
 
 def test_without_weights_they_are_random(folder: Path) -> None:
-    loaded = load_model(f"hf:{folder}", weights="none")
+    loaded = load_model(ModelRequest(f"hf:{folder}", weights="none"))
     assert loaded.report is None
     assert not torch.equal(first_convolution(loaded).weight, weights_of(folder))
 
 
 def test_a_checkpoint_is_loaded_into_a_model_of_hugging_face(folder: Path) -> None:
-    loaded = load_model(f"hf:{folder}", checkpoint=folder)
+    loaded = load_model(ModelRequest(f"hf:{folder}", checkpoint=folder))
     assert torch.equal(first_convolution(loaded).weight, weights_of(folder))
 
 
 def test_an_argument_changes_the_configuration(folder: Path) -> None:
-    loaded = load_model(f"hf:{folder}", weights="none", model_args=["embedding_size=16"])
+    loaded = load_model(
+        ModelRequest(f"hf:{folder}", weights="none", model_args=["embedding_size=16"])
+    )
     assert first_convolution(loaded).out_channels == 16
 
 
 def test_an_argument_that_the_configuration_lacks_is_refused(folder: Path) -> None:
     text = "--model-arg embeding_size: ResNetConfig has no such attribute; closest: embedding_size"
     with pytest.raises(ConfigurationError, match=text):
-        load_model(f"hf:{folder}", model_args=["embeding_size=16"])
+        load_model(ModelRequest(f"hf:{folder}", model_args=["embeding_size=16"]))
 
 
 def test_a_model_for_text_is_refused(tmp_path: Path) -> None:
@@ -108,7 +112,7 @@ def test_a_model_for_text_is_refused(tmp_path: Path) -> None:
     )
     config.save_pretrained(tmp_path)
     with pytest.raises(ConfigurationError, match=r"\(BertModel\) takes input_ids, not images"):
-        load_model(f"hf:{tmp_path}", weights="none")
+        load_model(ModelRequest(f"hf:{tmp_path}", weights="none"))
 
 
 @pytest.mark.parametrize("place", ["config.json", "preprocessor_config.json"])
@@ -123,23 +127,26 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(
         with pytest.raises(
             ConfigurationError, match="needs code from its repository, which is not"
         ):
-            load_model(f"hf:{folder}")
+            load_model(ModelRequest(f"hf:{folder}"))
     else:
         (folder / place).write_text(json.dumps({"image_processor_type": "C", "auto_map": own}))
-        assert load_model(f"hf:{folder}").preprocessing.source == "ImageNet mean and std (assumed)"
+        assert (
+            load_model(ModelRequest(f"hf:{folder}")).preprocessing.source
+            == "ImageNet mean and std (assumed)"
+        )
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("spec", ["hf:{folder}/none", "{folder}/none", "./none", "none/"])
 def test_a_missing_folder_is_reported(tmp_path: Path, spec: str) -> None:
     with pytest.raises(UnknownModel, match=r"no such folder: '.*none/?'"):
-        load_model(spec.format(folder=tmp_path))
+        load_model(ModelRequest(spec.format(folder=tmp_path)))
 
 
 def test_a_folder_above_the_saved_one_names_it(folder: Path) -> None:
     text = r"no config.json in '.*': expected .* save_pretrained .*; did you mean .*/net\?"
     with pytest.raises(UnknownModel, match=text):
-        load_model(str(folder.parent))
+        load_model(ModelRequest(str(folder.parent)))
 
 
 @pytest.mark.parametrize("spec", ["model.safetensors", "./model.safetensors"])
@@ -147,28 +154,29 @@ def test_a_file_is_no_model(folder: Path, spec: str, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(folder)
     text = "is a file; give the network as --model NAME and the file as --checkpoint"
     with pytest.raises(UnknownModel, match=text):
-        load_model(spec)
+        load_model(ModelRequest(spec))
 
 
 def test_the_configuration_names_the_classes_of_predictions(folder: Path) -> None:
-    model = load_model(str(folder)).model
-    assert class_names(str(folder), "DEFAULT", model) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    loaded = load_model(ModelRequest(str(folder)))
+    assert loaded.classes == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert load_model(ModelRequest(str(folder), checkpoint=folder)).classes == ()
 
 
 def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"damaged")
     text = r"the folder '.*/net' cannot be loaded \(.*\); --weights none needs only"
     with pytest.raises(CheckpointError, match=text) as damaged:
-        load_model(str(folder))
+        load_model(ModelRequest(str(folder)))
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match=text) as missing:
-        load_model(str(folder))
+        load_model(ModelRequest(str(folder)))
     assert "\n" not in f"{damaged.value}{missing.value}"
 
 
 def test_weights_that_do_not_fit_an_argument_are_reported(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="do not fit with num_labels=7; try --weights"):
-        load_model(str(folder), model_args=["num_labels=7"])
+        load_model(ModelRequest(str(folder), model_args=["num_labels=7"]))
 
 
 @pytest.mark.parametrize("set_by_user", [True, False])
@@ -184,13 +192,13 @@ def test_offline_the_error_says_so_and_what_to_do(
     why = "HF_HUB_OFFLINE is set" if set_by_user else "does not answer"
     text = f"offline: .*{why}, and 'some/net' is neither .* nor .* in the cache .*--model FOLDER"
     with pytest.raises(DownloadError, match=text) as caught:
-        load_model("hf:some/net")
+        load_model(ModelRequest("hf:some/net"))
     assert "\n" not in str(caught.value)
 
 
 def test_a_name_must_follow_the_prefix() -> None:
     with pytest.raises(UnknownModel, match="'hf:': expected hf:NAME, such as"):
-        load_model("hf:")
+        load_model(ModelRequest("hf:"))
 
 
 def test_without_transformers_the_error_says_what_to_install(
@@ -198,7 +206,7 @@ def test_without_transformers_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"Run: pip install transformers accelerate$"):
-        load_model("hf:some/net")
+        load_model(ModelRequest("hf:some/net"))
 
 
 PROCESSORS: dict[str, Any] = {
@@ -217,7 +225,7 @@ def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int,
     processor = getattr(transformers, name)(**options)
     image = input_image(*size)
     theirs = torch.as_tensor(processor(image, return_tensors="pt")["pixel_values"][0])
-    ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
+    ours = from_huggingface(processor.to_dict())(image)
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean().item() < 0.01
 
@@ -226,11 +234,11 @@ def test_the_configuration_says_how_many_channels_an_image_has(tmp_path: Path) -
     grey = transformers.ResNetConfig(**{**SMALL.to_dict(), "num_channels": 1})
     grey.save_pretrained(tmp_path)
     transformers.ViTImageProcessor().save_pretrained(tmp_path)
-    recipe = load_model(str(tmp_path), weights="none").preprocessing
+    recipe = load_model(ModelRequest(str(tmp_path), weights="none")).preprocessing
     assert (recipe.channels, recipe.mean, recipe.std) == (1, (0.5,), (0.5,))
 
 
 def test_a_detectors_image_is_not_cropped() -> None:
     size = {"shortest_edge": 800, "longest_edge": 1333}
     config = {"size": size, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    assert from_huggingface(config, "x", whole=320)(input_image(90, 70)).shape == (3, 320, 411)
+    assert from_huggingface(config)(input_image(90, 70)).shape == (3, 320, 411)

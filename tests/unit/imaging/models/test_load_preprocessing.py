@@ -9,19 +9,17 @@ from PIL import Image
 from torch import nn
 
 from fmapboard.demo import network
-from fmapboard.errors import (
-    ConfigurationError,
-)
 from fmapboard.imaging.models import load
 from fmapboard.imaging.models.load import Preprocessing, load_model
 from fmapboard.imaging.models.preprocessing import assumed
+from fmapboard.imaging.models.request import ModelRequest
 
 # -- the bundled network -------------------------------------------------------------------------
 
 
 def test_the_demo_network_gets_images_of_128_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "load_trained", lambda: nn.Conv2d(3, 4, 3))
-    loaded = load_model("demo")
+    loaded = load_model(ModelRequest("demo"))
     assert loaded.preprocessing(input_image()).shape == (3, 128, 128)
     assert loaded.preprocessing.mean == network.MEAN
     assert loaded.preprocessing.source == "the demo network's own"
@@ -31,8 +29,8 @@ def test_the_demo_network_can_be_loaded_untrained(monkeypatch: pytest.MonkeyPatc
     trained = nn.Conv2d(3, 4, 3)
     nn.init.constant_(trained.weight, 9)
     monkeypatch.setattr(load, "load_trained", lambda: trained)
-    assert load_model("demo").model.weight.min() == 9
-    assert load_model("demo", weights="none").model.weight.max() < 9
+    assert load_model(ModelRequest("demo")).model.weight.min() == 9
+    assert load_model(ModelRequest("demo", weights="none")).model.weight.max() < 9
 
 
 # -- preprocessing -------------------------------------------------------------------------------
@@ -53,12 +51,6 @@ def test_another_input_size_crops_the_same_share() -> None:
 def test_a_squashed_input_stays_squashed_at_another_size() -> None:
     recipe = Preprocessing((8, 8), (8, 8), (0.0,) * 3, (1.0,) * 3, source="x").with_input_size(5)
     assert (recipe.size, recipe.resize) == ((5, 5), (5, 5))
-
-
-@pytest.mark.parametrize("side", [0, -1])
-def test_an_input_without_pixels_is_refused_before_anything_is_built(side: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"at least 1 pixel, not {side}"):
-        load_model("resnet18", input_size=side)
 
 
 def test_a_strip_of_one_pixel_does_not_fill_the_memory() -> None:

@@ -24,10 +24,11 @@ from fmapboard.errors import (
 from fmapboard.imaging.models import pretrained
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.preprocessing import from_timm
+from fmapboard.imaging.models.request import ModelRequest
 
 
 def test_a_timm_model_comes_with_its_preprocessing() -> None:
-    loaded = load_model("timm:mobilenetv3_small_050", weights="none")
+    loaded = load_model(ModelRequest("timm:mobilenetv3_small_050", weights="none"))
     assert not loaded.model.training
     assert loaded.name == "timm:mobilenetv3_small_050"
     assert loaded.preprocessing.source == "timm pretrained_cfg"
@@ -49,23 +50,23 @@ def test_the_input_is_what_timms_own_transform_makes(
 ) -> None:
     whole = timm.data.resolve_data_config({}, pretrained_cfg=config)
     theirs = timm.data.create_transform(**whole)(input_image(*size))
-    assert torch.allclose(from_timm(whole, "x")(input_image(*size)), theirs, atol=1e-6)
+    assert torch.allclose(from_timm(whole)(input_image(*size)), theirs, atol=1e-6)
 
 
 def test_an_unknown_timm_name_lists_the_closest() -> None:
     with pytest.raises(UnknownModel, match="no model 'timm:resnet19'; closest: timm:resnet18,"):
-        load_model("timm:resnet19", weights="none")
+        load_model(ModelRequest("timm:resnet19", weights="none"))
 
 
 def test_an_unknown_timm_tag_is_an_unknown_model() -> None:
     with pytest.raises(UnknownModel, match=r"closest: .*timm:resnet18\.a1_in1k"):
-        load_model("timm:resnet18.a9_in1k", weights="none")
+        load_model(ModelRequest("timm:resnet18.a9_in1k", weights="none"))
 
 
 def test_without_timm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"Run: pip install timm$"):
-        load_model("timm:resnet18")
+        load_model(ModelRequest("timm:resnet18"))
 
 
 def test_a_failed_timm_download_is_reported_with_alternatives(
@@ -78,7 +79,7 @@ def test_a_failed_timm_download_is_reported_with_alternatives(
     monkeypatch.setattr("fmapboard.imaging.models.pretrained.getproxies", dict)
     text = r"could not download the weights of 'timm:mobilenetv3_small_050' .*--weights none"
     with pytest.raises(DownloadError, match=text):
-        load_model("timm:mobilenetv3_small_050")
+        load_model(ModelRequest("timm:mobilenetv3_small_050"))
 
 
 @pytest.mark.parametrize(("status", "asked"), [(200, True), (403, True), (503, False), (0, False)])
@@ -109,7 +110,7 @@ def test_the_hub_is_asked_only_if_it_answers(
         else:
             server.server_close()
         with pytest.raises(DownloadError):
-            load_model("timm:resnet18")
+            load_model(ModelRequest("timm:resnet18"))
         if status:
             thread.join()
     assert offline == [not asked]
@@ -134,7 +135,7 @@ def test_behind_a_proxy_the_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_timm_tag_is_part_of_the_name() -> None:
-    loaded = load_model("timm:mobilenetv3_small_050.lamb_in1k", weights="none")
+    loaded = load_model(ModelRequest("timm:mobilenetv3_small_050.lamb_in1k", weights="none"))
     assert loaded.name == "timm:mobilenetv3_small_050.lamb_in1k"
 
 
@@ -142,7 +143,7 @@ def test_a_timm_model_without_pretrained_weights_says_so() -> None:
     with pytest.raises(
         ConfigurationError, match=r"timm has no pretrained weights for .* --weights none"
     ):
-        load_model(f"timm:{_without_weights()}")
+        load_model(ModelRequest(f"timm:{_without_weights()}"))
 
 
 def _without_weights() -> str:
@@ -151,7 +152,9 @@ def _without_weights() -> str:
 
 
 def test_a_constructors_argument_reaches_timm() -> None:
-    loaded = load_model("timm:resnet18", weights="none", model_args=["num_classes=7", "in_chans=1"])
+    loaded = load_model(
+        ModelRequest("timm:resnet18", weights="none", model_args=["num_classes=7", "in_chans=1"])
+    )
     assert loaded.model.get_classifier().out_features == 7
     assert loaded.preprocessing.channels == 1
 
@@ -159,9 +162,11 @@ def test_a_constructors_argument_reaches_timm() -> None:
 def test_an_argument_that_timm_does_not_know_is_reported_in_one_line() -> None:
     text = r"'timm:resnet18' cannot be built with numclasses=7: TypeError: .*'numclasses'$"
     with pytest.raises(ConfigurationError, match=text):
-        load_model("timm:resnet18", weights="none", model_args=["numclasses=7"])
+        load_model(ModelRequest("timm:resnet18", weights="none", model_args=["numclasses=7"]))
 
 
 def test_a_timm_models_input_has_the_requested_size() -> None:
-    loaded = load_model("timm:vit_tiny_patch16_224", weights="none", model_args=["img_size=96"])
+    loaded = load_model(
+        ModelRequest("timm:vit_tiny_patch16_224", weights="none", model_args=["img_size=96"])
+    )
     assert loaded.preprocessing(input_image()).shape == (3, 96, 96)

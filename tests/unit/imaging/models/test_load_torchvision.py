@@ -18,10 +18,11 @@ from fmapboard.errors import (
 )
 from fmapboard.imaging.models.load import Preprocessing, load_model
 from fmapboard.imaging.models.preprocessing import from_preset
+from fmapboard.imaging.models.request import ModelRequest
 
 
 def test_a_torchvision_model_comes_in_eval_mode_with_its_preprocessing() -> None:
-    loaded = load_model("squeezenet1_1", weights="none")
+    loaded = load_model(ModelRequest("squeezenet1_1", weights="none"))
     assert isinstance(loaded.model, torchvision.models.SqueezeNet)
     assert not loaded.model.training
     assert loaded.name == "squeezenet1_1"
@@ -50,42 +51,44 @@ def test_the_input_is_what_the_weights_own_transforms_make(
     entry: Any, size: tuple[int, int]
 ) -> None:
     image = input_image(*size)
-    ours = from_preset(entry.transforms(), "x", whole=320)(image)
+    ours = from_preset(entry.transforms(), "x")(image)
     assert torch.equal(ours, entry.transforms()(image))
 
 
 def test_every_torchvision_preset_can_be_read() -> None:
     for name in torchvision.models.list_models():
         preset = torchvision.models.get_model_weights(name).DEFAULT.transforms()
-        recipe = from_preset(preset, "x", whole=320)
+        recipe = from_preset(preset, "x")
         assert len(recipe.mean) == len(recipe.std) == recipe.channels == 3
 
 
 def test_named_weights_bring_their_preprocessing(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     torch.save(torchvision.models.mobilenet_v2(weights=None).state_dict(), path)
-    loaded = load_model("mobilenet_v2", weights="IMAGENET1K_V1", checkpoint=path)
+    loaded = load_model(ModelRequest("mobilenet_v2", weights="IMAGENET1K_V1", checkpoint=path))
     assert loaded.preprocessing.resize == 256
     assert loaded.preprocessing.source == (
         "MobileNet_V2_Weights.IMAGENET1K_V1 (its preprocessing only)"
     )
-    assert load_model("mobilenet_v2", weights="none").preprocessing.resize == 232
+    assert load_model(ModelRequest("mobilenet_v2", weights="none")).preprocessing.resize == 232
 
 
 def test_a_name_may_be_written_as_the_class() -> None:
-    assert isinstance(load_model("ResNet18", weights="none").model, torchvision.models.ResNet)
+    assert isinstance(
+        load_model(ModelRequest("ResNet18", weights="none")).model, torchvision.models.ResNet
+    )
 
 
 def test_none_and_default_may_be_written_in_any_case() -> None:
-    assert load_model("squeezenet1_1", weights="None").report is None
+    assert load_model(ModelRequest("squeezenet1_1", weights="None")).report is None
     with pytest.raises(DownloadError):
-        load_model("squeezenet1_1", weights="default")
+        load_model(ModelRequest("squeezenet1_1", weights="default"))
 
 
 def test_an_unknown_name_lists_the_closest() -> None:
     text = r"no model 'resnet33'; closest: resnet34, .*; also accepted: timm:NAME, hf:NAME, a f"
     with pytest.raises(UnknownModel, match=text):
-        load_model("resnet33")
+        load_model(ModelRequest("resnet33"))
 
 
 def test_unknown_weights_list_the_known() -> None:
@@ -94,35 +97,35 @@ def test_unknown_weights_list_the_known() -> None:
         r"IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT, none"
     )
     with pytest.raises(ConfigurationError, match=text):
-        load_model("resnet50", weights="V7")
+        load_model(ModelRequest("resnet50", weights="V7"))
 
 
 @pytest.mark.parametrize("name", ["r3d_18", "swin3d_t", "raft_small"])
 def test_networks_for_clips_are_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="takes clips or pairs of frames"):
-        load_model(name, weights="none")
+        load_model(ModelRequest(name, weights="none"))
 
 
 def test_quantized_networks_are_refused_and_the_float_one_is_suggested() -> None:
     with pytest.raises(ConfigurationError, match="use 'resnet18'"):
-        load_model("quantized_resnet18", weights="none")
+        load_model(ModelRequest("quantized_resnet18", weights="none"))
 
 
 def test_a_segmentation_model_takes_the_whole_picture_and_fetches_no_backbone() -> None:
-    loaded = load_model("lraspp_mobilenet_v3_large", weights="none")
+    loaded = load_model(ModelRequest("lraspp_mobilenet_v3_large", weights="none"))
     assert loaded.preprocessing(input_image(104, 52)).shape == (3, 520, 1040)
-    square = load_model("lraspp_mobilenet_v3_large", weights="none", input_size=64)
+    square = load_model(ModelRequest("lraspp_mobilenet_v3_large", weights="none", input_size=64))
     assert square.preprocessing(input_image()).shape == (3, 64, 64)
 
 
 def test_a_detector_runs_on_a_small_image() -> None:
     name = "fasterrcnn_mobilenet_v3_large_fpn"
-    loaded = load_model(name, weights="none")
+    loaded = load_model(ModelRequest(name, weights="none"))
     assert loaded.preprocessing(input_image(900, 600)).shape == (3, 320, 480)
     # Not normalized: the network does that itself.
     assert loaded.preprocessing(Image.new("RGB", (9, 9), "white")).unique().tolist() == [1]
     assert loaded.model.transform.min_size == (320,)
-    small = load_model(name, weights="none", input_size=64)
+    small = load_model(ModelRequest(name, weights="none", input_size=64))
     seen: list[torch.Size] = []
     first_convolution(small).register_forward_pre_hook(lambda _, args: seen.append(args[0].shape))
     with torch.no_grad():
@@ -132,16 +135,16 @@ def test_a_detector_runs_on_a_small_image() -> None:
 
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
 def test_networks_that_warn_when_built_are_built_without_a_warning(name: str) -> None:
-    loaded = load_model(name, weights="none")
+    loaded = load_model(ModelRequest(name, weights="none"))
     assert loaded.model.transform_input is True
 
 
 def test_a_constructors_argument_reaches_torchvision() -> None:
-    loaded = load_model("squeezenet1_1", weights="none", model_args=["num_classes=7"])
+    loaded = load_model(ModelRequest("squeezenet1_1", weights="none", model_args=["num_classes=7"]))
     assert loaded.model.num_classes == 7
 
 
 def test_a_number_of_classes_that_pretrained_weights_rule_out_is_refused_with_a_fix() -> None:
     text = "cannot be built with num_classes=7: .* may not allow it: try --weights none$"
     with pytest.raises(ConfigurationError, match=text):
-        load_model("squeezenet1_1", model_args=["num_classes=7"])
+        load_model(ModelRequest("squeezenet1_1", model_args=["num_classes=7"]))

@@ -20,6 +20,7 @@ from fmapboard.errors import (
 )
 from fmapboard.imaging.models import pretrained
 from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 
 # -- weights files -------------------------------------------------------------------------------
 
@@ -31,9 +32,9 @@ def test_a_file_of_weights_is_loaded_and_nothing_fetched(tmp_path: Path, option:
     path = tmp_path / "mine"
     torch.save({"state_dict": theirs.state_dict()}, path)
     if option == "weights":
-        loaded = load_model("squeezenet1_1", weights=str(path))
+        loaded = load_model(ModelRequest("squeezenet1_1", weights=str(path)))
     else:
-        loaded = load_model("squeezenet1_1", checkpoint=path)
+        loaded = load_model(ModelRequest("squeezenet1_1", checkpoint=path))
     assert str(loaded.report) == "52 of 52 tensors loaded"
     assert torch.equal(first_convolution(loaded).weight, theirs.features[0].weight)
 
@@ -42,12 +43,12 @@ def test_two_files_of_weights_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     path.touch()
     with pytest.raises(ConfigurationError, match="two weights files"):
-        load_model("resnet18", weights=str(path), checkpoint=path)
+        load_model(ModelRequest("resnet18", weights=str(path), checkpoint=path))
 
 
 def test_a_missing_file_of_weights_is_reported_as_missing() -> None:
     with pytest.raises(CheckpointError, match=r"no such weights file: 'mine\.pth'"):
-        load_model("resnet18", weights="mine.pth")
+        load_model(ModelRequest("resnet18", weights="mine.pth"))
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     torch.save(torchvision.models.squeezenet1_1(weights=None, num_classes=7).state_dict(), path)
     text = r"classifier\.1\.weight is 7x512x1x1 in the file and 1000x512x1x1 in the model"
     with pytest.raises(CheckpointError, match=text):
-        load_model("squeezenet1_1", checkpoint=path)
+        load_model(ModelRequest("squeezenet1_1", checkpoint=path))
 
 
 # -- downloads -----------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def test_a_failed_download_is_reported_with_alternatives(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with pytest.raises(DownloadError) as caught:
-        load_model("squeezenet1_1")
+        load_model(ModelRequest("squeezenet1_1"))
     assert str(caught.value) == (
         "could not download the weights of 'squeezenet1_1' (URLError: <urlopen error no network in "
         "tests>); use --weights FILE or --checkpoint FILE for local weights, or --weights none "
@@ -82,7 +83,7 @@ def test_a_host_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) 
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.pth"
         monkeypatch.setattr("torch.hub.urlopen", lambda *_: urllib.request.urlopen(url))
         with pytest.raises(DownloadError, match="timed out"):
-            load_model("squeezenet1_1")
+            load_model(ModelRequest("squeezenet1_1"))
 
 
 def test_a_download_with_another_hash_leaves_no_file(
@@ -94,7 +95,7 @@ def test_a_download_with_another_hash_leaves_no_file(
 
     monkeypatch.setattr("torch.hub.urlopen", lambda *_: Answer(b"junk"))
     with pytest.raises(DownloadError, match=r"could not download .*invalid hash value"):
-        load_model("squeezenet1_1")
+        load_model(ModelRequest("squeezenet1_1"))
     assert not [p for p in (tmp_path / "torch_home").rglob("*") if p.is_file()]
 
 
@@ -104,7 +105,7 @@ def test_a_damaged_file_in_the_cache_is_named(tmp_path: Path) -> None:
     (cache / "squeezenet1_1-b8a52dc0.pth").write_bytes(b"PK half a file")
     text = r"could not load the weights of 'squeezenet1_1'; delete .*squeezenet1_1-b8a52dc0\.pth'"
     with pytest.raises(DownloadError, match=text):
-        load_model("squeezenet1_1")
+        load_model(ModelRequest("squeezenet1_1"))
 
 
 def test_weights_in_the_cache_are_loaded(tmp_path: Path) -> None:
@@ -112,6 +113,6 @@ def test_weights_in_the_cache_are_loaded(tmp_path: Path) -> None:
     cache.mkdir(parents=True)
     theirs = torchvision.models.squeezenet1_1(weights=None)
     torch.save(theirs.state_dict(), cache / "squeezenet1_1-b8a52dc0.pth")
-    loaded = load_model("squeezenet1_1")
+    loaded = load_model(ModelRequest("squeezenet1_1"))
     assert torch.equal(first_convolution(loaded).weight, theirs.features[0].weight)
     assert loaded.preprocessing.source == "SqueezeNet1_1_Weights.IMAGENET1K_V1"

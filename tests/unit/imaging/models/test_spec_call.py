@@ -11,6 +11,7 @@ from torch import nn
 from fmapboard.errors import ConfigurationError, UnknownModel
 from fmapboard.imaging.models.factory import Call, parse_call
 from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 
 NETS = """
 from functools import partial
@@ -46,24 +47,24 @@ def nets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_class_is_called_with_the_literals_behind_its_name(
     nets: None, call: str, given: tuple[object, ...]
 ) -> None:
-    loaded = load_model(f"nets_called:{call}")
+    loaded = load_model(ModelRequest(f"nets_called:{call}"))
     assert loaded.model.given == given
     assert loaded.preprocessing.channels == given[0]
 
 
 def test_arguments_in_both_places_are_combined_and_never_given_twice(nets: None) -> None:
-    both = load_model("nets_called:UNet(n_classes=2)", model_args=["n_channels=3"])
+    both = load_model(ModelRequest("nets_called:UNet(n_classes=2)", model_args=["n_channels=3"]))
     assert both.model.given == (3, 2, "batch")
     with pytest.raises(ConfigurationError, match="'n_classes' is given twice"):
-        load_model("nets_called:UNet(n_classes=2)", model_args=["n_classes=3"])
+        load_model(ModelRequest("nets_called:UNet(n_classes=2)", model_args=["n_classes=3"]))
 
 
 def test_other_models_take_named_arguments_too() -> None:
-    loaded = load_model("resnet18(num_classes=7)", weights="none")
+    loaded = load_model(ModelRequest("resnet18(num_classes=7)", weights="none"))
     assert isinstance(loaded.model.fc, nn.Linear)
     assert loaded.model.fc.out_features == 7
     with pytest.raises(ConfigurationError, match=r"its name, such as resnet18\(num_classes=10\)$"):
-        load_model("resnet18(7)", weights="none")
+        load_model(ModelRequest("resnet18(7)", weights="none"))
 
 
 def test_literals_are_of_every_kind() -> None:
@@ -123,13 +124,13 @@ def test_functions_of_the_standard_library_are_not_called(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownModel, match=r"standard library.*was not called"):
-        load_model(spec)
+        load_model(ModelRequest(spec))
     assert not (tmp_path / "stolen").exists()
 
 
 def test_private_names_of_python_are_not_looked_up(nets: None) -> None:
     with pytest.raises(UnknownModel, match="names that begin with __ are not looked up"):
-        load_model("nets_called:UNet.__init__.__globals__")
+        load_model(ModelRequest("nets_called:UNet.__init__.__globals__"))
 
 
 def test_a_module_of_the_folder_may_have_a_name_of_the_standard_library(
@@ -139,7 +140,7 @@ def test_a_module_of_the_folder_may_have_a_name_of_the_standard_library(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "this", raising=False)
-    assert isinstance(load_model("this:net()").model, nn.Conv2d)
+    assert isinstance(load_model(ModelRequest("this:net()")).model, nn.Conv2d)
 
 
 def test_a_class_that_needs_arguments_lists_them_with_the_way_to_write_them(nets: None) -> None:
@@ -148,6 +149,6 @@ def test_a_class_that_needs_arguments_lists_them_with_the_way_to_write_them(nets
         r"NAME=VALUE \(it takes n_channels, n_classes, norm\)$"
     )
     with pytest.raises(ConfigurationError, match=text):
-        load_model("nets_called:UNet(3)")
+        load_model(ModelRequest("nets_called:UNet(3)"))
     with pytest.raises(ConfigurationError, match="already built and takes no arguments"):
-        load_model("nets_called:ready(3)")
+        load_model(ModelRequest("nets_called:ready(3)"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fmapboard.imaging.missing_files import nearby
+from fmapboard.errors import nearby
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("few/rocket.jpg", "; there are: chelsea.jpg, coffee.jpg"),
         ("many/rocket.jpg", ""),
         ("none/rocket.jpg", "; there is no folder 'none'"),
-        ("0.456", "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"),
         ("rocket.jpg", "; there are: few, many"),
     ],
 )

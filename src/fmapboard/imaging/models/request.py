@@ -1,0 +1,128 @@
+"""Which model to load and how its input is prepared, and the model that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import nn
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.imaging.models.checkpoints import LoadReport
+from fmapboard.imaging.models.factory import Call, parse_arguments, parse_call
+from fmapboard.imaging.models.preprocessing import Preprocessing, Size
+from fmapboard.model.layers import named_layers
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Which model to load and how its input is prepared, as the command line's options say it.
+
+    Attributes:
+        spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
+            (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
+            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the
+            callable is a `torch.nn.Module` or returns one. The current folder is importable.
+            Literals in parentheses are arguments of the constructor, such as
+            ``"my_package.unet:UNet(n_classes=2)"``.
+        weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
+            model keeps the weights it has), a file, or a torchvision name such as
+            ``"IMAGENET1K_V2"``.
+        checkpoint: A weights file, or a folder or index of shards; if given, no weights are
+            downloaded.
+        checkpoint_key: Which weights to load if the checkpoint holds several, such as
+            ``"state_dict_ema"``.
+        model_args: ``NAME=VALUE``, keyword arguments for the constructor.
+        forward_args: ``NAME=VALUE``, keyword arguments for every call of ``forward``.
+        inputs: What the model takes in addition to images, as `forward_inputs.inputs_from` reads.
+        input_size: Side of the square input, px; None for the size that the weights expect.
+        mean: As in `preprocessing.changed`, as are ``std``, ``resize`` and ``crop``.
+        device: Name of the torch device that the commands move the model to.
+    """
+
+    spec: str = "demo"
+    weights: str = "DEFAULT"
+    checkpoint: Path | None = None
+    checkpoint_key: str | None = None
+    model_args: Sequence[str] = ()
+    forward_args: Sequence[str] = ()
+    inputs: Sequence[str] = ()
+    input_size: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    resize: Size | None = None
+    crop: Size | None = None
+    device: str = "cpu"
+
+    @property
+    def call(self) -> Call:
+        """The model's name and all arguments of its constructor.
+
+        Raises:
+            ConfigurationError: They are invalid, or one is given twice.
+        """
+        call = Call(self.spec) if Path(self.spec).exists() else parse_call(self.spec)
+        given = parse_arguments(self.model_args, "--model-arg")
+        twice = sorted(call.kwargs.keys() & given.keys())
+        if twice:
+            raise ConfigurationError(
+                f"{twice[0]!r} is given twice: in {self.spec!r} and as --model-arg"
+            )
+        prefix, colon, _ = call.name.partition(":")
+        if call.args and (not colon or prefix in ("timm", "hf")):
+            raise ConfigurationError(
+                f"{self.spec!r}: write every argument with its name, such as "
+                f"{call.name}(num_classes=10)"
+            )
+        return replace(call, kwargs={**call.kwargs, **given})
+
+    @property
+    def fetches(self) -> bool:
+        """True if pretrained weights are to be loaded, from the cache or the internet."""
+        return self.checkpoint is None and self.weights != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in eval mode on the CPU, with its preprocessing.
+
+    Attributes:
+        model: The model.
+        name: As given on the command line, such as ``"resnet34"`` or ``"timm:convnext_tiny"``.
+        preprocessing: What its weights expect.
+        report: Which tensors were loaded, if the weights are from a file or from transformers.
+        classes: Names of the classes of its own pretrained weights, in order; empty if unknown.
+    """
+
+    model: nn.Module
+    name: str
+    preprocessing: Preprocessing
+    report: LoadReport | None = None
+    classes: Sequence[str] = ()
+
+    def not_loaded(self) -> dict[str, str]:
+        """Layers with parameters that were not in the checkpoint.
+
+        Returns:
+            Name -> ``"random"`` if it has none of the checkpoint's, otherwise ``"partly random"``.
+        """
+        missing = set(self.report.missing if self.report is not None else ())
+        named = list(self.model.named_parameters(remove_duplicate=False))
+        loaded = {id(parameter) for name, parameter in named if name not in missing}
+        if len(loaded) == len({id(parameter) for _, parameter in named}):
+            return {}
+        found = {}
+        for name, module in named_layers(self.model).items():
+            random = [id(parameter) not in loaded for parameter in module.parameters()]
+            if any(random):
+                found[name] = "random" if all(random) else "partly random"
+        return found
+
+
+def labels_of(model: nn.Module) -> Sequence[str]:
+    """The classes that the configuration of a model of transformers names; empty for others."""
+    labels = getattr(getattr(model, "config", None), "id2label", None)
+    if not isinstance(labels, Mapping):
+        return ()
+    return [str(labels.get(number, "")) for number in range(len(labels))]
