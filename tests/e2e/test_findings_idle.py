@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.checks import run_checks
-from fmapboard.cli.run_files import read_run
+from fmapboard.cli.run_files import read_runs
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.writers.folder import MemoryWriter
 
@@ -157,7 +157,7 @@ def test_gradients_that_are_cleared_before_the_optimizer_steps_are_noted(
             model(torch.randn(2, 3, 8, 8)).square().mean().backward()
             optimizer.zero_grad(set_to_none=to_none)
             optimizer.step()
-    (record,) = read_run(tmp_path).records
+    (record,) = read_runs(tmp_path)[0].records
     said = run_checks(record).findings
     (found,) = [one for one in said if one.kind == "unchanged_weights"]
     assert found.class_ == "note"

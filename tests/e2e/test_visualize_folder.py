@@ -21,7 +21,7 @@ from torch import nn
 import fmapboard
 from fmapboard.cli.main import run as run_fmapboard
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.run_files import read_run
+from fmapboard.cli.run_files import read_runs
 from fmapboard.demo.bundled import bundled
 
 
@@ -140,7 +140,7 @@ def test_a_folder_is_searched_with_its_subfolders_and_broken_files_are_left_out_
 
 def names_in_tab(run: str) -> list[str]:
     """The names of the steps' images, as the tab shows them."""
-    record = read_run(Path(run)).records[0]
+    record = read_runs(Path(run))[0].records[0]
     assert record.health is not None
     return [record.health.sources[step].name for step in record.health.steps]
 
@@ -166,7 +166,7 @@ def test_rows_of_inputs_belong_to_files_also_if_one_of_them_cannot_be_read(
         inputs={"by": torch.arange(8.0)}, log_dir="run",
     )  # fmt: skip
     assert [name for name, _ in done.left_out] == ["also.jpg", "class1/notes.jpg"]
-    health = read_run(Path("run")).records[0].health
+    health = read_runs(Path("run"))[0].records[0].health
     assert health is not None
     assert [float(row[0]) for row in health.columns["maximum"]] == [1, 2, 3, 4, 5, 7]
 

@@ -20,30 +20,21 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command."""
 
 
-class _WithExample(click.Command):
-    """A command whose help opens with an example to paste."""
-
-    example = "fmapboard demo"
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example, then the usage."""
-        formatter.write(f"{self.example}\n\n")
-        super().format_usage(ctx, formatter)
-
-
-class ExampleGroup(_WithExample, click.Group):
-    """The top-level command."""
-
-
-class ExampleCommand(_WithExample):
-    """A command.
+class ExampleCommand(click.Command):
+    """A command whose help opens with an example to paste.
 
     Attributes:
         example: The example.
         common: Flags of the options to list first, in that order; empty for a single list.
     """
 
+    example = "fmapboard demo"
     common: tuple[str, ...] = ()
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example, then the usage."""
+        formatter.write(f"{self.example}\n\n")
+        super().format_usage(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, in two groups if some are common."""
@@ -60,6 +51,10 @@ class ExampleCommand(_WithExample):
         ):
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+class ExampleGroup(ExampleCommand, click.Group):
+    """The top-level command."""
 
 
 def command(
@@ -151,9 +146,6 @@ device = click.option(
 )
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
     """One number per channel, separated by commas.
 
@@ -221,15 +213,13 @@ _OPTIONS = (
 )
 
 
-def preprocessing_options(command: Command) -> Command:
+def preprocessing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command; what is not given stays as the weights expect."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-FOUND = 1
-"""Exit status if something was found."""
 FAILED = 2
 """Exit status for bad usage, unreadable input, and every other error."""
 
@@ -245,7 +235,7 @@ def judged(found: Callable[[], bool]) -> int:
             which Python would exit with 1.
     """
     try:
-        return FOUND if found() else 0
+        return 1 if found() else 0
     except FmapboardError as error:
         error.exit_code = FAILED
         raise

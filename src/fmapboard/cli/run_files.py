@@ -9,7 +9,7 @@ from fmapboard.errors import FmapboardError, nearby
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
 from fmapboard.health.run import record_as_live
 from fmapboard.runs.find import run_directories
-from fmapboard.runs.log import Datum, EventLog
+from fmapboard.runs.log import EventLog
 
 
 class UnreadableRun(FmapboardError):
@@ -38,7 +38,9 @@ class RunFiles:
 def read_runs(path: Path) -> list[RunFiles]:
     """Read all runs at or below a path; other tools' runs among them are left out.
 
-    What cannot be read is in the list too, without records.
+    What cannot be read is in the list too, without records. A file may end in the middle of a
+    record, as that of a run that goes on does: everything before it is read. A resumed run replaces
+    the steps from its first one on.
 
     Raises:
         UnreadableRun: there is no run of fmapboard.
@@ -46,7 +48,8 @@ def read_runs(path: Path) -> list[RunFiles]:
     unlisted: list[OSError] = []
     runs = [_read(directory) for directory in _run_directories(path, unlisted)]
     if not any(run.records for run in runs):
-        raise _nothing(runs[0])
+        why = f" ({runs[0].problems[0]})" if runs[0].problems else ""
+        raise UnreadableRun(f"{runs[0].path}: nothing in it was logged by fmapboard{why}")
     hidden = [RunFiles(Path(error.filename), [], [str(error.strerror)]) for error in unlisted]
     return [run for run in runs if run.records or not run.is_read] + hidden
 
@@ -64,35 +67,20 @@ def _run_directories(path: Path, unlisted: list[OSError]) -> list[Path]:
     return found
 
 
-def read_run(path: Path) -> RunFiles:
-    """Read the event files of a run directory, in the order in which they were begun.
-
-    A file may end in the middle of a record, as that of a run that goes on does: everything before
-    it is read. A resumed run replaces the steps from its first one on.
-
-    Raises:
-        UnreadableRun: no file holds anything that fmapboard wrote.
-        OSError: the directory cannot be listed.
-    """
-    run = _read(path)
-    if not run.records:
-        raise _nothing(run)
-    return run
-
-
-def _nothing(run: RunFiles) -> UnreadableRun:
-    why = f" ({run.problems[0]})" if run.problems else ""
-    return UnreadableRun(f"{run.path}: nothing in it was logged by fmapboard{why}")
-
-
 def _read(path: Path) -> RunFiles:
     log = EventLog(path, is_read)
     builders: dict[str, RecordBuilder] = {}
     for full, series in log.series.items():
         name, tag = split_tag(full)
-        logged = [datum for datum in series.data.values() if datum.step >= 0]
-        if logged:
-            _add(builders.setdefault(name, RecordBuilder(str(path), name)), tag, log, logged)
+        is_scalar = tag.partition("/")[0] in GROUPS
+        for datum in series.data.values():
+            if datum.step < 0:
+                continue
+            builder = builders.setdefault(name, RecordBuilder(str(path), name))
+            if not is_scalar:
+                builder.add_blobs(datum.step, tag, log.strings(datum))
+            elif datum.number is not None:
+                builder.add_scalar(datum.step, tag, datum.number)
     problems = list(log.problems)
     for builder in builders.values():
         if builder.errors:
@@ -100,13 +88,3 @@ def _read(path: Path) -> RunFiles:
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
     records = [record_as_live(builder) for _, builder in sorted(builders.items())]
     return RunFiles(path, records, problems, is_read=log.started is not None)
-
-
-def _add(builder: RecordBuilder, tag: str, log: EventLog, logged: list[Datum]) -> None:
-    """Add the values of a series."""
-    is_scalar = tag.partition("/")[0] in GROUPS
-    for datum in logged:
-        if not is_scalar:
-            builder.add_blobs(datum.step, tag, log.strings(datum))
-        elif datum.number is not None:
-            builder.add_scalar(datum.step, tag, datum.number)

@@ -13,3 +13,7 @@ def bundled(name: str = "") -> Path:
     inside = Path(__file__).parents[1] / "_bundled"
     folder = inside if inside.is_dir() else Path(__file__).parents[3] / "assets" / "bundled"
     return folder / name
+
+
+PHOTOGRAPH = bundled("photographs") / "chelsea.jpg"
+"""The image that the commands take where none is given."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import TextColumn
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from fmapboard.cli.commands.serve import run_server
 from fmapboard.cli.console import console, progress_bar
 from fmapboard.cli.run_dirs import to_paste
-from fmapboard.demo.bundled import bundled
+from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
@@ -27,9 +27,6 @@ from fmapboard.imaging.write_images import new_directory
 from fmapboard.logger import watch
 from fmapboard.records import LoggedStep
 from fmapboard.writers.tensorboard import TensorBoardWriter
-
-_PHOTOGRAPH = bundled("photographs") / "chelsea.jpg"
-"""Drawn at every logged step, so that steps can be compared, and again after training."""
 
 
 def run_demo(
@@ -72,6 +69,8 @@ def run_demo(
 def _train(
     network: nn.Module, photographs: Photographs, run: Path, steps: int, every: int
 ) -> Result:
+    # Drawn at every logged step, so that steps can be compared.
+    photograph = demo_preprocessing()(read_image(PHOTOGRAPH))[None]  # [1, C, H, W]
     curves = TensorBoardWriter(run)  # shares its file with the one that `watch` opens
 
     def scalar(tag: str, value: float, step: int) -> None:
@@ -83,7 +82,7 @@ def _train(
             run,
             optimizer=optimizer,
             every=every,
-            probe=_photograph(),
+            probe=photograph,
             normalization=(MEAN, STD),
         )
 
@@ -102,17 +101,12 @@ def _train(
             curves.close()
 
 
-def _photograph() -> Tensor:
-    """The photograph preprocessed for the network, float32 [1, 3, H, W]."""
-    return demo_preprocessing()(read_image(_PHOTOGRAPH))[None]
-
-
 def _draw(network: nn.Module, run: Path) -> None:
     """Draw one photograph with the trained network, into a run of its own and as PNG files."""
-    photograph = ReadImages.of(find_images([_PHOTOGRAPH]), demo_preprocessing())
+    photograph = ReadImages.of(find_images([PHOTOGRAPH]), demo_preprocessing())
     place, out = run / "photograph", console()
     with closing(TensorBoardWriter(place)) as board:
         drawn = Pass(Drawing(kernels=True), photograph, board, [place / "png"])
         (written,) = drawn.written(network, out.print)
-    out.print(f"\nFeature maps of the trained network on {_PHOTOGRAPH.name}:")
+    out.print(f"\nFeature maps of the trained network on {PHOTOGRAPH.name}:")
     out.print(layer_table(written.step, written.files))

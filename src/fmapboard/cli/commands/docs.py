@@ -60,22 +60,18 @@ def section(page: str, anchor: str) -> str:
         >>> section("# A\\nx\\n## My b\\ny\\n### c\\n# D", "my-b")
         '## My b\\ny\\n### c'
     """
-    lines, found, level, known = [], False, 0, []
-    is_code = False
-    for line in page.splitlines():
+    lines, headings, is_code = page.splitlines(), [], False
+    for number, line in enumerate(lines):
         is_code ^= line.startswith("```")
-        heading = None if is_code else _HEADING.match(line)
-        if heading is not None:
-            known.append(_anchor(heading[2]))
-            if found and len(heading[1]) <= level:
-                break
-            if not found and known[-1] == anchor.lower():
-                found, level = True, len(heading[1])
-        if found:
-            lines.append(line)
-    if not found:
+        heading = _HEADING.match(line)
+        if heading is not None and not is_code:
+            headings.append((number, len(heading[1]), _anchor(heading[2])))
+    known = [own for _, _, own in headings]
+    if anchor.lower() not in known:
         raise ConfigurationError(f"no section {anchor!r}{closest(anchor, known)}")
-    return "\n".join(lines)
+    (begin, level, _), *later = headings[known.index(anchor.lower()) :]
+    end = next((number for number, other, _ in later if other <= level), len(lines))
+    return "\n".join(lines[begin:end])
 
 
 def _anchor(heading: str) -> str:

@@ -113,22 +113,17 @@ def _same(one: str, other: str) -> bool:
 
 def examine(python: str) -> list[Finding]:
     """Check the installation of one interpreter: its versions, then problems and notes."""
+    program = Path(__file__).with_name("doctor_probe.py").read_text("utf-8")
     try:
-        found = _inspected(python)
+        done = subprocess.run(
+            [python, "-c", program],
+            capture_output=True, text=True, timeout=_TIMEOUT, check=True, stdin=subprocess.DEVNULL,
+            cwd=Path(python).parent,  # so that nothing is imported from the user's directory
+        )  # fmt: skip
+        found = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return [Finding(f"{python} could not be run: {error}", "PROBLEM")]
     return [Finding(_versions(found), "ok"), *_judged(found, python)]
-
-
-def _inspected(python: str) -> dict[str, Any]:
-    program = Path(__file__).with_name("doctor_probe.py").read_text("utf-8")
-    done = subprocess.run(
-        [python, "-c", program],
-        capture_output=True, text=True, timeout=_TIMEOUT, check=True, stdin=subprocess.DEVNULL,
-        cwd=Path(python).parent,  # so that nothing is imported from the user's directory
-    )  # fmt: skip
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def _versions(found: dict[str, Any]) -> str:
