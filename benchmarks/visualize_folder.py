@@ -62,7 +62,7 @@ def ours(
     draw_folder(
         drawing, loaded.model, ReadImages.of(find_images(paths), loaded.preprocessing, ahead=ahead),
         logdir=place / "run", out=place / "png" if files else None, embedding=None,
-        say=str, tell=str, each=lambda name, written: None,
+        say=str, each=lambda name, written: None,
     )  # fmt: skip
 
 

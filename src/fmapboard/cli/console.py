@@ -35,6 +35,11 @@ def console(*, stderr: bool = False) -> PlainConsole:
     return PlainConsole(stderr=stderr, width=width)
 
 
+def note(text: str) -> None:
+    """Print a message on stderr."""
+    console(stderr=True).print(text, soft_wrap=True)
+
+
 def progress_bar(doing: str, *more: ProgressColumn, disable: bool = False) -> Progress:
     """A progress bar on stderr; ``more`` columns come before the time that remains."""
     columns = TextColumn(doing), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn()
@@ -55,7 +60,7 @@ def what_ran() -> Iterator[None]:
     except ForwardError as error:
         if error.ran:
             lines = "\n  ".join(["ran before the error:", *error.ran])
-            console(stderr=True).print(lines, soft_wrap=True)
+            note(lines)
         raise CaptureError(error.summary) from error
 
 
@@ -63,7 +68,7 @@ def say_overwritten(replaced: int, folder: Path | None) -> None:
     """Say on stderr if PNG files from before were overwritten."""
     text = overwritten(replaced, folder)
     if text:
-        console(stderr=True).print(text, soft_wrap=True)
+        note(text)
 
 
 def say_where(

@@ -27,6 +27,7 @@ class AllImages:
         dead: Label of a layer call -> bool [C], the channels that are dead in all images so far.
         ran: Names of the layers that returned a tensor for an image.
         replaced: Number of PNG files from before that were overwritten.
+        projector: What was written for the Projector, in one line; empty for nothing.
     """
 
     count: int = 0
@@ -35,6 +36,7 @@ class AllImages:
     dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     replaced: int = 0
+    projector: str = ""
 
     def add(self, name: str, step: LoggedStep, replaced: int = 0) -> None:
         """Add an image, given by its name and its recorded step."""

@@ -54,18 +54,6 @@ def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> 
     return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
 
 
-def with_attribution(step: PendingStep, found: Sequence[Attribution]) -> PendingStep:
-    """A recorded image together with its attribution, drawn over the de-normalized image."""
-
-    def to_host() -> StepData:
-        data = step.to_host()
-        drawn = data.inputs[0] if data.inputs else None
-        own = tuple(replace(one, image=drawn or one.image) for one in found)
-        return replace(data, attributions=own)
-
-    return replace(step, to_host=to_host)
-
-
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """What is drawn of each image, and how; ``visualize --help`` describes the options.
@@ -147,11 +135,9 @@ class Pass:
                 is kept.
         """
         drawing, images = self.drawing, self.images
-        sources = [drawing.source or StepSource("image", name) for name in images.names]
-        writer = ImageWriter(
-            self.compose or drawing.composing(), self.board, self.folders,
-            first_step=drawing.step, sources=sources, numbers=images.numbers, labels=drawing.labels,
-        )  # fmt: skip
+        folders = (self.folders[number] for number in images.numbers)
+        compose = self.compose or drawing.composing()
+        writer = ImageWriter(compose, self.board, folders, labels=drawing.labels)
         quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
         sequences = Sequences.of(model)
         reducer = Reducer(
@@ -171,8 +157,9 @@ class Pass:
     def _recorded(
         self, passes: ImagePasses, inputs: ForwardInputs, embedding: Embedding | None
     ) -> Generator[PendingStep, None, None]:
-        """Yield one recorded step per image, numbered from 0."""
+        """Yield one recorded step per image."""
         first, drawing, images = 0, self.drawing, self.images
+        names = images.names
         with closing(images.tensors()) as tensors:
             for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
                 prepared = images.prepare(batch)
@@ -180,12 +167,31 @@ class Pass:
                 if embedding is not None:
                     embedding.read(prepared)
                 for step, image in zip(passes(prepared, first), prepared, strict=True):
-                    if not drawing.attribution:
-                        yield step
-                        continue
-                    found = class_attributions(passes.model, image[None], drawing.target)
-                    yield with_attribution(step, found)
+                    found: Sequence[Attribution] = ()
+                    if drawing.attribution:
+                        found = class_attributions(passes.model, image[None], drawing.target)
+                    yield self._completed(step, names[images.numbers[step.step]], found)
                 first += len(batch)
+
+    def _completed(
+        self, recorded: PendingStep, name: str, found: Sequence[Attribution]
+    ) -> PendingStep:
+        """A step with its number in the run, what it shows, and its attribution.
+
+        Args:
+            recorded: Numbered from 0.
+            name: Of the image.
+            found: Drawn over the de-normalized image.
+        """
+        first, source = self.drawing.step, self.drawing.source or StepSource("image", name)
+
+        def to_host() -> StepData:
+            data = recorded.to_host()
+            drawn = data.inputs[0] if data.inputs else None
+            own = tuple(replace(one, image=drawn or one.image) for one in found)
+            return replace(data, step=first + data.step, source=source, attributions=own)
+
+        return replace(recorded, to_host=to_host)
 
 
 def draw_all(
@@ -204,6 +210,8 @@ def draw_all(
             for number, image in enumerate(written):
                 name = one.name or names[numbers[number]]
                 found.add(one.found_as or name, image.step, image.replaced)
+                if embedding is not None:
+                    embedding.add_thumbnail(image)
                 each(name, image)
     return found
 
@@ -217,7 +225,6 @@ def draw_folder(
     out: Path | None,
     embedding: str | None,
     say: Callable[[str], object],
-    tell: Callable[[str], object],
     each: Each,
 ) -> AllImages:
     """Draw every image as a step of its own, all in one run.
@@ -230,7 +237,6 @@ def draw_folder(
         out: The folder of PNG files, or None.
         embedding: The layer whose outputs are written for the Projector, or None.
         say: Called with a message if the model runs on one image at a time.
-        tell: Called with one line when the Projector's files are written.
         each: Called for every image.
     """
     with ExitStack() as stack:
@@ -238,17 +244,13 @@ def draw_folder(
         if logdir is not None:
             board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
         one = Pass(drawing, images, board, folders_of(out, images.names))
-        if embedding is None:
-            return draw_all(model, [one], say=say, each=each)
-        place = check_embedding(embedding, model, None if board is None else board.log_dir)
-        vectors = Embedding(model, embedding, images, place)
-
-        def each_vector(name: str, written: WrittenImage) -> None:
-            vectors.add_thumbnail(written)
-            each(name, written)
-
-        found = draw_all(model, [one], say=say, each=each_vector, embedding=vectors)
-        tell(vectors.write())
+        vectors = None
+        if embedding is not None:
+            place = check_embedding(embedding, model, None if board is None else board.log_dir)
+            vectors = Embedding(model, embedding, images, place)
+        found = draw_all(model, [one], say=say, each=each, embedding=vectors)
+        if vectors is not None:
+            found.projector = vectors.write()
         return found
 
 

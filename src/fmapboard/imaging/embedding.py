@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from fmapboard.imaging.write_images import WrittenImage
 from fmapboard.measure.layout import as_maps
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import first_tensor
-from fmapboard.records import Bytes8, Floats, Picture
+from fmapboard.records import Bytes8, Picture
 from fmapboard.render import png
 from fmapboard.writers.folder import file_stem
 from fmapboard.writers.remote import RemoteDirectory
@@ -115,15 +115,45 @@ class Embedding:
             self._thumbnails.append(_thumbnail(inputs[0].samples[0], self._side))
 
     def write(self) -> str:
-        """Write the Projector's files and describe them in one line."""
-        vectors = np.concatenate([one.float().cpu().numpy() for one in self._vectors])
-        complete = len(self._thumbnails) == len(vectors)
-        thumbnails = np.stack(self._thumbnails) if complete else None
-        names = self._images.names
-        labels = [names[number] for number in self._images.numbers]
-        write_projector(self._directory, self._layer, vectors, labels, thumbnails)
-        notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
+        """Write the data set into the run's directory and describe it in one line.
+
+        Its files are in a folder inside ``directory / "projector"``. A data set of the same layer
+        is replaced, others are kept.
+
+        Raises:
+            WriteError: A file cannot be written, or the list of data sets cannot be read.
+        """
+        vectors = np.concatenate([one.float().cpu().numpy() for one in self._vectors])  # [N, D]
+        folder = self._directory / "projector" / file_stem(self._layer)
+        config = _listed(self._directory / CONFIG)
+        kept = [one for one in config.embeddings if one.tensor_name != self._layer]
+        place = folder.relative_to(self._directory).as_posix()
+        entry = EmbeddingInfo(
+            tensor_name=self._layer,
+            tensor_shape=vectors.shape,
+            tensor_path=f"{place}/vectors.tsv",
+            metadata_path=f"{place}/labels.tsv",
+        )
+        names, complete = self._images.names, len(self._thumbnails) == len(vectors)
+        lines = "".join(f"{_one_line(names[number])}\n" for number in self._images.numbers)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            np.savetxt(folder / "vectors.tsv", vectors, fmt="%.9g", delimiter="\t")
+            (folder / "labels.tsv").write_text(lines, encoding="utf-8")
+            if complete:
+                sheet = Picture(_sheet(np.stack(self._thumbnails)), compact=True)
+                (folder / "thumbnails.png").write_bytes(png.encode(sheet))
+                entry.sprite.image_path = f"{place}/thumbnails.png"
+                entry.sprite.single_image_dim.extend([self._side, self._side])
+            text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
+            (self._directory / CONFIG).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise WriteError(
+                f"cannot write the Projector's files in {self._directory}: "
+                f"{error.strerror or error}"
+            ) from error
         count, values = vectors.shape
+        notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
         text = f"Projector: {count} vectors of {values} values from {self._layer}"
         return ", ".join([text, *filter(None, notes)])
 
@@ -142,54 +172,6 @@ def thumbnail_side(number: int) -> int:
         (128, 40)
     """
     return max(1, min(_THUMBNAIL, _SHEET // math.ceil(math.sqrt(number))))
-
-
-def write_projector(
-    directory: Path,
-    name: str,
-    vectors: Floats,
-    labels: Sequence[str],
-    thumbnails: Bytes8 | None,
-) -> None:
-    """Write a data set into a run's directory; one of the same name is replaced, others are kept.
-
-    Its files are in a folder inside ``directory / "projector"``.
-
-    Args:
-        directory: Of the run.
-        name: Of the data set.
-        vectors: f32 [N, D].
-        labels: One per vector.
-        thumbnails: u8 [N, S, S, 3], or None.
-
-    Raises:
-        WriteError: A file cannot be written, or the list of data sets cannot be read.
-    """
-    folder = directory / "projector" / file_stem(name)
-    config = _listed(directory / CONFIG)
-    kept = [one for one in config.embeddings if one.tensor_name != name]
-    place = folder.relative_to(directory).as_posix()
-    entry = EmbeddingInfo(
-        tensor_name=name,
-        tensor_shape=vectors.shape,
-        tensor_path=f"{place}/vectors.tsv",
-        metadata_path=f"{place}/labels.tsv",
-    )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        np.savetxt(folder / "vectors.tsv", vectors, fmt="%.9g", delimiter="\t")
-        lines = "".join(f"{_one_line(label)}\n" for label in labels)
-        (folder / "labels.tsv").write_text(lines, encoding="utf-8")
-        if thumbnails is not None:
-            sheet = Picture(_sheet(thumbnails), compact=True)
-            (folder / "thumbnails.png").write_bytes(png.encode(sheet))
-            entry.sprite.image_path = f"{place}/thumbnails.png"
-            entry.sprite.single_image_dim.extend(thumbnails.shape[1:3])
-        text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
-        (directory / CONFIG).write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or error
-        raise WriteError(f"cannot write the Projector's files in {directory}: {reason}") from error
 
 
 def _listed(path: Path) -> ProjectorConfig:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from fmapboard.errors import (
 )
 from fmapboard.imaging.images import IMAGE_SUFFIXES
 from fmapboard.imaging.messages import one_line
-from fmapboard.imaging.models.factory import check_forward_takes, imported
+from fmapboard.imaging.models.factory import check_forward_takes, imported, signature_of
 from fmapboard.imaging.models.slow_loading import loading
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
@@ -48,8 +46,11 @@ class ForwardInputs:
         function: Turns a batch of images [B, C, H, W] into all other arguments of ``forward``; None
             passes the images themselves.
         images: Number of images.
-        number: Of the image whose rows are passed where `applied` is in force, from 0.
+        number: Of the image whose rows are passed, from 0.
         option: The user gave them as ``--input``, not as ``inputs=``.
+
+    Raises:
+        ConfigurationError: The number of rows of a tensor is neither 1 nor the number of images.
     """
 
     named: Mapping[str, Any]
@@ -58,6 +59,18 @@ class ForwardInputs:
     option: bool = False
     number: int = 0
 
+    def __post_init__(self) -> None:
+        several = f" or {self.images} (one row per image)" if self.images > 1 else ""
+        for name, value in self.named.items():
+            for tensor in tensors(value):
+                if tensor.dim() and len(tensor) not in (1, self.images):
+                    raise ConfigurationError(
+                        f"{self._place(name)} has shape {list(tensor.shape)}: its first axis "
+                        f"counts images, expected 1 (the same for every image){several}; "
+                        "tensor[None] adds such an axis, and tensors of any shape may come from "
+                        f"a function: {self._place_of_function}"
+                    )
+
     @classmethod
     def of(
         cls, inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None, images: int
@@ -65,43 +78,21 @@ class ForwardInputs:
         """The inputs that were passed to ``fmapboard.visualize``.
 
         Raises:
-            ConfigurationError: They are of another type, or have another number of rows.
+            ConfigurationError: They are of another type.
         """
         if inputs is None or isinstance(inputs, Mapping):
-            own = cls(dict(inputs or {}), None, images)
-        elif callable(inputs):
-            own = cls({}, inputs, images)
-        else:
-            raise ConfigurationError(
-                f"inputs={described(inputs)}: expected a dict of arguments of forward, or a "
-                "function from a batch of images to them"
-            )
-        own.check_rows()
-        return own
+            return cls(dict(inputs or {}), None, images)
+        if callable(inputs):
+            return cls({}, inputs, images)
+        raise ConfigurationError(
+            f"inputs={described(inputs)}: expected a dict of arguments of forward, or a function "
+            "from a batch of images to them"
+        )
 
     @property
     def per_image(self) -> bool:
         """True if each image has rows of its own; images are then run one at a time."""
         return self.images > 1 and any(len(t) > 1 for t in tensors(self.named) if t.dim())
-
-    def check_rows(self) -> None:
-        """Check the number of rows of every tensor.
-
-        Raises:
-            ConfigurationError: It is neither 1 nor the number of images.
-        """
-        for name, value in self.named.items():
-            for tensor in tensors(value):
-                if tensor.dim() and len(tensor) not in (1, self.images):
-                    raise ConfigurationError(self._rows(name, tensor))
-
-    def _rows(self, name: str, tensor: Tensor) -> str:
-        several = f" or {self.images} (one row per image)" if self.images > 1 else ""
-        return (
-            f"{self._place(name)} has shape {list(tensor.shape)}: its first axis counts images, "
-            f"expected 1 (the same for every image){several}; tensor[None] adds such an axis, and "
-            f"tensors of any shape may come from a function: {self._place_of_function}"
-        )
 
     def check(self, model: nn.Module) -> None:
         """Check from its signature that ``forward`` can be called with these arguments.
@@ -110,21 +101,16 @@ class ForwardInputs:
             ConfigurationError: It lacks one of them, needs more, or takes none; the text says what
                 to do.
         """
-        check_forward_takes(unwrap(model), self.named, self._place)
-        if self.function is None:
-            self._check_complete(model)
-
-    def _check_complete(self, model: nn.Module) -> None:
-        name = f"{type(unwrap(model)).__name__}.forward()"
-        given = {*_parameters(model)[1], *self.named}
-        try:
-            signature = inspect.signature(unwrap(model).forward)
-        except (TypeError, ValueError):  # scripted models and those in C++ have no signature
+        model = unwrap(model)
+        check_forward_takes(model, self.named, self._place)
+        signature = signature_of(model.forward)
+        if signature is None or self.function is not None:
             return
-        keyword = _image_keyword(model, self.named)
+        name, keyword = f"{type(model).__name__}.forward()", _image_keyword(model, self.named)
         args = () if keyword else (None,)
+        given = {**self.named, **({keyword: None} if keyword else {})}
         try:
-            signature.bind(*args, **{**self.named, **({keyword: None} if keyword else {})})
+            signature.bind(*args, **given)
         except TypeError as error:
             needed = [
                 p.name
@@ -159,31 +145,28 @@ class ForwardInputs:
     @contextlib.contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
         """Inside the block, calling the model with images calls ``forward`` with its arguments."""
+        model = unwrap(model)
         if not self.named and self.function is None and _image_keyword(model, ()) is None:
             yield
             return
-        hook = partial(self._replaced, unwrap(model))
-        handle = unwrap(model).register_forward_pre_hook(hook, with_kwargs=True)
+        handle = model.register_forward_pre_hook(self._replaced, with_kwargs=True)
         try:
             yield
         finally:
             handle.remove()
 
-    def _replaced(
-        self, model: nn.Module, module: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Arguments:
-        made, named = self.arguments(model, args[0], self.number)
+    def _replaced(self, model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        made, named = self.arguments(model, args[0])
         return made, {**kwargs, **named}
 
-    def arguments(self, model: nn.Module, images: Tensor, number: int = 0) -> Arguments:
+    def arguments(self, model: nn.Module, images: Tensor) -> Arguments:
         """The arguments of ``forward`` for a batch of images.
 
         Tensors are copied to the device of the images, floating-point ones to their dtype.
 
         Args:
             model: Its ``forward`` names the arguments.
-            images: [B, C, H, W]; B is 1 if ``per_image``.
-            number: Number of the first image.
+            images: [B, C, H, W]; B is 1 if ``per_image``, and this the image of ``number``.
 
         Raises:
             CaptureError: The function raises an error or returns something else.
@@ -192,7 +175,7 @@ class ForwardInputs:
         def row(tensor: Tensor) -> Tensor:
             if tensor.dim() == 0:
                 return like(tensor)
-            own = tensor[number : number + 1] if len(tensor) > 1 else tensor
+            own = tensor[self.number : self.number + 1] if len(tensor) > 1 else tensor
             return like(own.repeat_interleave(len(images), 0))
 
         def like(tensor: Tensor) -> Tensor:
@@ -236,21 +219,13 @@ def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
     The images are ``pixel_values`` if there is such an argument, as in transformers, otherwise the
     first one that is not given.
     """
-    known, bound = _parameters(model)
-    free = [p.name for p in known if p.name not in given and p.name not in bound]
-    chosen = "pixel_values" if "pixel_values" in free else next(iter(free), None)
-    return None if chosen is None or chosen == known[0].name else chosen
-
-
-def _parameters(model: nn.Module) -> tuple[list[inspect.Parameter], Collection[str]]:
-    """The parameters of ``forward``, and the names of those bound with ``--forward-arg``."""
     forward = unwrap(model).forward
-    bound = forward.keywords if isinstance(forward, partial) else {}
-    try:
-        own = inspect.signature(forward.func if isinstance(forward, partial) else forward)
-    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
-        return [], bound
-    return list(own.parameters.values()), bound
+    signature = signature_of(forward)
+    bound = getattr(forward, "keywords", {})  # with --forward-arg
+    known = [] if signature is None else list(signature.parameters)
+    free = [name for name in known if name not in given and name not in bound]
+    chosen = "pixel_values" if "pixel_values" in free else next(iter(free), None)
+    return None if chosen == next(iter(known), None) else chosen
 
 
 _EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
@@ -276,19 +251,17 @@ def inputs_from(given: Sequence[str], images: int) -> ForwardInputs:
         if not equals:
             if function is not None:
                 raise ConfigurationError(f"--input {text!r}: a function is given already")
-            function = _function(text)
+            function = _imported_function(text)
             continue
         if not name.isidentifier() or not file:
             raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
         if name in named:
             raise ConfigurationError(f"--input {text!r}: {name!r} is given twice")
         named[name] = _read(Path(file).expanduser(), text)
-    inputs = ForwardInputs(named, function, images, option=True)
-    inputs.check_rows()
-    return inputs
+    return ForwardInputs(named, function, images, option=True)
 
 
-def _function(text: str) -> Callable[[Tensor], Any]:
+def _imported_function(text: str) -> Callable[[Tensor], Any]:
     if ":" not in text:
         raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
     function = imported(text, "function")
@@ -351,5 +324,5 @@ class ImageArguments:
         with contextlib.closing(self.read.tensors()) as images:
             for image in images:
                 batch = self.read.prepare(image[None])
-                number = self.read.numbers[-1]
-                yield self.inputs.arguments(self.model, batch, number)
+                self.inputs.number = self.read.numbers[-1]
+                yield self.inputs.arguments(self.model, batch)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from fmapboard.errors import ImageError, nearby, url_of
@@ -188,8 +187,15 @@ def _strips(image: Image.Image) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _strip_to_rgb(strip: Image.Image, low: float, high: float) -> Image.Image:
+    """A part of an image as RGB; in a grey one of more than 8 bits, ``low`` to 0, ``high`` to 255.
+
+    NaN becomes 0.
+    """
     if strip.mode in ("I", "F") or strip.mode.startswith("I;16"):
-        return _grey(_stretch(np.asarray(strip).astype(np.float64), low, high))
+        values = np.asarray(strip).astype(np.float64)
+        scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
+        grey = np.rint(np.where(np.isnan(scaled), 0.0, scaled))
+        return Image.fromarray(grey.astype(np.uint8)).convert("RGB")
     if strip.has_transparency_data:
         white = Image.new("RGBA", strip.size, "white")
         return Image.alpha_composite(white, strip.convert("RGBA")).convert("RGB")
@@ -332,11 +338,6 @@ def _orientation(image: Image.Image) -> int:
         return 1
 
 
-def _grey(values: NDArray[np.float64]) -> Image.Image:
-    """Values in 0 to 255 as a grey RGB image, rounded to the nearest integer."""
-    return Image.fromarray(np.rint(values).astype(np.uint8)).convert("RGB")
-
-
 def _extremes(image: Image.Image) -> tuple[float, float]:
     """The smallest and the largest finite value; (0, 0) if there is none."""
     found = []
@@ -345,9 +346,3 @@ def _extremes(image: Image.Image) -> tuple[float, float]:
         finite = values[np.isfinite(values)]
         found += [float(finite.min()), float(finite.max())] if finite.size else []
     return min(found, default=0.0), max(found, default=0.0)
-
-
-def _stretch(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Scale values so that ``low`` becomes 0 and ``high`` 255, and clip; NaN becomes 0."""
-    scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
-    return np.where(np.isnan(scaled), 0.0, scaled)

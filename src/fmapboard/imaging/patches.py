@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from PIL import Image
 from rich.table import Table
 from torch import Tensor, nn
 
-from fmapboard.errors import CaptureError, ConfigurationError, WriteError, log
+from fmapboard.errors import CaptureError, WriteError, log
 from fmapboard.imaging.all_images import AllImages, overwritten
 from fmapboard.imaging.drawing import Drawing, Pass, batched
 from fmapboard.imaging.read_images import ReadImages, given_images
@@ -25,7 +24,7 @@ from fmapboard.imaging.visualize import check_run
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing
-from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
+from fmapboard.records import Bytes8, InputImage, LayerPatches, Normalization
 from fmapboard.render.grid import draw_input_image
 from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_tag
 from fmapboard.top_patches.search import PatchSearch
@@ -95,7 +94,7 @@ def patches_table(found: Patches, unloaded: Mapping[str, str] = MappingProxyType
     return table
 
 
-def make_directories(*places: Path | RemoteDirectory | None) -> None:
+def _make_directories(*places: Path | RemoteDirectory | None) -> None:
     """Create the directories that are written to after a long search.
 
     Raises:
@@ -115,116 +114,89 @@ def make_directories(*places: Path | RemoteDirectory | None) -> None:
             raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFinder:
-    """What is searched and written, and how; ``fmapboard patches --help`` describes the options.
+def find_patches(
+    search: PatchSearch,
+    images: ReadImages,
+    log_dir: Path | RemoteDirectory | None,
+    out: Path | None,
+    step: int,
+    follow: Callable[[Tensors], Tensors] = lambda images: images,
+) -> Patches:
+    """Run the model once on each image, then write the pictures and the records of the tab.
 
-    Attributes:
-        model: Any module.
+    In a run directory without feature maps, those of the first image are written, too: the tab
+    shows patches beside the maps of a channel.
+
+    Args:
+        search: The model, and what is searched.
         images: The images.
-        say: Called with messages.
+        log_dir: The run directory, or None.
+        out: Folder for PNG files, or None.
+        step: Number of the step.
+        follow: Yields the images that it is given, and shows how many.
+
+    Raises:
+        FmapboardError: As ``PatchSearch`` does, no selected layer ran, or something cannot be
+            written.
     """
-
-    model: nn.Module
-    images: ReadImages
-    say: Callable[[str], object]
-    layers: Layers = None
-    k: int = 9
-    channels: int | None = 64
-    one_per_image: bool = True
-    batch_size: int = 4
-    step: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in (("k", self.k), ("channels", self.channels)):
-            if value is None and name == "channels":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name}={value!r}: expected at least 1")
-
-    def find(self, follow: Callable[[Tensors], Tensors] = lambda images: images) -> Patches:
-        """Run the model once on each image.
-
-        Args:
-            follow: Yields the images that it is given, and shows how many.
-
-        Raises:
-            FmapboardError: As ``PatchSearch`` does, or no selected layer ran.
-        """
-        search = PatchSearch(
-            self.model, self.layers, self.k, self.channels, self.one_per_image, self.batch_size,
-            say=self.say,
-        )  # fmt: skip
-        names, numbers = self.images.names, self.images.numbers
-        with closing(follow(self.images.tensors())) as images:
-            for batch in batched(images, self.batch_size):
-                given = self.images.prepare(batch)
-                pictures = [self._picture(*one) for one in zip(batch, given, strict=True)]
-                own = numbers[search.images :][: len(batch)]
-                search.add(given, pictures, [names[number] for number in own])
-        found = search.result()
-        if not found:
-            raise CaptureError("no selected layer ran, or none returned a tensor")
-        patches = Patches(found)
-        ran = {one.layer_call.layer for one in found.values()}
-        patches.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
-        patches.left_out = tuple(self.images.left_out)
-        return patches
-
-    def write(
-        self, found: Patches, log_dir: Path | RemoteDirectory | None, out: Path | None
-    ) -> None:
-        """Write the pictures, and for TensorBoard also the records of the tab.
-
-        In a run directory without feature maps, those of the first image are written, too: the tab
-        shows patches beside the maps of a channel.
-
-        Args:
-            found: What ``find`` returned; its `log_dir`, `out` and `files` are set.
-            log_dir: The run directory, or None.
-            out: Folder for PNG files, or None.
-
-        Raises:
-            WriteError: Something cannot be written.
-        """
-        written = patches_step(
-            found.values(), self.step, time.time(), one_per_image=self.one_per_image
-        )
-        found.log_dir, found.out = log_dir, out
-        if out is not None:
-            folder = FolderWriter(out)
-            folder.write(written)
-            found.images.replaced = folder.replaced
-            found.files = {
-                label: folder.files.get(patches_tag(one), []) for label, one in found.items()
-            }
-        if log_dir is not None:
-            self._log(written, log_dir)
-
-    def _log(self, written: LoggedStep, log_dir: Path | RemoteDirectory) -> None:
+    _make_directories(log_dir, out)
+    names, numbers = images.names, images.numbers
+    with closing(follow(images.tensors())) as tensors:
+        for batch in batched(tensors, search.batch_size):
+            given = images.prepare(batch)
+            pictures = [
+                _picture(image, prepared, images.normalization)
+                for image, prepared in zip(batch, given, strict=True)
+            ]
+            own = numbers[search.images :][: len(batch)]
+            search.add(given, pictures, [names[number] for number in own])
+    found = Patches(search.result())
+    if not found:
+        raise CaptureError("no selected layer ran, or none returned a tensor")
+    ran = {one.layer_call.layer for one in found.values()}
+    found.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
+    found.left_out = tuple(images.left_out)
+    found.log_dir, found.out = log_dir, out
+    written = patches_step(found.values(), step, time.time(), one_per_image=search.one_per_image)
+    if out is not None:
+        folder = FolderWriter(out)
+        folder.write(written)
+        found.images.replaced = folder.replaced
+        found.files = {
+            label: folder.files.get(patches_tag(one), []) for label, one in found.items()
+        }
+    if log_dir is not None:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
-            board = TensorBoardWriter(log_dir, start_step=self.step)
-            drawing = Drawing(layers=self.layers, step=self.step)
-            first = self.images.only(self.images.numbers[0])
-            one = Pass(drawing, first, board, [None] * len(first.sources))
-            with closing(board), closing(one.written(self.model, self.say)) as drawn:
-                next(drawn)
+            _draw_first(search, images, log_dir, step)
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)
+    return found
 
-    def _picture(self, image: Tensor, given: Tensor) -> Bytes8:
-        """An image as the model sees it, without its normalization, u8 [H, W, 3]."""
-        if image.dtype.itemsize == 1 and not image.is_floating_point():
-            pixels: Bytes8 = image.permute(1, 2, 0).cpu().numpy()  # [H, W, C]
-        else:
-            values = given.detach().float().cpu().numpy()
-            drawn = draw_input_image(InputImage(0, values, self.images.normalization))[0]
-            pixels = drawn.pixels if drawn.pixels.ndim == 3 else drawn.pixels[..., None]
-        if pixels.shape[2] == 3:
-            return pixels
-        grey: Bytes8 = pixels.mean(-1, keepdims=True).round().astype(np.uint8)
-        return np.repeat(grey, 3, -1)
+
+def _draw_first(
+    search: PatchSearch, images: ReadImages, log_dir: Path | RemoteDirectory, step: int
+) -> None:
+    """Write the maps of the first image."""
+    board = TensorBoardWriter(log_dir, start_step=step)
+    first = images.only(images.numbers[0])
+    one = Pass(Drawing(search.layers, step=step), first, board, [None] * len(first.sources))
+    with closing(board), closing(one.written(search.model, search.say)) as drawn:
+        next(drawn)
+
+
+def _picture(image: Tensor, given: Tensor, normalization: Normalization | None) -> Bytes8:
+    """An image as the model sees it, without its normalization, u8 [H, W, 3]."""
+    if image.dtype.itemsize == 1 and not image.is_floating_point():
+        pixels: Bytes8 = image.permute(1, 2, 0).cpu().numpy()  # [H, W, C]
+    else:
+        values = given.detach().float().cpu().numpy()
+        drawn = draw_input_image(InputImage(0, values, normalization))[0]
+        pixels = drawn.pixels if drawn.pixels.ndim == 3 else drawn.pixels[..., None]
+    if pixels.shape[2] == 3:
+        return pixels
+    grey: Bytes8 = pixels.mean(-1, keepdims=True).round().astype(np.uint8)
+    return np.repeat(grey, 3, -1)
 
 
 def patches(
@@ -301,13 +273,11 @@ def patches(
     given = given_images(images, model, transform, normalization)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    finder = PatchFinder(
-        model, given, lambda text: log.info("%s", text), layers, k, channels, one_per_image,
-        batch_size, step,
+    search = PatchSearch(
+        model, layers, k, channels, one_per_image, batch_size,
+        say=lambda text: log.info("%s", text),
     )  # fmt: skip
-    make_directories(place, folder)
-    found = finder.find()
-    finder.write(found, place, folder)
+    found = find_patches(search, given, place, folder, step)
     if found.images.replaced:
         log.warning("%s", overwritten(found.images.replaced, folder))
     given.say_left_out(lambda line: log.warning("%s", line))

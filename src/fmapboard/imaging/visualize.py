@@ -177,7 +177,7 @@ def visualize(
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
     table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()
-    projector, scores = list[str](), list[tuple[str, float]]()
+    scores = list[tuple[str, float]]()
 
     def each(name: str, one: WrittenImage) -> None:
         table.extend([] if table else [as_text(layer_table(one.step, one.files))])
@@ -188,7 +188,7 @@ def visualize(
     with logged_for(report, place, len(given.sources), _say_report) as logdir:
         found = draw_folder(
             drawing, model, given, logdir=logdir, out=folder, embedding=embedding,
-            say=lambda text: log.info("%s", text), tell=projector.append, each=each,
+            say=lambda text: log.info("%s", text), each=each,
         )  # fmt: skip
         if found.replaced:
             log.warning("%s", overwritten(found.replaced, folder))
@@ -196,7 +196,7 @@ def visualize(
     line = found.line(len(given.sources), chosen=chosen)
     return Visualized(
         place, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),
-        tuple(given.left_out), "".join(projector), report,
+        tuple(given.left_out), found.projector, report,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,6 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from fmapboard.errors import WriteError
-from fmapboard.formats.overview import StepSource
 from fmapboard.imaging.labels import labelled
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
@@ -59,10 +58,8 @@ class ImageWriter:
     Args:
         compose: turns a recorded image into a summary; called in the worker thread.
         board: writes the steps for TensorBoard, or None; the caller closes it.
-        folders: the folder for each image's PNG files, or None to write none.
-        first_step: number of the first image's step; the images themselves are numbered from 0.
-        sources: what each image is, for the tab; None if it has no name.
-        numbers: index in these of each recorded image, which may grow; None if all are recorded.
+        folders: the folder for each image's PNG files, or None to write none; each is asked for
+            when its image is written.
         labels: PNG files bear the layer's name and the channels' numbers.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
@@ -71,17 +68,13 @@ class ImageWriter:
         self,
         compose: SummaryBuilder,
         board: Writer | None,
-        folders: Sequence[Path | None],
+        folders: Iterable[Path | None],
         *,
-        first_step: int = 0,
-        sources: Sequence[StepSource] | None = None,
-        numbers: Sequence[int] | None = None,
         labels: bool = False,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
-        self._compose, self._board, self._folders = compose, board, folders
-        self._first_step, self._sources, self._labels = first_step, sources, labels
-        self._numbers = range(len(folders)) if numbers is None else numbers
+        self._compose, self._board, self._labels = compose, board, labels
+        self._folders = iter(folders)
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -143,11 +136,8 @@ class ImageWriter:
 
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
-            data = image.to_host()
-            number = self._numbers[data.step]
-            source = None if self._sources is None else self._sources[number]
-            step = replace(data, step=self._first_step + data.step, source=source)
-            self._results.put(self._store(self._compose(step), self._folders[number]))
+            step = self._compose(image.to_host())
+            self._results.put(self._store(step, next(self._folders)))
 
     def _failed(self, error: Exception) -> None:
         self._given_up = True
@@ -155,32 +145,17 @@ class ImageWriter:
 
     def _store(self, step: LoggedStep, folder: Path | None) -> WrittenImage:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""
-        with_labels = self._labels and folder is not None
-        for_files = labelled(step).pictures if with_labels else step.pictures
-        encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
-        pictures = list(self._encoders.map(encode, step.pictures, for_files))
+        shown, in_files = step.pictures, step.pictures
         if self._board is not None:
-            self._board.write(replace(step, pictures=tuple(tagged for tagged, _ in pictures)))
+            shown = tuple(self._encoders.map(partial(_mapped, png.encoded), shown))
+        if folder is not None:
+            in_files = labelled(step).pictures if self._labels else shown
+            in_files = tuple(self._encoders.map(partial(_mapped, _enlarged), in_files))
+        if self._board is not None:
+            self._board.write(replace(step, pictures=shown))
         if folder is None:
             return WrittenImage(step, {})
-        written = replace(step, pictures=tuple(file for _, file in pictures))
-        return WrittenImage(step, *_write_files(folder, written))
-
-
-def _encoded(
-    tagged: TaggedPictures, file: TaggedPictures, *, for_board: bool, for_folder: bool
-) -> tuple[TaggedPictures, TaggedPictures]:
-    """The encoded pictures, once for TensorBoard and once, enlarged, for the PNG folder.
-
-    Args:
-        tagged: What TensorBoard shows.
-        file: What is in the files: the same, or with labels.
-        for_board: Encode the first.
-        for_folder: Encode the second.
-    """
-    board = _mapped(png.encoded, tagged) if for_board else tagged
-    in_file = board if file is tagged else file
-    return board, _mapped(_enlarged, in_file) if for_folder else in_file
+        return WrittenImage(step, *_write_files(folder, replace(step, pictures=in_files)))
 
 
 def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> TaggedPictures:

@@ -16,7 +16,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
-from fmapboard.errors import CaptureError
+from fmapboard.errors import CaptureError, ConfigurationError
 from fmapboard.extraction.failed_pass import explained
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
@@ -55,6 +55,9 @@ class PatchSearch:
         images: Number of images so far.
         nan: Names of those with NaN in a layer's output.
         infinite: Names of those with infinity in a layer's output.
+
+    Raises:
+        ConfigurationError: ``k`` or ``channels`` is invalid.
     """
 
     model: nn.Module
@@ -71,6 +74,13 @@ class PatchSearch:
     _of_layer: dict[str, _LayerSearch] = field(default_factory=dict)
     _fields: dict[tuple[int, ...], MeasuredFields] = field(default_factory=dict)
     _registry: HookRegistry | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("k", self.k), ("channels", self.channels)):
+            if name == "channels" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name}={value!r}: expected at least 1")
 
     def add(self, images: Tensor, pictures: Sequence[Bytes8], names: Sequence[str]) -> None:
         """Run the model on images and keep the crops that belong to the best so far.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from fmapboard.cli.console import console
-from fmapboard.demo.bundled import bundled
+from fmapboard.cli.console import console, note
+from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import escaped
 from fmapboard.imaging.forward_inputs import ImageArguments, inputs_from
 from fmapboard.imaging.images import find_images
@@ -22,7 +22,6 @@ from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.result import ModelDifference, shown
 from fmapboard.model_comparison.two_models import difference
 
-_DEFAULT_IMAGE = bundled("photographs") / "chelsea.jpg"
 _LEGEND = """\
 Relative errors: norm of the difference / the larger of both norms. 0: equal; about 1.4: unrelated;
 inf: not comparable; –: not compared. error in, error out: of what the layer receives and returns
@@ -48,7 +47,7 @@ def diff_checkpoints(
     Raises:
         FmapboardError: An option is invalid, or something failed; the message is one line.
     """
-    files = find_images(images or [_DEFAULT_IMAGE])
+    files = find_images(images or [PHOTOGRAPH])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files))
     one = _load(replace(request, checkpoint=first))
@@ -63,7 +62,7 @@ def diff_checkpoints(
     inputs.check(one.model)
     one.model.to(device)
     other.model.to(device)
-    console(stderr=True).print(f"preprocessing: {one.preprocessing}", soft_wrap=True)
+    note(f"preprocessing: {one.preprocessing}")
     read = ReadImages.of(files, one.preprocessing)
     batches = ImageArguments(one.model, read, inputs)
     found = difference(
@@ -72,7 +71,7 @@ def diff_checkpoints(
         normalization=read.normalization,
     )  # fmt: skip
     compared_on = _images_text(images, read)
-    console(stderr=True).print(compared_on, soft_wrap=True)
+    note(compared_on)
     if as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:
@@ -84,7 +83,7 @@ def diff_checkpoints(
 def _images_text(given: Sequence[Path], images: ReadImages) -> str:
     """What the models were compared on."""
     if not given:
-        return f"compared on the bundled photograph {_DEFAULT_IMAGE.name}, as no image was given"
+        return f"compared on the bundled photograph {PHOTOGRAPH.name}, as no image was given"
     count, read = len(images.sources), len(images.numbers)
     if count > 1:
         return f"compared on {read}{f' of {count}' * (read < count)} images"
@@ -95,7 +94,7 @@ def _load(request: ModelRequest) -> LoadedModel:
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
         loaded = load_model(request)
-    console(stderr=True).print(f"{request.checkpoint}: {loaded.report}", soft_wrap=True)
+    note(f"{request.checkpoint}: {loaded.report}")
     return loaded
 
 

@@ -10,14 +10,15 @@ from typing import Any
 
 from rich.progress import track
 
-from fmapboard.cli.console import console, say_model, say_overwritten, say_where, what_ran
+from fmapboard.cli.console import console, note, say_model, say_overwritten, say_where, what_ran
 from fmapboard.imaging.all_images import selected_layers
 from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import ModelRequest
-from fmapboard.imaging.patches import PatchFinder, Tensors, make_directories, patches_table
+from fmapboard.imaging.patches import Tensors, find_patches, patches_table
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import places
+from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.remote import RemoteDirectory
 
 
@@ -27,6 +28,7 @@ def search_images(
     *,
     log_dir: Path | RemoteDirectory | None,
     out: Path | None,
+    step: int,
     batch_size: int,
     **options: Any,
 ) -> None:
@@ -37,8 +39,9 @@ def search_images(
         images: Image files and folders.
         log_dir: The run directory, or None.
         out: The folder of PNG files, or None.
+        step: Number of the step.
         batch_size: Maximum number of images per forward pass.
-        options: Those of `PatchFinder`.
+        options: Those of `PatchSearch`.
 
     Raises:
         FmapboardError: An option is invalid, or something failed; the message is one line.
@@ -46,24 +49,20 @@ def search_images(
     files = find_images(images)
     loaded = load_model(request)
     model = loaded.model.to(device_named(request.device))
-    errors, output = console(stderr=True), console()
     if loaded.report is not None:
-        errors.print(str(loaded.report))
+        console(stderr=True).print(str(loaded.report))
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(model, options["layers"])
     read = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
-    say = partial(errors.print, soft_wrap=True)
-    finder = PatchFinder(model, read, say, batch_size=batch_size, **options)
+    search = PatchSearch(model, batch_size=batch_size, say=note, **options)
     log_dir, out = places("patches", log_dir, out)
-    make_directories(log_dir, out)
     say_model(loaded)
     with what_ran():
-        found = finder.find(partial(_followed, len(files)))
-    finder.write(found, log_dir, out)
-    output.print(patches_table(found, loaded.not_loaded()))
+        found = find_patches(search, read, log_dir, out, step, partial(_followed, len(files)))
+    console().print(patches_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
     say_overwritten(found.images.replaced, out)
-    output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
+    console().print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
     read.check_complete()
 
 

@@ -12,13 +12,14 @@ from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.console import (
     console,
     not_shown,
+    note,
     progress_bar,
     say_model,
     say_overwritten,
     say_where,
     what_ran,
 )
-from fmapboard.demo.bundled import bundled
+from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.all_images import AllImages, selected_layers
@@ -26,7 +27,7 @@ from fmapboard.imaging.checkpoint_series import Checkpoint, series_of, series_pa
 from fmapboard.imaging.drawing import Drawing, draw_all, draw_folder, scored
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
-from fmapboard.imaging.images import ImageFile, find_images, read_fitted
+from fmapboard.imaging.images import ImageFile, find_images, read_image
 from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
@@ -63,7 +64,7 @@ def visualize_images(
     """
     if drawing.target is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
-    files = find_images(images or [bundled("photographs") / "chelsea.jpg"])
+    files = find_images(images or [PHOTOGRAPH])
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option, value in (
@@ -97,7 +98,7 @@ def visualize_images(
                 score = partial(_print_score, loaded.classes)
                 passes = series_passes(drawing, series, read, load, logdir=place, out=out)
                 with closing(passes):
-                    found = draw_all(loaded.model, passes, say=_say, each=score)
+                    found = draw_all(loaded.model, passes, say=note, each=score)
             else:
                 check_embedding(embedding, loaded.model, kept)
                 found = _draw_each(drawing, loaded, read, place, out, embedding)
@@ -112,13 +113,9 @@ def visualize_images(
     read.check_complete()
 
 
-def _say(text: str) -> None:
-    console(stderr=True).print(text, soft_wrap=True)
-
-
 def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
     report = load_checkpoint(loaded.model, checkpoint.path, key=key)
-    _say(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+    note(f"step {checkpoint.step}: {checkpoint.path}: {report}")
 
 
 def _print_score(classes: Sequence[str], name: str, written: WrittenImage) -> None:
@@ -152,14 +149,16 @@ def _draw_each(
         _print_score(loaded.classes, name, written)
 
     try:
-        return draw_folder(
+        found = draw_folder(
             drawing, loaded.model, images, logdir=logdir, out=out, embedding=embedding,
-            say=partial(progress.console.print, soft_wrap=True),
-            tell=partial(console().print, soft_wrap=True), each=each,
+            say=partial(progress.console.print, soft_wrap=True), each=each,
         )  # fmt: skip
     finally:
         if progress.live.is_started:
             progress.stop()
+    if found.projector:
+        console().print(found.projector, soft_wrap=True)
+    return found
 
 
 def _print_layers(
@@ -171,7 +170,6 @@ def _print_layers(
         return
     inputs.check(loaded.model)
     say_model(loaded, stderr=True)
-    prepare = loaded.preprocessing
-    image = prepare.normalize(read_fitted(path, prepare.fit))
+    image = loaded.preprocessing(read_image(path))
     with what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=chosen))
