@@ -120,7 +120,7 @@ class ConstantImagesCheck(BuiltInCheck):
             meaning="The network is trained on images without content: they are not loaded, or "
             "lost by a conversion or a normalization",
             advice="Look at the network's input in the Feature maps tab, and check the dataset",
-            picture="network_input/sample_0",
+            picture=_drawn_input(record),
         )
 
 
@@ -152,7 +152,7 @@ class IdenticalImagesCheck(BuiltInCheck):
             meaning="The dataset returns one image for every index, or one image is repeated",
             advice="Check the dataset and its sampler; if you overfit on one image on purpose, "
             'silence this check with checks={"identical_images": False}',
-            picture="network_input/sample_0",
+            picture=_drawn_input(record),
         )
 
     def _at_same_places(self, record: RunRecord) -> Finding | None:
@@ -179,7 +179,7 @@ class IdenticalImagesCheck(BuiltInCheck):
             meaning="Images are repeated when the batch is put together: a cache that returns "
             "one image for several indices, or augmentation that is not applied",
             advice="Check the dataset and its collate function, unless the copies are intended",
-            picture="network_input/sample_0",
+            picture=_drawn_input(record),
         )
 
 
@@ -228,8 +228,13 @@ class InputScaleCheck(BuiltInCheck):
             healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",
             meaning=meaning,
             advice="Normalize the images once, to a standard deviation near 1",
-            picture=f"{tags.prefix(record.name)}{tags.network_input(0)}",
+            picture=_drawn_input(record),
         )
+
+
+def _drawn_input(record: RunRecord) -> str:
+    """Tag of the Images series that shows what the model receives."""
+    return tags.prefix(record.name) + tags.network_input(0)
 
 
 def newest(record: RunRecord) -> TrainingFacts:

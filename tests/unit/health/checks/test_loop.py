@@ -108,6 +108,20 @@ def test_constant_images_only_if_all_of_the_batch_are_at_half_of_the_steps() -> 
     assert said(ConstantImagesCheck(), *[replace(FINE, constant_images=(0, 1, 2))] * 8) == []
 
 
+def test_the_picture_of_faulty_images_is_that_of_the_model_by_its_name() -> None:
+    black = replace(FINE, constant_images=(0, 1, 2, 3))
+    same = replace(FINE, identical_images=((0, 1), (0, 2), (0, 3)))
+    twice = replace(FINE, identical_images=((2, 3),))
+    cases = (
+        (ConstantImagesCheck(), black),
+        (IdenticalImagesCheck(), same),
+        (IdenticalImagesCheck(), twice),
+    )
+    for check, facts in cases:
+        (found,) = check(replace(record(facts=[facts] * 8), name="gen"))
+        assert found.picture == "gen.network_input/sample_0"
+
+
 def test_a_batch_of_one_image_is_never_constant_or_identical() -> None:
     one = replace(FINE, batch=1, constant_images=(0,))
     assert said(ConstantImagesCheck(), *[one] * 8) == []
