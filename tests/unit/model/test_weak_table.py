@@ -26,14 +26,16 @@ def test_a_table_holds_values_by_identity_and_does_not_keep_the_keys() -> None:
 
 def test_an_object_with_the_id_of_a_deleted_one_has_no_value() -> None:
     table: WeakTable[Key, int] = WeakTable()
-    old = Key()
-    table[old] = 1
-    number = id(old)
-    del old
-    found = [key for key in (Key() for _ in range(1000)) if id(key) == number]
+    old = [Key() for _ in range(100)]
+    for key in old:
+        table[key] = 1
+    numbers = set(map(id, old))
+    del old, key
+    later = [Key() for _ in range(1000)]
+    found = [key for key in later if id(key) in numbers]
     assert found
-    assert found[0] not in table
-    assert table.get(found[0]) is None
+    assert not any(key in table for key in found)
+    assert {table.get(key) for key in found} == {None}
 
 
 def test_a_table_calls_nothing_when_keys_are_deleted_and_drops_them_when_it_grows() -> None:
