@@ -84,10 +84,8 @@ def when(table: HealthTable, spell: Spell) -> str:
     If each step is another image: "for image 3 (cat.jpg)", "for images 3 to 9".
     """
     if table.is_of_images:
-        last = table.steps[spell.last]
-        if last == spell.since:
-            return f"for {table.step_text(last)}"
-        return f"for images {spell.since} to {last}" + _partly(spell, "of them")
+        text = table.since_text(spell.since, table.steps[spell.last])
+        return text + _partly(spell, "of them")
     began = f"step {spell.since}"
     if spell.after is not None:
         began = f"a step between {spell.after} and {spell.since}"

@@ -97,11 +97,16 @@ class HealthTable:
         """A step in words: "step 3", "image 3 (cat.jpg)"."""
         return source_text(self.sources.get(step), step)
 
-    def since_text(self, step: int) -> str:
-        """From a step to the newest one, in words: "since step 3", "for images 3 to 7"."""
+    def since_text(self, step: int, last: int | None = None) -> str:
+        """From a step on, in words: "since step 3"; of images "for images 3 to 7".
+
+        Args:
+            step: the first step.
+            last: the last image; None for the newest.
+        """
         if not self.is_of_images:
             return f"since step {step}"
-        last = self.steps[-1]
+        last = self.steps[-1] if last is None else last
         return f"for {self.step_text(step)}" if step == last else f"for images {step} to {last}"
 
 

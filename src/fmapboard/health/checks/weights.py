@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -97,11 +97,14 @@ class UnchangedWeightsCheck(BuiltInCheck):
             else "No optimizer holds a parameter of this model: it may hold those of the model "
             "before it was copied or rebuilt"
         )
-        return self._note(
-            f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
             f"and weights are the same since step {idle.since}, although backward passes run",
-            idle.since,
-            idle.steps,
+            since_step=idle.since,
+            value=idle.steps,
+            healthy=_CHANGES,
             meaning=why,
             advice="Check that optimizer.step() is reached, and that the optimizer was created "
             "from the parameters of the model that runs",
@@ -112,10 +115,13 @@ class UnchangedWeightsCheck(BuiltInCheck):
         rates = {at: of.rates for at, of in record.training_facts().items() if of.rates}
         if len(rates) < self.at_zero or any(high > 0 for _, high in rates.values()):
             return None
-        return self._note(
-            f"the learning rate is 0 at each of {len(rates)} logged steps",
-            min(rates),
-            len(rates),
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"the learning rate is 0 at each of {len(rates)} logged steps",
+            since_step=min(rates),
+            value=len(rates),
+            healthy=_CHANGES,
             meaning="Nothing is learned: the scheduler's factor is 0, such as a warm-up that "
             "is computed with an integer division or counts epochs",
             advice="Print scheduler.get_last_lr() over some steps; during a long warm-up from "
@@ -130,11 +136,14 @@ class UnchangedWeightsCheck(BuiltInCheck):
             return None
         if not norms and not set.intersection(*none.values()):
             return None
-        return self._note(
-            f"no parameter has a gradient other than 0 at any of {len(none)} logged steps at "
-            f"which an optimizer stepped",
-            min(none),
-            len(none),
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"no parameter has a gradient other than 0 at any of {len(none)} logged steps "
+            "at which an optimizer stepped",
+            since_step=min(none),
+            value=len(none),
+            healthy=_CHANGES,
             meaning="Nothing is learned: zero_grad() is called between backward() and step(), "
             "backward() is not called, or the loss does not depend on the parameters",
             advice="Call zero_grad() before backward() or after step(), and check that the "
@@ -149,40 +158,25 @@ class UnchangedWeightsCheck(BuiltInCheck):
         if len(facts) < self.without or not names:
             return None
         are = "weights are" if len(names) > 1 else "weight is"
-        return self._note(
-            f"{len(names)} trainable {are} without a gradient at each of {len(facts)} logged "
-            f"steps, in layers that are used: {named(names)}",
-            min(facts),
-            len(names),
-            names,
+        return Finding(
+            kind=self.kind,
+            class_="note",
+            message=f"{len(names)} trainable {are} without a gradient at each of {len(facts)} "
+            f"logged steps, in layers that are used: {named(names)}",
+            since_step=min(facts),
+            parameter=names[0],
+            parameters=tuple(names),
+            value=len(names),
+            healthy=_CHANGES,
             meaning="They keep their values: the layer runs under torch.no_grad(), or its "
             "weight or its output is detached",
             advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
             "layer is to stay as it is",
         )
 
-    def _note(
-        self,
-        message: str,
-        since: int,
-        value: int,
-        names: Sequence[str] = (),
-        *,
-        meaning: str,
-        advice: str,
-    ) -> Finding:
-        return Finding(
-            kind=self.kind,
-            class_="note",
-            message=message,
-            since_step=since,
-            parameter=names[0] if names else None,
-            parameters=tuple(names),
-            value=value,
-            healthy="each weight changes at each optimizer step",
-            meaning=meaning,
-            advice=advice,
-        )
+
+_CHANGES = "each weight changes at each optimizer step"
+"""What healthy runs have."""
 
 
 def _without_gradient(record: RunRecord) -> dict[int, set[str]]:
