@@ -12,6 +12,7 @@ on the training thread, beside what the whole logged step takes there.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import tempfile
 import time
@@ -21,7 +22,6 @@ from typing import Any
 
 import torch
 import torchvision
-from acceptance_data import pixels, scaled
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ from torch.nn import functional as F
 from workloads import machine, workloads
 
 import fmapboard
+from fmapboard.demo.photographs import Photographs
 from fmapboard.gradients.update_ratios import UpdateReader, rows_of
 from fmapboard.writers.folder import MemoryWriter
 
@@ -51,10 +52,13 @@ def noise(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return F.interpolate(small, size=64), labels
 
 
+crops = functools.cache(Photographs.load)
+
+
 def photographs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """16 crops of the bundled photographs."""
-    images, labels = pixels(generator, 16, 64)
-    return scaled(images, "imagenet"), labels % CLASSES
+    images, labels = crops().training_batch(16, generator)
+    return F.interpolate(images, size=64, mode="bilinear", antialias=True), labels % CLASSES
 
 
 def errors(network: str, optimizers: Optimizers, data: Any, steps: int) -> list[float]:

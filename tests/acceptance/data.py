@@ -137,12 +137,24 @@ def tones(length: int = 512) -> Draw:
     return draw
 
 
-def spectrograms(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Log power of `tones`, [N, 1, 33, 32], about mean 0 and deviation 1."""
+def power(generator: Generator, count: int) -> tuple[Tensor, Tensor]:
+    """Power of `tones` by frequency and time, [N, 33, 33], and labels."""
     waves, labels = tones(1024)(generator, count)
     window = torch.hann_window(64)
-    power = torch.stft(waves[:, 0], 64, 32, window=window, return_complex=True).abs().square()
-    return ((power + 1e-3).log()[:, None, :, :32] + 3) / 3, labels
+    found = torch.stft(waves[:, 0], 64, 32, window=window, return_complex=True)
+    return found.abs().square(), labels
+
+
+def spectrograms(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Log `power`, [N, 1, 33, 32], about mean 0 and deviation 1."""
+    found, labels = power(generator, count)
+    return ((found + 1e-3).log()[:, None, :, :32] + 3) / 3, labels
+
+
+def decibels(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """`power` in dB, about -80 to 20, [N, 1, 32, 33] (time, frequency), and labels."""
+    found, labels = power(generator, count)
+    return 10 * (found + 1e-8).log10()[:, None, :, :32].transpose(2, 3), labels
 
 
 def clips(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -180,31 +192,36 @@ def scenes(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images, masks, discs, depth
 
 
-def exposed(gain: float, lift: float = 0.0, scale: str = "unit", size: int = 32) -> Draw:
+def changed(draw: Draw, change: Callable[[Tensor], Tensor], since: int = 1, every: int = 1) -> Draw:
+    """``change`` is applied to the images of the batches ``since``, ``since + every``, …"""
+    count = 0
+
+    def again(generator: Generator, size: int) -> tuple[Tensor, ...]:
+        nonlocal count
+        count += 1
+        images, *rest = draw(generator, size)
+        spoiled = count >= since and (count - since) % every == 0
+        return change(images) if spoiled else images, *rest
+
+    return again
+
+
+def exposed(gain: float, lift: float = 0.0, own: bool = False) -> Draw:
     """Photographs whose pixels, 0 to 1, are multiplied by ``gain`` and lifted.
 
-    ``scale`` "own" standardizes them with their own mean and deviation, as a user measures them.
+    ``own`` standardizes them with their own mean and deviation, as a user measures them.
     """
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = pixels(generator, count, size)
-        images = images * gain + lift
-        if scale == "own":
-            return (images - (0.45 * gain + lift)) / (0.25 * gain), labels
-        return scaled(images, scale), labels
-
-    return draw
+    mean, deviation = (0.45 * gain + lift, 0.25 * gain) if own else (0.0, 1.0)
+    return changed(UNIT, lambda images: (images * gain + lift - mean) / deviation)
 
 
-def raw(size: int = 32) -> Draw:
-    """Pixels of 0 to 255, float."""
-    labelled = photos(size, "unit")
+def colourless(size: int = 32, scale: str = "imagenet") -> Draw:
+    """Crops in grey, three equal channels, and their labels 0 to 7."""
 
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = labelled(generator, count)
-        return images * 255, labels
+    def grey(images: Tensor) -> Tensor:
+        return scaled(images.mean(1, keepdim=True).expand_as(images), scale)
 
-    return draw
+    return changed(photos(size, "unit"), grey)
 
 
 def bands(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -230,16 +247,6 @@ def slices(generator: Generator, count: int) -> tuple[Tensor, ...]:
     inside = (torch.rand(count, 1, 1, 1, generator=generator) > 1 / 6).float()
     grey = (images.mean(1, keepdim=True) + 1) / 2
     return grey * body * inside, masks * body * inside
-
-
-def volumes(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """A ball in a noisy volume, [N, 1, 16, 16, 16], about mean 0, and its mask."""
-    z, y, x, size = torch.rand(4, count, 1, 1, 1, generator=generator)
-    along = torch.arange(16.0)
-    far = (along[:, None, None] - 4 - 8 * z).square() + (along[:, None] - 4 - 8 * y).square()
-    masks = ((far + (along - 4 - 8 * x).square()).sqrt() < 2.5 + 2.5 * size).float()[:, None]
-    images, _ = pixels(generator, count, 16)
-    return masks + 2 * images.mean(1)[:, None, None] - 1.2 + 0.3 * torch.randn(masks.shape), masks
 
 
 def sorted_by_class(size: int = 32, scale: str = "half") -> Draw:
@@ -290,22 +297,6 @@ def one_batch(draw: Draw) -> Draw:
         return kept[0]
 
     return again
-
-
-def decibels(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Power of `tones` in dB, about -80 to 20, [N, 1, 32, 33] (time, frequency), and labels."""
-    waves, labels = tones(1024)(generator, count)
-    window = torch.hann_window(64)
-    power = torch.stft(waves[:, 0], 64, 32, window=window, return_complex=True).abs().square()
-    return 10 * (power + 1e-8).log10()[:, None, :, :32].transpose(2, 3), labels
-
-
-def label_maps(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Six grey levels of a photograph as one-hot planes, and the photograph in [-1, 1]."""
-    images, _ = pixels(generator, count, 32)
-    smooth = functional.avg_pool2d(images.mean(1, keepdim=True), 5, 1, 2)
-    kinds = (smooth * 6).long().clamp(0, 5)[:, 0]
-    return functional.one_hot(kinds, 6).permute(0, 3, 1, 2).float(), images * 2 - 1
 
 
 def boards(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -366,30 +357,6 @@ def films(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (clips(generator, count)[0].mean(1)[:, :, None],)
 
 
-def shifted(generator: Generator, count: int, size: int = 48, most: int = 4) -> tuple[Tensor, ...]:
-    """A crop and the same moved, in [-1, 1], and the flow in px, constant, [N, 2, size, size]."""
-    images, _ = pixels(generator, count, size + 2 * most)
-    moves = torch.randint(-most, most + 1, (count, 2), generator=generator)
-    rows = []
-    for image, (x, y) in zip(images, moves.tolist(), strict=True):
-        rows.append(image[:, most + y : most + y + size, most + x : most + x + size])
-    first = images[:, :, most : most + size, most : most + size]
-    flow = -moves.float()[:, :, None, None].expand(-1, -1, size, size)
-    return first * 2 - 1, torch.stack(rows) * 2 - 1, flow
-
-
-def stereo(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Left and right pictures with a near disc, and the left one's disparity in px, 1 or 4."""
-    back, front = (pixels(generator, count, 40)[0] for _ in range(2))
-    mask = scenes(generator, count)[1]
-    far_left, far_right = back[..., :32, 4:36], back[..., :32, 5:37]
-    near_left, near_right = front[..., :32, 4:36], front[..., :32, 8:40]
-    moved = functional.pad(mask, (0, 4))[..., 4:]
-    left = mask * near_left + (1 - mask) * far_left
-    right = moved * near_right + (1 - moved) * far_right
-    return left * 2 - 1, right * 2 - 1, 1 + 3 * mask[:, 0]
-
-
 def spectral(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """48 bands in digital numbers, about 0 to 10000, with a level per band, and labels."""
     images, labels = pixels(generator, count, 24)
@@ -398,17 +365,6 @@ def spectral(generator: Generator, count: int) -> tuple[Tensor, ...]:
     light = torch.einsum("oc,nchw->nohw", mix / mix.sum(1, keepdim=True), images)
     counts = light * (1500 + 8000 * level) + 200
     return counts + 0.5 * counts.sqrt() * torch.randn(counts.shape, generator=generator), labels
-
-
-def sensor(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Bayer pattern packed to 4 planes, 12 bits above a black level of 256, and the picture."""
-    images, _ = pixels(generator, count, 32)
-    linear = images.pow(2.2)
-    planes = [linear[:, 0, ::2, ::2], linear[:, 1, ::2, 1::2]]
-    planes += [linear[:, 1, 1::2, ::2], linear[:, 2, 1::2, 1::2]]
-    raw = torch.stack(planes, 1)
-    noise = 0.01 * torch.randn(raw.shape, generator=generator)
-    return ((raw + noise) * 3800 + 256).clamp(0, 4095).round(), images
 
 
 def hounsfield(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -508,31 +464,11 @@ def edges(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images, (slope > slope.flatten(1).quantile(0.85, 1)[:, None, None, None]).float()
 
 
-def crowds(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Photographs with 1 to 9 small marks, and the density of the marks × 100."""
-    images, _ = photos(48)(generator, count)
-    density, along = torch.zeros(count, 1, 48, 48), torch.arange(48.0)
-    for number in range(count):
-        for y, x in torch.randint(
-            4, 44, (int(torch.randint(1, 10, (), generator=generator)), 2), generator=generator
-        ).tolist():
-            images[number, :, y - 2 : y + 3, x - 2 : x + 3] = 2.2
-            spot = (-((along[:, None] - y).square() + (along - x).square()) / 8).exp()
-            density[number, 0] += 100 * spot / spot.sum()
-    return images, density
-
-
 def with_table(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Photographs, five columns about mean 0 that tell something of the class, and labels."""
     images, labels = photos(40)(generator, count)
     noise = torch.randn(count, 5, generator=generator)
     return images, noise + 0.6 * torch.eye(8)[labels][:, :5], labels
-
-
-def colour_films(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Clips of `clips` with time first, [N, 8, 3, 24, 24], and the direction."""
-    shown, labels = clips(generator, count)
-    return shown.transpose(1, 2), labels
 
 
 def captions(size: int = 32) -> Draw:
@@ -548,17 +484,6 @@ def captions(size: int = 32) -> Draw:
     return draw
 
 
-def colourless(size: int = 32, scale: str = "imagenet") -> Draw:
-    """Crops in grey, three equal channels, and their labels 0 to 7."""
-    labelled = photos(size, "unit")
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = labelled(generator, count)
-        return scaled(images.mean(1, keepdim=True).expand_as(images), scale), labels
-
-    return draw
-
-
 def coordinates(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Places in [-1, 1], always the same, [1, 2, 48, 48]."""
     along = torch.linspace(-1, 1, 48)
@@ -569,27 +494,6 @@ def fixed_noise(channels: int, size: int) -> Draw:
     """Deep image prior: the same noise in each step."""
     kept = torch.randn(1, channels, size, size, generator=torch.Generator().manual_seed(3)) * 0.1
     return lambda generator, count: (kept,)
-
-
-def spots(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Photographs of 32 px with 0 to 3 bright squares, and their number."""
-    images, _ = photos(32)(generator, count)
-    number = torch.randint(0, 4, (count,), generator=generator)
-    for image, n in zip(images, number.tolist(), strict=True):
-        for y, x in torch.randint(2, 27, (n, 2), generator=generator).tolist():
-            image[:, y : y + 4, x : x + 4] = torch.tensor([2.5, -1.5, 2.5])[:, None, None]
-    return images, number
-
-
-def tinted(size: int = 32, scale: str = "half") -> Draw:
-    """Photographs times a random colour, and the colour."""
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, _ = pixels(generator, count, size)
-        colour = 0.4 + 0.6 * torch.rand(count, 3, generator=generator)
-        return scaled(images * colour[:, :, None, None], scale), colour
-
-    return draw
 
 
 def moved_right(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -618,14 +522,6 @@ def rays(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return places, picture[:, y, x].T
 
 
-def changed(draw: Draw, change: Callable[[Tensor], Tensor]) -> Draw:
-    def again(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, *rest = draw(generator, count)
-        return change(images), *rest
-
-    return again
-
-
 def loader(seed: int, count: int = 256, batch: int = 16, size: int = 32) -> DataLoader:
     examples = photos(size)(Generator().manual_seed(seed), count)
     return DataLoader(TensorDataset(*examples), batch, shuffle=True)
@@ -633,4 +529,5 @@ def loader(seed: int, count: int = 256, batch: int = 16, size: int = 32) -> Data
 
 P, UNIT, HALF, EACH = (photos(32, scale) for scale in ("imagenet", "unit", "half", "each"))
 P40, P48, P64 = photos(40), photos(48, "half"), photos(64)
-RAW, CROPS, CROPS_UNIT = raw(), pictures(), pictures(32, "unit")
+CROPS, CROPS_UNIT = pictures(), pictures(32, "unit")
+RAW = changed(UNIT, lambda images: images * 255)

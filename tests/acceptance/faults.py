@@ -7,9 +7,9 @@ from collections.abc import Callable
 from data import Draw, P, photos
 from loops import Case, Hook, Recipe, Task
 from losses import named
-from nets.classifiers import sweep_net, with_norm, without_norm
+from nets.classifiers import head, sweep_net, with_norm, without_norm
 from optimizers import ADAM
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 COLOUR = photos(48, "own")
@@ -53,27 +53,17 @@ def at(step: int, change: Callable[[nn.Module, Optimizer], object]) -> Hook:
     return lambda number, model, optimizer: number == step and change(model, optimizer)
 
 
-def changed(draw: Draw, change: Callable[[Tensor], Tensor], since: int = 0) -> Draw:
-    """``change`` is applied to the images of every batch but the first ones."""
-    count = 0
+class Unrolled(nn.Module):
+    """One convolution, applied many times; only the last state counts."""
 
-    def again(generator: Generator, size: int) -> tuple[Tensor, ...]:
-        nonlocal count
-        count += 1
-        images, *rest = draw(generator, size)
-        return change(images) if count > since else images, *rest
+    def __init__(self, times: int, gain: float, act: nn.Module) -> None:
+        super().__init__()
+        self.first, self.again = nn.Conv2d(3, 24, 3, 2, 1), nn.Conv2d(24, 24, 3, padding=1)
+        nn.init.orthogonal_(self.again.weight, gain)
+        self.act, self.last, self.times = act, nn.Sequential(*head(24, 8)), times
 
-    return again
-
-
-def nth(draw: Draw, every: int, change: Callable[[Tensor], Tensor]) -> Draw:
-    """``change`` is applied to the images of each n-th batch."""
-    count = 0
-
-    def again(generator: Generator, size: int) -> tuple[Tensor, ...]:
-        nonlocal count
-        count += 1
-        images, *rest = draw(generator, size)
-        return change(images) if count % every == 0 else images, *rest
-
-    return again
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for _ in range(self.times):
+            x = self.act(self.again(x))
+        return self.last(x)

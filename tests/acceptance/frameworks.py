@@ -1,4 +1,4 @@
-"""?"""
+"""A trainer of Lightning for the cases that need one."""
 
 from __future__ import annotations
 

@@ -143,77 +143,61 @@ class Fit:
     held_out: bool = False
 
     def __call__(self, place: Path, seed: int) -> Losses:
+        """Train and watch; the loss of each step, and that of held-out data at the end."""
         model, recipe = self.make(), self.recipe
         draw = fixed(self.draw, recipe.examples) if recipe.examples else self.draw
-        shown = None
+        judged = None
         if self.held_out:
-            shown = draw(Generator().manual_seed(seed + 1000), recipe.examples or 48)
-        return fit(place, seed, model, draw, self.loss, replace(recipe, examples=0), shown)
+            judged = draw(Generator().manual_seed(seed + 1000), recipe.examples or 48)
+        generator = Generator().manual_seed(seed)
+        held_out = draw(generator, recipe.batch)
+        forward = torch.compile(model) if recipe.compile else model
+        _to_training(model, recipe)
+        optimizer = recipe.optimizer(model)
+        scheduler = recipe.schedule(optimizer, recipe.steps) if recipe.schedule else None
+        average = copy.deepcopy(model) if recipe.ema else None
 
+        def train_step() -> float:
+            total = 0.0
+            if recipe.zero == "before":
+                optimizer.zero_grad()
+            for _ in range(recipe.micro):
+                batch = draw(generator, recipe.batch)
+                with torch.autocast("cpu", torch.bfloat16, enabled=recipe.autocast):
+                    loss = self.loss(forward, *batch) / recipe.micro
+                loss.backward()
+                total += loss.item()
+            if recipe.clip:
+                nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+            optimizer.step()
+            if recipe.zero in ("after", "keep"):
+                optimizer.zero_grad(set_to_none=recipe.zero == "after")
+            if scheduler is not None:
+                scheduler.step()
+            return total
 
-def fit(
-    place: Path,
-    seed: int,
-    model: nn.Module,
-    draw: Draw,
-    loss_of: Loss,
-    recipe: Recipe,
-    shown: tuple[Tensor, ...] | None = None,
-) -> Losses:
-    """Train and watch; the loss of each step, and that of ``shown`` in eval mode at the end."""
-    generator = Generator().manual_seed(seed)
-    draw = fixed(draw, recipe.examples) if recipe.examples else draw
-    held_out = draw(generator, recipe.batch)
-    forward = torch.compile(model) if recipe.compile else model
-    _to_training(model, recipe)
-    optimizer = recipe.optimizer(model)
-    scheduler = recipe.schedule(optimizer, recipe.steps) if recipe.schedule else None
-    average = copy.deepcopy(model) if recipe.ema else None
-
-    def train_step() -> float:
-        total = 0.0
-        if recipe.zero == "before":
-            optimizer.zero_grad()
-        for _ in range(recipe.micro):
-            batch = draw(generator, recipe.batch)
-            with torch.autocast("cpu", torch.bfloat16, enabled=recipe.autocast):
-                loss = loss_of(forward, *batch) / recipe.micro
-            loss.backward()
-            total += loss.item()
-        if recipe.clip:
-            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
-        if recipe.zero in ("after", "keep"):
-            optimizer.zero_grad(set_to_none=recipe.zero == "after")
-        if scheduler is not None:
-            scheduler.step()
-        return total
-
-    counted = {} if recipe.marked else {"optimizer": optimizer}
-    losses = Losses()
-    options = {"every": recipe.every, **counted, **recipe.watch}
-    with fmapboard.watch(recipe.watched(model), place, **options) as board:
-        for step in range(recipe.steps):
-            if recipe.before is not None:
-                recipe.before(step, model, optimizer)
-            if recipe.marked:
-                with board.step(step):
+        counted = {} if recipe.marked else {"optimizer": optimizer}
+        losses = Losses()
+        options = {"every": recipe.every, **counted, **recipe.watch}
+        with fmapboard.watch(recipe.watched(model), place, **options) as board:
+            for step in range(recipe.steps):
+                if recipe.before is not None:
+                    recipe.before(step, model, optimizer)
+                with board.step(step) if recipe.marked else nullcontext():
                     losses.append(train_step())
-            else:
-                losses.append(train_step())
-            if recipe.after is not None:
-                recipe.after(step, model, optimizer)
-            if average is not None:
-                follow(average, model, recipe.ema)
-            if recipe.evaluate and (step + 1) % recipe.evaluate == 0:
-                model.eval()
-                with torch.no_grad():
-                    loss_of(model, *held_out)
-                    if average is not None:
-                        loss_of(average.eval(), *held_out)
-                _to_training(model, recipe)
-    losses.evaluated = evaluated(model, lambda: loss_of(model, *(shown or held_out)))
-    return losses
+                if recipe.after is not None:
+                    recipe.after(step, model, optimizer)
+                if average is not None:
+                    follow(average, model, recipe.ema)
+                if recipe.evaluate and (step + 1) % recipe.evaluate == 0:
+                    model.eval()
+                    with torch.no_grad():
+                        self.loss(model, *held_out)
+                        if average is not None:
+                            self.loss(average.eval(), *held_out)
+                    _to_training(model, recipe)
+        losses.evaluated = evaluated(model, lambda: self.loss(model, *(judged or held_out)))
+        return losses
 
 
 def _to_training(model: nn.Module, recipe: Recipe) -> None:

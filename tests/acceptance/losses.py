@@ -190,15 +190,6 @@ def flip(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images * gain), labels)
 
 
-def two_losses(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Of a model with an auxiliary head in training mode."""
-    found = model(images)
-    if isinstance(found, tuple):
-        first, second = (functional.cross_entropy(logits, labels) for logits in found)
-        return first + 0.3 * second
-    return functional.cross_entropy(found, labels)
-
-
 class ArcFace(nn.Module):
     """An encoder and the class centres of its additive angular margin."""
 
@@ -227,16 +218,17 @@ class Styled(nn.Module):
         return self.net(x)
 
 
+def gram(x: Tensor) -> Tensor:
+    flat = x.flatten(2)
+    return flat @ flat.transpose(1, 2) / flat.shape[2]
+
+
 def style(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     """Content of each image, and the style of a striped one."""
     found = model(images) / model.scale
     stripes = (torch.arange(images.shape[3]) % 8 < 4).float().expand_as(images)
     judge = model.judge[0]
     seen, truth, wanted = (judge((x - 0.45) * 4) for x in (found, images / model.scale, stripes))
-
-    def gram(x: Tensor) -> Tensor:
-        flat = x.flatten(2)
-        return flat @ flat.transpose(1, 2) / flat.shape[2]
 
     content = functional.mse_loss(seen, truth)
     return content + 0.3 * functional.mse_loss(gram(seen), gram(wanted))
@@ -259,21 +251,17 @@ def sizes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(functional.interpolate(images, (side, side))), labels)
 
 
-def as_double(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images.double()), labels)
+def of_type(dtype: torch.dtype) -> Loss:
+    """Cross-entropy of a network in another precision."""
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        return functional.cross_entropy(model(images.to(dtype)).float(), labels)
+
+    return loss
 
 
 def channels_last(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images.to(memory_format=torch.channels_last)), labels)
-
-
-def decorrelated(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy and a penalty on the correlation of the codes, as Barlow twins."""
-    one, two = images + 0.1 * torch.randn_like(images), images.flip(3)
-    codes = [functional.batch_norm(model(x), None, None, training=True) for x in (one, two)]
-    cross = codes[0].T @ codes[1] / len(images)
-    eye = torch.eye(len(cross))
-    return ((cross - eye).square() * (eye + 0.01 * (1 - eye))).sum() / 8
 
 
 def one_picture(draw: Draw) -> Tensor:
@@ -293,26 +281,6 @@ class Painting(nn.Module):
         return functional.mse_loss(self.net(x), self.picture)
 
 
-ORDERS = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0], [1, 2, 3, 0]])
-
-
-def rotated(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """By which quarter turn the image was rotated."""
-    turns = torch.arange(len(images)) % 4
-    shown = torch.stack([x.rot90(n, (1, 2)) for x, n in zip(images, turns.tolist(), strict=True)])
-    return functional.cross_entropy(model(shown), turns)
-
-
-def jigsaw(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """In which of five orders the quarters of the image are."""
-    order = torch.arange(len(images)) % len(ORDERS)
-    rows = [half.chunk(2, 3) for half in images.chunk(2, 2)]
-    parts = torch.stack([part for row in rows for part in row], 1)
-    parts = parts[torch.arange(len(images))[:, None], ORDERS[order]]
-    top, bottom = torch.cat([*parts[:, :2].unbind(1)], 3), torch.cat([*parts[:, 2:].unbind(1)], 3)
-    return functional.cross_entropy(model(torch.cat([top, bottom], 2)), order)
-
-
 def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """Flips, shifts by up to 3 px, and contrast, all per image."""
     images = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images.flip(3), images)
@@ -321,40 +289,6 @@ def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(
         model(shown * (0.8 + 0.4 * torch.rand(len(images), 1, 1, 1))), labels
     )
-
-
-def quarter_mixed(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """A quarter of each image comes from another one."""
-    order, side = torch.randperm(len(images)), images.shape[-1] // 2
-    top, left = torch.randint(0, side, (2,)).tolist()
-    shown = images.clone()
-    shown[..., top : top + side, left : left + side] = images[
-        order, :, top : top + side, left : left + side
-    ]
-    logits = model(shown)
-    own, other = (functional.cross_entropy(logits, y) for y in (labels, labels[order]))
-    return 0.75 * own + 0.25 * other
-
-
-def margins(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.multi_margin_loss(model(images), labels)
-
-
-def squared(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Squared error of the class's indicator, times the number of classes."""
-    return 8 * functional.mse_loss(model(images), functional.one_hot(labels, 8).float())
-
-
-def groups(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Five attributes, each of several classes, as independent sigmoids."""
-    member = torch.stack([labels % 2 == 0, labels < 4, labels % 3 == 0, labels > 5, labels == 1], 1)
-    return functional.binary_cross_entropy_with_logits(model(images), member.float())
-
-
-def statistics(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Mean and deviation of each colour plane, smooth L1."""
-    target = torch.cat([images.mean((2, 3)), images.std((2, 3))], 1)
-    return functional.smooth_l1_loss(model(images), target, beta=0.1)
 
 
 def denoised(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
@@ -387,37 +321,6 @@ def two_classes(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> T
     return functional.cross_entropy(model(images), mask[:, 0].long())
 
 
-def proxies(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Cosine softmax: the model returns unit-free cosines to a proxy of each class."""
-    return functional.cross_entropy(8 * model(images), labels)
-
-
-def triplet(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Mean over all triplets of the batch with a margin of 0.5, on unit vectors."""
-    code = functional.normalize(model(images), dim=1)
-    far = 1 - code @ code.T
-    same = (labels[:, None] == labels).float()
-    valid = same[:, :, None] * (1 - same)[:, None, :]
-    cost = (far[:, :, None] - far[:, None, :] + 0.5).clamp(min=0)
-    return (cost * valid).sum() / valid.sum().clamp(min=1)
-
-
-def views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """InfoNCE of two crops of each of 24 images."""
-    images = images[:24]
-    size = images.shape[-1] - 6
-    codes = []
-    for _ in range(2):
-        top, left = torch.randint(0, 7, (2,)).tolist()
-        shown = images[..., top : top + size, left : left + size]
-        codes.append(functional.normalize(model(shown * (0.8 + 0.4 * torch.rand(())))))
-    return functional.cross_entropy(codes[0] @ codes[1].T / 0.2, torch.arange(len(images)))
-
-
-def tint(model: nn.Module, images: Tensor, colour: Tensor) -> Tensor:
-    return 10 * functional.mse_loss(model(images).sigmoid(), colour)
-
-
 def both_views(images: Tensor) -> list[Tensor]:
     """Two views; they differ in crop, flip, contrast and noise."""
     found = []
@@ -432,3 +335,23 @@ def both_views(images: Tensor) -> list[Tensor]:
 
 def named(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images), labels)
+
+
+def perturbed(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Adversarial training with one signed gradient step."""
+    shown = images.clone().requires_grad_()
+    loss = functional.cross_entropy(model(shown), labels)
+    if not torch.is_grad_enabled():
+        return loss
+    (slope,) = torch.autograd.grad(loss, shown)
+    return functional.cross_entropy(model(images + 0.05 * slope.sign()), labels)
+
+
+def smooth_input(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy and the squared norm of its gradient in the pictures: double backward."""
+    shown = images.clone().requires_grad_()
+    loss = functional.cross_entropy(model(shown), labels)
+    if not torch.is_grad_enabled():
+        return loss
+    (slope,) = torch.autograd.grad(loss, shown, create_graph=True)
+    return loss + 0.1 * len(images) * slope.square().sum((1, 2, 3)).mean()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import timm.optim
 import timm.utils
 import torch
 from torch import nn, optim
@@ -57,71 +58,18 @@ def restarts(optimizer: Optimizer, steps: int) -> LRScheduler:
     return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, steps // 3)
 
 
-class ByParameter(Optimizer):
-    """Applies `update` to each parameter that has a gradient."""
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    mean = self.state[p].setdefault("mean", torch.zeros_like(p))
-                    self.update(p, mean, group["lr"], group["decay"])
-
-    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
-        raise NotImplementedError
-
-
-class Lion(ByParameter):
-    """The sign of an interpolated momentum."""
-
-    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
-        p.mul_(1 - lr * decay)
-        p.add_(mean.lerp(p.grad, 0.1).sign(), alpha=-lr)
-        mean.lerp_(p.grad, 0.01)
-
-
-class Lars(ByParameter):
-    """SGD with momentum; the rate of each matrix is scaled by its norm over its gradient's."""
-
-    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
-        move = p.grad
-        if p.ndim > 1:
-            move = move + decay * p
-            move = move * (0.02 * p.norm() / (move.norm() + 1e-9))
-        p.sub_(mean.mul_(0.9).add_(move), alpha=lr)
-
-
-class Lookahead(Optimizer):
-    """Every fifth step goes back to half of the way."""
-
-    def __init__(self, inner: Optimizer) -> None:
-        super().__init__([p for g in inner.param_groups for p in g["params"]], {})
-        self.inner, self.steps = inner, 0
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:
-        params = [p for g in self.param_groups for p in g["params"]]
-        for p in params:
-            self.state[p].setdefault("slow", p.clone())
-        self.inner.step()
-        self.steps += 1
-        if self.steps % 5 == 0:
-            for p in params:
-                slow = self.state[p]["slow"]
-                p.copy_(slow.lerp_(p, 0.5))
-
-
 def lion(model: nn.Module) -> Optimizer:
-    return Lion(model.parameters(), {"lr": 2e-4, "decay": 0.1})
+    return timm.optim.Lion(model.parameters(), 2e-4, weight_decay=0.1)
 
 
 def lars(model: nn.Module) -> Optimizer:
-    return Lars(model.parameters(), {"lr": 0.3, "decay": 1e-4})
+    rates = {"lr": 0.3, "momentum": 0.9, "weight_decay": 1e-4, "trust_coeff": 0.02}
+    return timm.optim.Lars(model.parameters(), **rates)
 
 
 def lookahead(model: nn.Module) -> Optimizer:
-    return Lookahead(optim.AdamW(model.parameters(), lr=2e-3))
+    """Every fifth step goes back to half of the way."""
+    return timm.optim.Lookahead(optim.AdamW(model.parameters(), lr=2e-3), k=5)
 
 
 def adafactor(model: nn.Module) -> Optimizer:

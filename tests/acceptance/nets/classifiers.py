@@ -8,14 +8,10 @@ from functools import partial
 
 import timm
 import torch
-import torchvision
 from data import photos
 from losses import named
 from timm.models.byobnet import RepVggBlock
-from timm.models.ghostnet import GhostModule
 from torch import Tensor, nn, optim
-from torch.nn import functional
-from torchvision.models.googlenet import Inception
 from torchvision.models.resnet import BasicBlock, ResNet
 
 from fmapboard.demo.network import load_trained
@@ -86,19 +82,6 @@ def lenet(act: Callable[[], nn.Module] = nn.Tanh) -> nn.Module:
     )
 
 
-def vgg(norm: Make | None = nn.BatchNorm2d, channels: int = 3) -> nn.Module:
-    """Eight convolutions, three poolings, and two Linear layers with dropout."""
-    layers: list[nn.Module] = []
-    into = channels
-    for out, count in ((24, 2), (48, 2), (64, 2), (96, 2)):
-        for _ in range(count):
-            layers.append(unit(into, out, norm=norm, act=partial(nn.ReLU, inplace=True)))
-            into = out
-        layers.append(nn.MaxPool2d(2))
-    layers += [nn.Flatten(), nn.Linear(96 * 4, 128), nn.ReLU(inplace=True), nn.Dropout(0.3)]
-    return he(nn.Sequential(*layers, nn.Linear(128, 8)))
-
-
 def alexnet() -> nn.Module:
     """AlexNet's layout for 48 px: wide first kernels, local response normalization."""
     return nn.Sequential(
@@ -107,16 +90,6 @@ def alexnet() -> nn.Module:
         *(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(True), nn.MaxPool2d(3, 2), nn.Flatten()),
         *(nn.Dropout(), nn.Linear(256, 128), nn.ReLU(True), nn.Linear(128, 8)),
     )
-
-
-def network_in_network() -> nn.Module:
-    def block(into: int, out: int, size: int) -> list[nn.Module]:
-        return [unit(into, out, size), unit(out, out, 1), unit(out, out, 1)]
-
-    pool = partial(nn.MaxPool2d, 3, 2, 1)
-    last = nn.Conv2d(64, 8, 1)
-    layers = [*block(3, 32, 5), pool(), nn.Dropout(0.3), *block(32, 64, 5), pool()]
-    return nn.Sequential(*layers, *block(64, 64, 3), last, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 def all_convolutions() -> nn.Module:
@@ -142,26 +115,6 @@ def resnet(
     return model
 
 
-class Pre(nn.Module):
-    """Residual block with norm and activation before the convolutions."""
-
-    def __init__(self, into: int, out: int, stride: int = 1) -> None:
-        super().__init__()
-        layers = [nn.BatchNorm2d(into), nn.ReLU(), nn.Conv2d(into, out, 3, stride, 1, bias=False)]
-        layers += [nn.BatchNorm2d(out), nn.ReLU(), nn.Conv2d(out, out, 3, 1, 1, bias=False)]
-        self.body = nn.Sequential(*layers)
-        self.shortcut = nn.Identity() if into == out else nn.Conv2d(into, out, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.shortcut(x) + self.body(x)
-
-
-def pre_resnet() -> nn.Module:
-    layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), Pre(16, 16), Pre(16, 32, 2)]
-    layers += [Pre(32, 32), Pre(32, 64, 2), Pre(64, 64), nn.BatchNorm2d(64), nn.ReLU()]
-    return he(nn.Sequential(*layers, *head(64, 8)))
-
-
 class ReZero(nn.Module):
     """x + a · f(x) without norm; a begins at 0."""
 
@@ -180,55 +133,6 @@ def skip_init() -> nn.Module:
     return he(nn.Sequential(*layers, *head(48, 8)))
 
 
-def densenet() -> nn.Module:
-    return torchvision.models.DenseNet(12, (3, 3, 3), 16, num_classes=8)
-
-
-class Add(nn.Sequential):
-    """x + f(x)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + super().forward(x)
-
-
-class WithSide(nn.Module):
-    """Two Inception blocks and, in training mode, an auxiliary head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(unit(3, 24), nn.MaxPool2d(2))
-        self.first = Inception(24, 16, 12, 24, 4, 8, 8)
-        self.second = Inception(56, 24, 16, 32, 4, 8, 8)
-        self.extra, self.head = nn.Sequential(*head(56, 8)), nn.Sequential(*head(72, 8, 0.2))
-
-    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        x = self.first(self.stem(x))
-        y = self.head(self.second(functional.max_pool2d(x, 2)))
-        return (y, self.extra(x)) if self.training else y
-
-
-class Branches(nn.Module):
-    """Several modules on the same input, their outputs side by side."""
-
-    def __init__(self, *branches: nn.Module) -> None:
-        super().__init__()
-        self.branches = nn.ModuleList(branches)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([branch(x) for branch in self.branches], 1)
-
-
-def fire(into: int, narrow: int, wide: int) -> nn.Module:
-    spread = Branches(unit(narrow, wide, 1, norm=None), unit(narrow, wide, 3, norm=None))
-    return nn.Sequential(unit(into, narrow, 1, norm=None), spread)
-
-
-def squeezenet() -> nn.Module:
-    layers = [unit(3, 32, norm=None), nn.MaxPool2d(2), fire(32, 8, 24), fire(48, 8, 24)]
-    layers += [nn.MaxPool2d(2), fire(48, 16, 32), nn.Dropout(0.2), nn.Conv2d(64, 8, 1)]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-
-
 def separable(into: int, out: int, stride: int = 1) -> list[nn.Module]:
     return [unit(into, into, 3, stride, groups=into), unit(into, out, 1)]
 
@@ -236,39 +140,6 @@ def separable(into: int, out: int, stride: int = 1) -> list[nn.Module]:
 def mobilenet_v1() -> nn.Module:
     layers = [unit(3, 24), *separable(24, 48, 2), *separable(48, 48), *separable(48, 96, 2)]
     return nn.Sequential(*layers, *separable(96, 96), *head(96, 8))
-
-
-def inverted(into: int, out: int, stride: int = 1) -> nn.Module:
-    """MobileNet's inverted residual: expand four times, depthwise, project."""
-    wide = 4 * into
-    steps = [unit(into, wide, 1, act=nn.ReLU6)]
-    steps += [unit(wide, wide, 3, stride, act=nn.ReLU6, groups=wide)]
-    steps += [nn.Conv2d(wide, out, 1, bias=False), nn.BatchNorm2d(out)]
-    return Add(*steps) if stride == 1 and into == out else nn.Sequential(*steps)
-
-
-def mobilenet_v2() -> nn.Module:
-    layers = [unit(3, 16, act=nn.ReLU6), inverted(16, 16), inverted(16, 24, 2), inverted(24, 24)]
-    return nn.Sequential(*layers, inverted(24, 32, 2), unit(32, 96, 1), *head(96, 8, 0.1))
-
-
-def shufflenet() -> nn.Module:
-    return torchvision.models.ShuffleNetV2([1, 2, 1], [24, 48, 96, 192, 96], num_classes=8)
-
-
-def ghostnet() -> nn.Module:
-    layers = [unit(3, 16), GhostModule(16, 32), nn.MaxPool2d(2), GhostModule(32, 64)]
-    return nn.Sequential(*layers, nn.MaxPool2d(2), GhostModule(64, 96), *head(96, 8))
-
-
-def xception() -> nn.Module:
-    def deep(into: int, out: int) -> list[nn.Module]:
-        first = nn.Conv2d(into, into, 3, padding=1, groups=into, bias=False)
-        return [nn.ReLU(), first, nn.Conv2d(into, out, 1, bias=False), nn.BatchNorm2d(out)]
-
-    layers = [unit(3, 32), *deep(32, 48), nn.MaxPool2d(3, 2, 1), Add(*deep(48, 48), *deep(48, 48))]
-    layers += [*deep(48, 64), nn.MaxPool2d(3, 2, 1), Add(*deep(64, 64)), nn.ReLU()]
-    return nn.Sequential(*layers, *head(64, 8))
 
 
 def convmixer() -> nn.Module:

@@ -348,17 +348,4 @@ class Bottle(nn.Module):
         return self.decode(self.spread(self.encode(x)))
 
 
-class Cosines(nn.Module):
-    """Cosines between an image's code and a proxy per class."""
-
-    def __init__(self, body: nn.Module, width: int, classes: int = 8) -> None:
-        super().__init__()
-        self.body, self.proxies = body, nn.Parameter(torch.randn(classes, width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (
-            functional.normalize(self.body(x), dim=1) @ functional.normalize(self.proxies, dim=1).T
-        )
-
-
 LEAKY = partial(nn.LeakyReLU, 0.1)

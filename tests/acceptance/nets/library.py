@@ -9,6 +9,8 @@ import timm
 import torch
 import torchvision
 import transformers
+from timm.models.mlp_mixer import MlpMixer
+from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision import models
@@ -20,8 +22,6 @@ from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
 from torchvision.models.optical_flow import raft
 from torchvision.models.regnet import BlockParams, RegNet
 from torchvision.models.resnet import BasicBlock, ResNet
-from torchvision.models.segmentation import DeepLabV3
-from torchvision.models.segmentation.deeplabv3 import DeepLabHead
 from torchvision.models.swin_transformer import PatchMerging
 from torchvision.models.vgg import VGG, make_layers
 from torchvision.models.video import resnet as films
@@ -44,7 +44,7 @@ def hf(model: str, **options: object) -> nn.Module:
 
 
 def densenet() -> nn.Module:
-    return torchvision.models.DenseNet(12, (2, 3, 2), 24, num_classes=8)
+    return torchvision.models.DenseNet(12, (3, 3, 3), 16, num_classes=8)
 
 
 def googlenet() -> nn.Module:
@@ -62,20 +62,6 @@ def swin() -> nn.Module:
     return torchvision.models.SwinTransformer(
         [2, 2], 24, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.1, num_classes=8
     )
-
-
-def vit_conv_stem() -> nn.Module:
-    config = torchvision.models.vision_transformer.ConvStemConfig
-    stem = [config(16, 3, 2), config(32, 3, 2)]
-    return torchvision.models.VisionTransformer(
-        32, 4, 3, 4, 48, 96, num_classes=8, conv_stem_configs=stem
-    )
-
-
-def vgg_own_head() -> nn.Module:
-    """VGG-11's convolutions, a pooled head of one's own; the old classifier is dropped."""
-    features = torchvision.models.vgg11_bn(init_weights=True).features[:15]
-    return nn.Sequential(features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 8))
 
 
 class Lraspp(nn.Module):
@@ -109,16 +95,28 @@ class Pyramid(nn.Module):
         return self.fpn({"0": second, "1": self.c3(second)})
 
 
-def detector(kind: str) -> nn.Module:
-    """ "retinanet" or "fcos" for one class at 64 px."""
-    sizes = {"min_size": 64, "max_size": 64, "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
-    if kind == "fcos":
-        anchors = detection.anchor_utils.AnchorGenerator(((8,), (16,)), ((1.0,),) * 2)
-        back = Pyramid(nn.BatchNorm2d)
-        return detection.FCOS(back, 2, anchor_generator=anchors, **sizes)
-    anchors = detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
+SIDE = {"min_size": 64, "max_size": 64}
+
+
+def anchors() -> nn.Module:
+    return detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
+
+
+def retinanet() -> nn.Module:
+    """One class at 64 px, with GroupNorm; pictures are taken as they are."""
+    options = {"image_mean": [0.0] * 3, "image_std": [1.0] * 3, **SIDE}
     back = Pyramid(partial(nn.GroupNorm, 4))
-    return detection.RetinaNet(back, 2, anchor_generator=anchors, **sizes)
+    return detection.RetinaNet(back, 2, anchor_generator=anchors(), **options)
+
+
+def vit(**options: object) -> nn.Module:
+    sizes = {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0, "num_classes": 8}
+    sizes |= {"img_size": 32, "patch_size": 4, "proj_drop_rate": 0.1}
+    return VisionTransformer(**(sizes | options))
+
+
+def mixer() -> nn.Module:
+    return MlpMixer(8, 32, patch_size=4, num_blocks=3, embed_dim=64, mlp_ratio=(1.0, 2.0))
 
 
 def timm_model(name: str, **options: object) -> nn.Module:
@@ -168,9 +166,14 @@ class Logits(nn.Module):
         return self.net(x).logits
 
 
+def hf_net(kind: str, **options: object) -> nn.Module:
+    """The logits of a transformers image classifier."""
+    return Logits(hf(f"{kind}ForImageClassification", num_labels=8, **options))
+
+
 def hf_convnext() -> nn.Module:
     sizes = {"patch_size": 2, "hidden_sizes": [24, 48, 72], "depths": [1, 2, 1], "num_stages": 3}
-    return Logits(hf("ConvNextV2ForImageClassification", **sizes, num_labels=8))
+    return hf_net("ConvNextV2", **sizes)
 
 
 class Pooled(nn.Module):
@@ -212,24 +215,31 @@ def wav2vec() -> nn.Module:
     return Logits(hf("Wav2Vec2ForSequenceClassification", **options))
 
 
+def heard(model: nn.Module, sounds: Tensor, labels: Tensor) -> Tensor:
+    """transformers wants sounds without a channel."""
+    return functional.cross_entropy(model(sounds[:, 0]), labels)
+
+
 def whole_loss(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     """Of a transformers model that returns its loss."""
     return model(images).loss
 
 
-def wave_classes(model: nn.Module, waves: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(waves[:, 0]), labels)
-
-
-def boxes(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
-    """The sum of a torchvision detector's losses on images enlarged to 64 px."""
-    images = functional.interpolate(images, scale_factor=2.0)
+def boxes(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
+    """The sum of a torchvision detector's losses at 64 px, with masks."""
+    images, masks = (functional.interpolate(part, scale_factor=2.0) for part in (images, mask))
     centre, radius = discs[:, :2], discs[:, 2:]
     corners = torch.cat([centre - radius, centre + radius], 1).mul(2).clamp(0, 64)
-    ones = torch.ones(1, dtype=torch.long)
-    targets = [{"boxes": box[None], "labels": ones} for box in corners]
-    found = model(list(images), targets)
-    return sum(found.values()) if isinstance(found, dict) else torch.zeros(())
+    targets = [
+        {"boxes": box[None], "labels": torch.ones(1, dtype=torch.long), "masks": shape}
+        for box, shape in zip(corners, masks.to(torch.uint8), strict=True)
+    ]
+    return sum(model(list(images), targets).values())
+
+
+def found(model: nn.Module, images: Tensor, *targets: Tensor) -> Tensor:
+    """The same on pictures of 0 to 1."""
+    return boxes(model, images / 2 + 0.5, *targets)
 
 
 def efficientnet_v2() -> nn.Module:
@@ -251,18 +261,11 @@ def regnet() -> nn.Module:
     return RegNet(parts, num_classes=8)
 
 
-ROI = {"min_size": 64, "max_size": 64}
-
-
-def anchors() -> nn.Module:
-    return detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
-
-
 def faster_rcnn(mask: bool = False) -> nn.Module:
     """Pictures of 0 to 1 are standardized inside, as torchvision does."""
     back = Pyramid(nn.BatchNorm2d)
     pool = MultiScaleRoIAlign(["0", "1"], 5, 2)
-    options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **ROI}
+    options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **SIDE}
     options |= {"box_batch_size_per_image": 64, "rpn_batch_size_per_image": 64}
     options |= {"rpn_pre_nms_top_n_train": 200, "rpn_post_nms_top_n_train": 100}
     if mask:
@@ -276,27 +279,6 @@ def faster_rcnn(mask: bool = False) -> nn.Module:
     head = detection.faster_rcnn.TwoMLPHead(32 * 25, 64)
     box = detection.faster_rcnn.FastRCNNPredictor(64, 2)
     return kind(back, box_head=head, box_predictor=box, **options)
-
-
-def ssd() -> nn.Module:
-    back = Pyramid(nn.BatchNorm2d)
-    back.out_channels = [32, 32]
-    boxes = detection.anchor_utils.DefaultBoxGenerator([[2], [2]], scales=[0.15, 0.3, 0.5])
-    return detection.ssd.SSD(back, boxes, (64, 64), 2)
-
-
-def found(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
-    """The sum of a torchvision detector's losses on pictures of 0 to 1 at 64 px, with masks."""
-    images = functional.interpolate(images / 2 + 0.5, scale_factor=2.0)
-    masks = functional.interpolate(mask, scale_factor=2.0)[:, 0].to(torch.uint8)
-    centre, radius = discs[:, :2], discs[:, 2:]
-    corners = torch.cat([centre - radius, centre + radius], 1).mul(2).clamp(0, 64)
-    ones = torch.ones(1, dtype=torch.long)
-    targets = [
-        {"boxes": box[None], "labels": ones, "masks": shape[None]}
-        for box, shape in zip(corners, masks, strict=True)
-    ]
-    return sum(model(list(images), targets).values())
 
 
 def deeplab() -> nn.Module:
@@ -328,23 +310,6 @@ def alike(model: nn.Module, images: Tensor, words: Tensor, labels: Tensor) -> Te
     return (functional.cross_entropy(logits, goal) + functional.cross_entropy(logits.T, goal)) / 2
 
 
-def upernet() -> nn.Module:
-    back = transformers.ConvNextConfig(
-        patch_size=2, hidden_sizes=[16, 24, 32, 48], depths=[1, 1, 1, 1], out_indices=[1, 2, 3, 4]
-    )
-    config = transformers.UperNetConfig(
-        backbone_config=back, hidden_size=32, pool_scales=[1, 2], auxiliary_in_channels=32
-    )
-    config.auxiliary_channels, config.num_labels = 24, 2
-    return transformers.UperNetForSemanticSegmentation(config)
-
-
-def labelled_masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
-    images = functional.interpolate(images, scale_factor=2.0)
-    target = functional.interpolate(mask, scale_factor=2.0)[:, 0].long()
-    return model(pixel_values=images, labels=target).loss
-
-
 def swin2sr() -> nn.Module:
     sizes = {"image_size": 16, "patch_size": 1, "embed_dim": 24, "window_size": 4}
     return hf("Swin2SRForImageSuperResolution", **sizes, depths=[2, 2], num_heads=[2, 2])
@@ -359,24 +324,7 @@ def whisper() -> nn.Module:
     encoder = {"encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 96}
     sizes = {"num_mel_bins": 33, "d_model": 48, "max_source_positions": 16, "decoder_layers": 1}
     more = {"num_labels": 6, "classifier_proj_size": 32}
-    return hf("WhisperForAudioClassification", **encoder, **sizes, **more)
-
-
-def heard_labelled(model: nn.Module, spectra: Tensor, labels: Tensor) -> Tensor:
-    return model(input_features=spectra[:, 0], labels=labels).loss
-
-
-def video_mae() -> nn.Module:
-    sizes = BODY | {"image_size": 24, "patch_size": 6, "num_frames": 8, "num_hidden_layers": 2}
-    decoder = {"decoder_num_attention_heads": 4, "decoder_hidden_size": 48}
-    decoder |= {"decoder_num_hidden_layers": 1, "decoder_intermediate_size": 96}
-    return hf("VideoMAEForPreTraining", **sizes, **decoder, norm_pix_loss=False)
-
-
-def hidden_patches(model: nn.Module, films: Tensor, *_: Tensor) -> Tensor:
-    """Three quarters of the tubes are hidden, the same number in each film."""
-    order = torch.rand(len(films), 64).argsort(1)
-    return model(pixel_values=films, bool_masked_pos=order < 48).loss
+    return Logits(hf("WhisperForAudioClassification", **encoder, **sizes, **more))
 
 
 def mobilenet_v3() -> nn.Module:
@@ -456,33 +404,6 @@ def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
     return torch.stack(terms).sum()
 
 
-class Panoptic(nn.Module):
-    """Semantic FPN on torchvision's feature pyramid: four maps, enlarged and added."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        net = ResNet(BasicBlock, [1] * 4)
-        self.stem = nn.Sequential(net.conv1, net.bn1, net.relu)
-        self.stages = nn.ModuleList([net.layer1, net.layer2])
-        self.pyramid = FeaturePyramidNetwork([64, 128], 32)
-        groups = [nn.Conv2d(32, 32, 3, padding=1), nn.GroupNorm(8, 32), nn.ReLU()]
-        self.smooth, self.last = nn.Sequential(*groups), nn.Conv2d(32, 1, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y, found = self.stem(x), {}
-        for number, stage in enumerate(self.stages):
-            y = stage(y)
-            found[str(number)] = y
-        maps = [self.smooth(y) for y in self.pyramid(found).values()]
-        joined = maps[0] + functional.interpolate(maps[1], maps[0].shape[2:], mode="nearest")
-        return functional.interpolate(self.last(joined), x.shape[2:], mode="bilinear")
-
-
-def hf_net(kind: str, **options: object) -> nn.Module:
-    """A transformers image classifier from its configuration."""
-    return hf(f"{kind}ForImageClassification", num_labels=8, **options)
-
-
 def cvt() -> nn.Module:
     sizes = {"embed_dim": [24, 48, 64], "num_heads": [1, 2, 4], "depth": [1, 2, 3]}
     more = {"patch_sizes": [5, 3, 3], "patch_stride": [2, 2, 2]}
@@ -516,38 +437,6 @@ def hg_net() -> nn.Module:
     return hf_net("HGNetV2", **sizes, **stages)
 
 
-def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images).logits, labels)
-
-
-def spectrogram_transformer() -> nn.Module:
-    sizes = {"patch_size": 8, "frequency_stride": 8, "time_stride": 8, "max_length": 32}
-    options = BODY | sizes | {"num_mel_bins": 32, "num_labels": 6}
-    return hf("ASTForAudioClassification", **options)
-
-
-def heard(model: nn.Module, power: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(power[:, 0, :32].mT).logits, labels)
-
-
-class Pairs(nn.Module):
-    """transformers' DPT-like use of a backbone: a ResNet's two last maps, fused."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        sizes = {"embedding_size": 24, "hidden_sizes": [24, 48, 64], "depths": [1, 1, 1]}
-        outputs = {"layer_type": "basic", "out_features": ["stage1", "stage3"]}
-        self.back = hf("ResNetBackbone", **sizes, **outputs)
-        self.near, self.far = nn.Conv2d(24, 32, 1), nn.Conv2d(64, 32, 1)
-        self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 1, 3, padding=1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        near, far = self.back(x).feature_maps
-        far = functional.interpolate(self.far(far), near.shape[2:], mode="bilinear")
-        found = self.last(self.near(near) + far)
-        return functional.interpolate(found, x.shape[2:], mode="bilinear")
-
-
 def resnext() -> nn.Module:
     return models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 8, groups=8, width_per_group=8)
 
@@ -575,23 +464,16 @@ def efficientnet() -> nn.Module:
     )
 
 
-def vgg() -> nn.Module:
-    model = VGG(make_layers([24, "M", 48, "M", 64, 64, "M"], batch_norm=True), 8)
+def vgg(
+    rows: tuple[int | str, ...] = (24, 24, "M", 48, 48, "M", 64, 64, "M", 96, 96, "M"),
+    batch_norm: bool = True,
+) -> nn.Module:
+    """Slim, with one hidden Linear layer of 128."""
+    model = VGG(make_layers(list(rows), batch_norm=batch_norm), 8)
     model.avgpool = nn.AdaptiveAvgPool2d(2)
-    layers = [nn.Linear(256, 128), nn.ReLU(True), nn.Dropout(0.3), nn.Linear(128, 8)]
+    layers = [nn.Linear(4 * rows[-2], 128), nn.ReLU(True), nn.Dropout(0.3), nn.Linear(128, 8)]
     model.classifier = nn.Sequential(*layers)
     return model
-
-
-def small_deeplab() -> nn.Module:
-    """DeepLab v3 on the layers of MobileNet v2 up to stride 8."""
-    body = models.mobilenet_v2(width_mult=0.5).features[:7]
-    back = models._utils.IntermediateLayerGetter(nn.Sequential(body), {"0": "out"})
-    return DeepLabV3(back, DeepLabHead(16, 2, (2, 4)))
-
-
-def masked(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images)["out"], mask[:, 0].long())
 
 
 def mobilenet_v1() -> nn.Module:
@@ -629,22 +511,3 @@ def beit() -> nn.Module:
     sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
     more = {"num_attention_heads": 4, "intermediate_size": 96, "drop_path_rate": 0.0}
     return hf_net("Beit", **sizes, **more, use_relative_position_bias=True)
-
-
-class Two(nn.Module):
-    """A pair of torchvision's features as a regression of two quantities."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = models.squeezenet1_1().features[:8]
-        self.last = nn.Linear(256, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(torch.mean(self.body(x), (2, 3)))
-
-
-def resnet10() -> nn.Module:
-    """torchvision's ResNet with one block per level and CIFAR's stem."""
-    model = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=8)
-    model.conv1, model.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.MaxPool2d(2)
-    return model

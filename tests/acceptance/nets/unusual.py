@@ -1,4 +1,4 @@
-"""Classifiers with unusual layers, norms, activations, pooling or initializations."""
+"""Classifiers with unusual layers, norms, activations, blocks or initializations."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 
 import torch
-from data import photos
-from nets.blocks import Coordinates
-from nets.classifiers import Function, ReZero, head, unit
-from torch import Generator, Tensor, nn
+from nets.classifiers import Function, head, unit
+from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import parametrize
+from torch.nn.utils import parametrizations, parametrize
 from torchvision.ops import DeformConv2d
 
 
@@ -165,20 +163,6 @@ def binary() -> nn.Module:
     return nn.Sequential(*layers, *head(48, 8))
 
 
-class Rotated(nn.Module):
-    """The first layer of a group-equivariant network: each kernel in four orientations."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(8, 3, 5, 5) * 0.15)
-        layers = [nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), unit(32, 48)]
-        self.rest = nn.Sequential(*layers, *head(48, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        turned = torch.cat([self.weight.rot90(turns, (2, 3)) for turns in range(4)])
-        return self.rest(functional.conv2d(x, turned, padding=2))
-
-
 class ValueNet(nn.Module):
     """A residual tower on board planes, as of AlphaZero."""
 
@@ -275,23 +259,6 @@ def convs(
     return nn.Sequential(*layers, *head(into, 8))
 
 
-class Standardized(nn.Conv2d):
-    """Weight standardization: mean 0 and deviation 1 per kernel before it is used."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        flat = self.weight.flatten(1)
-        spread = flat.std(1, keepdim=True) * math.sqrt(flat.shape[1])
-        weight = ((flat - flat.mean(1, True)) / (spread + 1e-5)).view_as(self.weight)
-        return functional.conv2d(x, weight, self.bias, self.stride, self.padding)
-
-
-def standardized() -> nn.Module:
-    layers: list[nn.Module] = []
-    for into, out in ((3, 24), (24, 48), (48, 64)):
-        layers += [Standardized(into, out, 3, 2, 1), nn.GroupNorm(8, out), nn.ReLU()]
-    return nn.Sequential(*layers, *head(64, 8))
-
-
 class Response(nn.Module):
     """Filter response normalization with its learned threshold."""
 
@@ -306,20 +273,6 @@ class Response(nn.Module):
         return torch.maximum(self.scale * x + self.shift, self.least)
 
 
-class Switchable(nn.Module):
-    """A learned mixture of Instance-, Layer- and BatchNorm."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norms = nn.ModuleList(
-            [nn.InstanceNorm2d(width), nn.GroupNorm(1, width), nn.BatchNorm2d(width)]
-        )
-        self.shares = nn.Parameter(torch.zeros(3))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return sum(s * n(x) for s, n in zip(self.shares.softmax(0), self.norms, strict=True))
-
-
 class Snake(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x + x.sin().square()
@@ -331,26 +284,6 @@ def both_signs() -> nn.Module:
 
 def squared_relu() -> nn.Module:
     return Function(lambda x: 0.9 * x.relu().square() - 0.45)
-
-
-def max_feature() -> nn.Module:
-    """LightCNN: the larger one of two halves of the channels."""
-    layers: list[nn.Module] = []
-    for into, out in ((3, 48), (24, 96), (48, 128)):
-        layers += [nn.Conv2d(into, out, 3, 2, 1)]
-        layers += [Function(lambda x: torch.maximum(*x.chunk(2, 1))), nn.BatchNorm2d(out // 2)]
-    return nn.Sequential(*layers, *head(64, 8, 0.2))
-
-
-def local_response() -> nn.Module:
-    """AlexNet as published: local response normalization, overlapping pools, biases of 1."""
-    layers: list[nn.Module] = []
-    for number, (into, out, size) in enumerate(((3, 32, 5), (32, 48, 5), (48, 64, 3))):
-        conv = nn.Conv2d(into, out, size, padding=size // 2)
-        nn.init.kaiming_normal_(conv.weight)
-        nn.init.constant_(conv.bias, 0.1 * (number > 0))
-        layers += [conv, nn.ReLU(), nn.LocalResponseNorm(5), nn.MaxPool2d(3, 2, 1)]
-    return nn.Sequential(*layers, *head(64, 8, 0.3))
 
 
 def norm_last() -> nn.Module:
@@ -375,107 +308,114 @@ def isometric() -> nn.Module:
     return nn.Sequential(*layers, *head(32, 8))
 
 
-def unit_variance() -> nn.Module:
-    """LSUV: six ReLU layers, each scaled so that its output on a batch has deviation 1."""
-    layers: list[nn.Module] = [unit(3, 32, stride=2, norm=None)]
-    layers += [unit(32, 32, norm=None) for _ in range(5)]
-    with torch.no_grad():
-        x = photos(32)(Generator().manual_seed(4), 32)[0]
-        for layer in layers:
-            conv = layer[0]
-            nn.init.orthogonal_(conv.weight)
-            nn.init.zeros_(conv.bias)
-            conv.weight.div_(conv(x).std())
-            x = layer(x)
-    return nn.Sequential(*layers, *head(32, 8))
-
-
-def re_zero() -> nn.Module:
-    blocks = [ReZero(32) for _ in range(5)]
-    return nn.Sequential(unit(3, 32, stride=2, norm=None), *blocks, *head(32, 8))
-
-
-class Fixup(nn.Module):
-    """Fixup: scalar biases, a scale, and a last convolution that begins at 0."""
-
-    def __init__(self, width: int, blocks: int = 4) -> None:
+class Maxout(nn.Module):
+    def __init__(self, into: int, out: int) -> None:
         super().__init__()
-        self.first, self.last = (nn.Conv2d(width, width, 3, 1, 1, bias=False) for _ in range(2))
-        nn.init.kaiming_normal_(self.first.weight)
-        self.first.weight.data.mul_(blocks**-0.5)
-        nn.init.zeros_(self.last.weight)
-        self.biases = nn.ParameterList(torch.zeros(1) for _ in range(4))
-        self.scale = nn.Parameter(torch.ones(1))
+        self.conv = nn.Conv2d(into, 2 * out, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        one, two, three, four = self.biases
-        y = (self.first(x + one) + two).relu()
-        return (x + self.last(y + three) * self.scale + four).relu()
+        return self.conv(x).unflatten(1, (2, -1)).amax(1)
 
 
-def fixup() -> nn.Module:
-    last = nn.Linear(48, 8)
-    nn.init.zeros_(last.weight)
-    pooled = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    stem = [unit(3, 48, stride=2, norm=None), nn.MaxPool2d(2)]
-    return nn.Sequential(*stem, *(Fixup(48) for _ in range(4)), *pooled, last)
+def maxout() -> nn.Module:
+    layers = [Maxout(3, 24), nn.MaxPool2d(2), Maxout(24, 48), nn.MaxPool2d(2), Maxout(48, 64)]
+    return nn.Sequential(*layers, *head(64, 8, 0.3))
 
 
-def bag_net() -> nn.Module:
-    """BagNet: only one 3 × 3 per scale, no padding, logits averaged over places."""
+def selu() -> nn.Module:
+    """Self-normalizing: LeCun's initialization, alpha dropout."""
+    layers = [nn.Conv2d(3, 24, 3, padding=1), nn.SELU(), nn.AvgPool2d(2)]
+    layers += [nn.Conv2d(24, 48, 3, padding=1), nn.SELU(), nn.AvgPool2d(2)]
+    layers += [nn.Conv2d(48, 64, 3, padding=1), nn.SELU(), nn.AvgPool2d(4), nn.Flatten()]
+    layers += [nn.AlphaDropout(0.1), nn.Linear(256, 64), nn.SELU(), nn.Linear(64, 8)]
+    for layer in layers:
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="linear")
+            nn.init.zeros_(layer.bias)
+    return nn.Sequential(*layers)
+
+
+def reparametrized(kind: str) -> nn.Module:
+    """A plain network with weight norm or spectral norm on each convolution."""
+    wrap = getattr(parametrizations, kind)
     layers: list[nn.Module] = []
     for into, out in ((3, 32), (32, 48), (48, 64)):
-        conv = nn.Conv2d(into, out, 3, 2, bias=False)
-        layers += [conv, nn.BatchNorm2d(out), nn.ReLU(), unit(out, out, 1)]
-    pooled = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return nn.Sequential(*layers, nn.Conv2d(64, 8, 1), *pooled)
+        conv = wrap(nn.Conv2d(into, out, 3, padding=1))
+        layers += [conv, nn.LeakyReLU(0.1), nn.AvgPool2d(2)]
+    return nn.Sequential(*layers, *head(64, 8))
 
 
-class PyramidPool(nn.Module):
-    """SPP: the maximum over 1, 4 and 16 fields, joined."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([functional.adaptive_max_pool2d(x, n).flatten(1) for n in (1, 2, 4)], 1)
-
-
-def spatial_pyramid() -> nn.Module:
-    layers = [unit(3, 24, stride=2), unit(24, 48, stride=2), PyramidPool()]
-    return nn.Sequential(*layers, nn.Linear(48 * 21, 64), nn.ReLU(), nn.Linear(64, 8))
-
-
-class Bilinear(nn.Module):
-    """Bilinear pooling: products of channels, signed square root, unit length."""
+class Steered(nn.Module):
+    """A spatial transformer before a small network; it starts as the identity."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(unit(3, 24, stride=2), unit(24, 32, stride=2))
-        self.last = nn.Linear(32 * 32, 8)
+        find = [nn.Conv2d(1, 8, 7), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(8, 10, 5)]
+        last = nn.Linear(40, 6)
+        nn.init.zeros_(last.weight)
+        last.bias.data.copy_(torch.tensor([1.0, 0, 0, 0, 1, 0]))
+        self.find = nn.Sequential(*find, nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), last)
+        parts = [nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 5), nn.ReLU()]
+        self.rest = nn.Sequential(*parts, *head(32, 10))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.body(x).flatten(2)
-        both = (y @ y.transpose(1, 2) / y.shape[2]).flatten(1)
-        return self.last(30 * functional.normalize(both.sign() * (both.abs() + 1e-6).sqrt()))
+        rows = self.find(x[..., 2:26, 2:26])
+        grid = functional.affine_grid(rows.view(-1, 2, 3), list(x.shape), align_corners=False)
+        return self.rest(functional.grid_sample(x, grid, align_corners=False))
 
 
-class Wavelets(nn.Module):
-    """Fixed Haar wavelets in place of strides, learned 3 × 3 between them."""
+Block = Callable[[int], nn.Module]
 
-    def __init__(self) -> None:
+
+def staged(block: Block, widths: tuple[int, ...] = (24, 48), classes: int = 8) -> nn.Module:
+    """A stem, then a strided unit and a block per width."""
+    layers: list[nn.Module] = [unit(3, widths[0])]
+    for into, out in zip((widths[0], *widths), widths, strict=False):
+        layers += [unit(into, out, stride=2), block(out)]
+    return nn.Sequential(*layers, *head(widths[-1], classes))
+
+
+def two(width: int, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
+    conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+    return nn.Sequential(unit(width, width, act=act), conv, nn.BatchNorm2d(width))
+
+
+class Highway(nn.Module):
+    """A gate between a convolution and the identity; its bias begins at -1."""
+
+    def __init__(self, width: int) -> None:
         super().__init__()
-        signs = torch.tensor([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
-        self.register_buffer("haar", signs.view(4, 1, 2, 2) / 2)
-        self.first, self.second = unit(12, 24), unit(96, 48)
-        self.last = nn.Sequential(*head(48, 8))
-
-    def split(self, x: Tensor) -> Tensor:
-        width = x.shape[1]
-        return functional.conv2d(x, self.haar.repeat(width, 1, 1, 1), None, 2, 0, 1, width)
+        self.made, self.gate = unit(width, width, norm=None), nn.Conv2d(width, width, 3, 1, 1)
+        nn.init.constant_(self.gate.bias, -1.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.second(self.split(self.first(self.split(x)))))
+        gate = self.gate(x).sigmoid()
+        return gate * self.made(x) + (1 - gate) * x
 
 
-def coordinates() -> nn.Module:
-    """Tells where the disc is."""
-    layers = [Coordinates(3, 24), Coordinates(24, 48), Coordinates(48, 64)]
-    return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 3))
+class Equilibrium(nn.Module):
+    """A fixed point found without gradients, and one step with them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inside, self.outside = (nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
+        self.norm = nn.GroupNorm(6, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        given, y = self.outside(x), torch.zeros_like(x)
+        with torch.no_grad():
+            for _ in range(8):
+                y = self.norm((0.5 * self.inside(y) + given).relu())
+        return self.norm((0.5 * self.inside(y) + given).relu())
+
+
+class ShakeShake(nn.Module):
+    """Two branches, mixed by random shares in training mode."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.one, self.two = two(width), two(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        share = torch.rand(len(x), 1, 1, 1) if self.training else 0.5
+        return (x + share * self.one(x) + (1 - share) * self.two(x)).relu()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import optimizers as o
@@ -55,4 +54,3 @@ EPOCHS = BASE.by(
 )
 EIGHTY_8 = ADAM.but("", steps=80, batch=8)
 SIXTY = ADAM.but("", steps=60, every=5)
-SIXTY_SGD = replace(SIXTY, name="SGD", optimizer=o.SGD)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from data import UNIT, Draw, P
-from faults import COLOUR, changed, each, normed, nth, swept
+from data import UNIT, Draw, P, changed
+from faults import COLOUR, each, normed, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import classifier, encoder, sweep_net, with_norm
@@ -98,7 +98,7 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("residual CNN", classifier, nth(P, 2, dark), named).cases(
+    Task("residual CNN", classifier, changed(P, dark, since=2, every=2), named).cases(
         two_cameras=sixty("batches of two kinds", SGD, steps=90, every=9)
     ),
     Task("encoder CNN", old_statistics, UNIT, named).cases(
@@ -112,7 +112,10 @@ CASES += seen(
     Task("encoder for two modalities", Modalities, UNIT, named).cases(
         modalities=sixty("one BatchNorm for pictures and metres", ADAM, **LONG)
     ),
-    normed(nth(P, 5, broken), outliers=sixty("a broken file in each fifth batch", **LONG)),
+    normed(
+        changed(P, broken, since=5, every=5),
+        outliers=sixty("a broken file in each fifth batch", **LONG),
+    ),
     Task("encoder CNN", partial(momentum, 1e-3), changed(UNIT, lambda x: x * 0.3), named).cases(
         slow_statistics=sixty("momentum 0.001, dark pictures of 0 to 0.3", SGD, **LONG)
     ),

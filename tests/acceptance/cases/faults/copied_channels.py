@@ -9,7 +9,8 @@ from data import CROPS, P, gestures, voxels
 from faults import each, swept
 from loops import Task, seen, sixty
 from losses import again, named
-from nets.classifiers import encoder, sweep_net, unit, with_norm, without_norm
+from nets.classifiers import encoder, sweep_net, unit, with_norm
+from nets.signals import pooled
 from optimizers import SGD
 from torch import Generator, nn
 
@@ -58,7 +59,7 @@ def all_ones() -> nn.Module:
     nn.init.constant_(second.weight, 1 / 120)
     nn.init.zeros_(second.bias)
     layers = [nn.BatchNorm1d(6), first, nn.ReLU(), second, nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(32, 5))
+    return nn.Sequential(*layers, *pooled(32, 5))
 
 
 def broadcast_kernels() -> nn.Module:
@@ -79,7 +80,7 @@ def repeated_series() -> nn.Module:
     half = after.weight.data[:, :16].clone() / 2
     after.weight.data.copy_(half.repeat(1, 2, 1))
     layers = [nn.BatchNorm1d(6), wide, norm, nn.ReLU(), after, nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(32, 5))
+    return nn.Sequential(*layers, *pooled(32, 5))
 
 
 CASES = seen(
@@ -91,9 +92,6 @@ CASES = seen(
 CASES += seen(
     "2026-11-23T07:48",
     Task("encoder CNN, no norm", widened, P, named).cases(widened=sixty("widened by copies")),
-    Task("encoder CNN, no norm", lambda: constant(without_norm()), P, named).cases(
-        same_start=sixty("constant init")
-    ),
     Task("encoder CNN", inflated, P, named).cases(inflated=sixty("one filter for all", SGD)),
     expected="copied_channels",
 )

@@ -11,9 +11,9 @@ from data import P, loader, scenes
 from faults import at, swept
 from frameworks import trainer
 from loops import Losses, Task, own_loop, seen, sixty
-from losses import named
+from losses import masks, named
 from nets.classifiers import encoder, head, small_resnet, sweep_net, unit
-from nets.dense import LinkNet, all_masks
+from nets.dense import LinkNet
 from optimizers import SGD, by
 from torch import Tensor, nn, optim
 
@@ -125,7 +125,7 @@ CASES += seen(
             "accuracy in eval mode, left so", by(optim.AdamW, lr=2e-3), after=at(9, evaluate)
         )
     ),
-    Task("LinkNet", LinkNet, scenes, all_masks).cases(
+    Task("LinkNet", LinkNet, scenes, masks).cases(
         encoder_left=sixty(
             "encoder left in eval mode",
             by(optim.Adam, lr=2e-3),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import torch
 from data import P
-from faults import at, each, swept
+from faults import Unrolled, at, each, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import deep, head, stack, sweep_net, unit
 from optimizers import SLOW, by
 from torch import Tensor, nn, optim
-from torch.nn import functional
 
 SLOWER = by(optim.Adam, lr=1e-5)
 
@@ -23,22 +22,6 @@ def jump(_: nn.Module, optimizer: optim.Optimizer) -> None:
 
 def larger(model: nn.Module, factor: float) -> nn.Module:
     return each(model, nn.Conv2d, lambda conv: conv.weight.data.mul_(factor))
-
-
-class Unrolled(nn.Module):
-    """One convolution, applied 24 times, with too large an initialization."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.conv = unit(3, 24, stride=2), nn.Conv2d(24, 24, 3, padding=1)
-        nn.init.orthogonal_(self.conv.weight, 2.0)
-        self.last = nn.Sequential(*head(24, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for _ in range(24):
-            x = functional.leaky_relu(self.conv(x), 0.2)
-        return self.last(x)
 
 
 class Doubling(nn.Module):
@@ -61,13 +44,6 @@ class Doubling(nn.Module):
 
 def he(conv: nn.Conv2d) -> None:
     nn.init.kaiming_normal_(conv.weight)
-
-
-def without_channels() -> nn.Module:
-    """He's deviation from the kernel's size only; the number of channels was forgotten."""
-    layers = [unit(3, 24, stride=2, norm=None), *(unit(24, 24, norm=None) for _ in range(8))]
-    model = nn.Sequential(*layers, *head(24, 8))
-    return each(model, nn.Conv2d, lambda conv: nn.init.normal_(conv.weight, 0, math.sqrt(2 / 9)))
 
 
 class Summed(nn.Module):
@@ -112,7 +88,7 @@ CASES += seen(
     Task("12 plain layers", deep(12, nn.LeakyReLU, 0.2), P, named).cases(
         exploding_depth=sixty("normal 0.2", SLOW)
     ),
-    Task("unrolled convolution", Unrolled, P, named).cases(
+    Task("unrolled convolution", partial(Unrolled, 24, 2.0, nn.LeakyReLU(0.2)), P, named).cases(
         exploding_unrolled=sixty("gain 2, 24 times", SLOWER)
     ),
     expected="exploding",
@@ -120,9 +96,6 @@ CASES += seen(
 CASES += seen(
     "2026-11-23T08:43",
     Task("ResNet without norm", Doubling, P, named).cases(doubling=sixty("18 blocks", SLOWER)),
-    Task("9 plain layers", without_channels, P, named).cases(
-        without_channels=sixty("deviation without channels", SLOW)
-    ),
     expected="exploding",
 )
 CASES += seen(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from data import P, digits, gestures, tones
-from faults import COLOUR, bare, changed, normed, swept
+from data import P, changed, digits, gestures
+from faults import COLOUR, bare, normed, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import encoder, trunk
-from nets.signals import inertial, sound_net
+from nets.signals import inertial
 from nets.unusual import convs
 from optimizers import SGD
 from torch import Tensor, nn
@@ -45,11 +45,6 @@ def two_only(images: Tensor) -> Tensor:
     return images[torch.arange(len(images)) % 2]
 
 
-def repeated(images: Tensor) -> Tensor:
-    """``repeat`` of one sound where ``stack`` of all was meant."""
-    return images[3:4].repeat(len(images), 1, 1)
-
-
 CASES = seen(
     "2026-11-22T18:59",
     swept("one image", draw=changed(COLOUR, lambda x: x[:1].expand_as(x).clone())),
@@ -81,9 +76,6 @@ CASES += seen(
     "2026-11-23T10:59",
     Task("CELU CNN", partial(convs, None, nn.CELU), changed(P, two_only), named).cases(
         two_only=sixty("index modulo 2")
-    ),
-    Task("1-D CNN", partial(sound_net, True), changed(tones(512), repeated), named).cases(
-        repeated=sixty("repeat for stack", SGD)
     ),
     expected="identical_images",
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from data import RAW, UNIT, P, decibels, demand, tones
-from faults import COLOUR, bare, changed, normed, swept
+from data import RAW, UNIT, P, changed, decibels, demand, tones
+from faults import COLOUR, bare, normed, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import encoder
-from nets.signals import sound_net
+from nets.signals import pooled, sound_net
 from optimizers import SGD, SLOW
 from torch import Generator, Tensor, nn
 from torch.nn import functional
@@ -44,7 +44,7 @@ def millimetres(generator: Generator, count: int) -> tuple[Tensor, ...]:
 def kilowatts() -> nn.Module:
     """A classifier of load curves in kW as they are."""
     layers = [nn.Conv1d(1, 24, 9, 2, 4), nn.ReLU(), nn.Conv1d(24, 32, 9, 2, 4), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(32, 1))
+    return nn.Sequential(*layers, *pooled(32, 1))
 
 
 def slope(model: nn.Module, past: Tensor, future: Tensor) -> Tensor:

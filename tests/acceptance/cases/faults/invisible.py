@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-from data import Draw
-from faults import COLOUR, changed, swept
+from data import Draw, changed
+from faults import COLOUR, swept
 from loops import seen
 from torch import Generator, Tensor
 

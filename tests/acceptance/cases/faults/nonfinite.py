@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
-from data import RAW, UNIT, Draw, P
-from faults import COLOUR, at, bare, changed, swept
+from data import RAW, UNIT, Draw, P, changed
+from faults import COLOUR, at, bare, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import encoder, unit, with_norm, without_norm
@@ -134,7 +134,7 @@ CASES = seen(
 )
 CASES += seen(
     "2026-11-23T07:48",
-    Task("encoder CNN, no norm", without_norm, changed(UNIT, own_range, 30), named).faults(
+    Task("encoder CNN, no norm", without_norm, changed(UNIT, own_range, since=31), named).faults(
         "nonfinite,constant_images", blank_image=sixty("0/0, step 30")
     ),
     Task("encoder CNN", with_norm, P, log_of_zero).cases(log_of_zero=sixty("log(0) in the loss")),
@@ -151,7 +151,7 @@ CASES += seen(
     Task("CNN, standardized by hand", ByHand, last_batch(P), named).cases(
         batch_of_one=sixty("std of one example")
     ),
-    Task("CNN with attention", Attending, changed(P, one_empty, 25), named).cases(
+    Task("CNN with attention", Attending, changed(P, one_empty, since=26), named).cases(
         all_padding=sixty("softmax of -inf only")
     ),
     expected="nonfinite",
@@ -162,7 +162,7 @@ CASES += seen(
         ignored=sixty("a batch with no sure class", batch=2)
     ),
     bare(
-        changed(P, lambda x: x.pow(1 / 2.2), 25),
+        changed(P, lambda x: x.pow(1 / 2.2), since=26),
         gamma=sixty("root of standardized pixels, from step 25 on"),
     ),
     Task("cosine CNN", Cosine, P, angles).cases(arccos=sixty("arccos of 1")),

@@ -9,7 +9,7 @@ from data import CROPS, P, photos
 from faults import normed, swept
 from loops import Task, seen, sixty
 from losses import ArcFace, again, angular, named
-from nets.classifiers import encoder, head, small_resnet, unit
+from nets.classifiers import encoder, head, unit
 from nets.library import timm_model
 from nets.unusual import convs
 from optimizers import ADAM
@@ -20,12 +20,6 @@ def then_new_head(model: nn.Sequential) -> optim.Optimizer:
     """The optimizer is built before the head is replaced."""
     optimizer = ADAM(model)
     model[-1] = nn.Linear(model[-1].in_features, model[-1].out_features)
-    return optimizer
-
-
-def then_new_fc(model: nn.Module) -> optim.Optimizer:
-    optimizer = ADAM(model)
-    model.fc = nn.Linear(128, 8)
     return optimizer
 
 
@@ -121,9 +115,6 @@ CASES = seen(
 CASES += seen(
     "2026-11-23T07:48",
     normed(biases_only=sixty("only the biases", biases_only)),
-    Task("torchvision ResNet", small_resnet, P, named).cases(
-        new_head=sixty("new head", then_new_fc)
-    ),
     Task("branches in a list", Branches, P, named).cases(
         listed=sixty("registered late", then_registered, marked=True)
     ),

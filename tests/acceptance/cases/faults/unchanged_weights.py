@@ -9,7 +9,7 @@ import torch
 from data import CROPS, P
 from faults import normed, swept
 from loops import Losses, Task, own_loop, seen, sixty, train
-from losses import again, named
+from losses import again, named, of_type
 from nets.classifiers import Function, encoder, head, unit, without_norm
 from optimizers import ADAM, by
 from torch import Generator, Tensor, nn, optim
@@ -105,10 +105,6 @@ def restored(step: int, model: nn.Module, _: object) -> None:
     model.load_state_dict(SAVED)
 
 
-def as_half(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images.bfloat16()).float(), labels)
-
-
 def never_stepped(place: Path, seed: int) -> Losses:
     """Accumulation with a condition that is never true."""
     model = encoder(8)
@@ -164,7 +160,9 @@ CASES += seen(
         "unchanged_weights,vanishing", weight_zero=sixty("a loss's weight is 0")
     ),
     normed(restored=sixty("old weights put back after each step", after=restored)),
-    Task("encoder CNN, no norm", lambda: without_norm().bfloat16(), P, as_half).faults(
+    Task(
+        "encoder CNN, no norm", lambda: without_norm().bfloat16(), P, of_type(torch.bfloat16)
+    ).faults(
         BOTH,
         small_half=sixty("bfloat16, rate 1e-6", by(optim.AdamW, lr=1e-6, weight_decay=0.0)),
     ),

@@ -5,29 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from data import P, gestures
-from faults import each, swept
+from faults import Unrolled, each, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import deep, head, stack, unit
+from nets.signals import pooled
 from optimizers import SGD
 from torch import Tensor, nn
 from torch.nn import functional
-
-
-class Memory(nn.Module):
-    """A convolution applied 30 times with tanh and a small gain; only the last state counts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.again = nn.Conv2d(3, 24, 3, 2, 1), nn.Conv2d(24, 24, 3, padding=1)
-        nn.init.orthogonal_(self.again.weight, 0.4)
-        self.last = nn.Sequential(*head(24, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for _ in range(30):
-            x = self.again(x).tanh()
-        return self.last(x)
 
 
 def saturated() -> nn.Module:
@@ -37,7 +22,7 @@ def saturated() -> nn.Module:
         conv = nn.Conv1d(24, 24, 3, padding=1)
         nn.init.normal_(conv.weight, 0, 0.05)
         layers += [conv, nn.Tanh()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(24, 5))
+    return nn.Sequential(*layers, *pooled(24, 5))
 
 
 class Scaled(nn.Module):
@@ -80,17 +65,11 @@ CASES = seen(
 CASES += seen(
     "2026-11-23T07:48",
     Task("30 plain layers", deep(30), P, named).cases(vanishing_relu=sixty("default init", SGD)),
-    Task("8 plain layers, sigmoid", deep(8, nn.Sigmoid), P, named).cases(
-        vanishing_sigmoid=sixty("sigmoid", SGD)
-    ),
-    Task("8 plain layers", deep(8, nn.ReLU, 0.02), P, named).cases(
-        vanishing_init=sixty("normal 0.02")
-    ),
     expected="vanishing",
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("recurrent convolution", Memory, P, named).cases(
+    Task("recurrent convolution", partial(Unrolled, 30, 0.4, nn.Tanh()), P, named).cases(
         memory=sixty("30 times tanh, gain 0.4", SGD)
     ),
     Task("14 tanh layers (1-D)", saturated, gestures, named).cases(

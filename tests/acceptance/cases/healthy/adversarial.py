@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from functools import partial
 from pathlib import Path
 
 import torch
-from data import CROPS, HALF, pictures
-from loops import Losses, Run, descend, duel, evaluated, follow, own_loop, seen, train
+from data import CROPS
+from loops import Losses, Run, descend, duel, follow, own_loop, seen, train
 from nets.classifiers import unit
 from nets.composed import INSTANCE
 from nets.dense import UNet, style_net
@@ -219,126 +218,6 @@ def style_based(place: Path, seed: int) -> Losses:
     return duel(place, seed, (maker, critic), (2e-3, 2e-3), step, 100, 8, (0.0, 0.99))
 
 
-class Judges(nn.Module):
-    """Two discriminators at two sizes; they return the maps of all their layers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [unit(4, 24, 4, 2, norm=None), unit(24, 48, 4, 2), nn.Conv2d(48, 1, 3, 1, 1)]
-        self.nets = nn.ModuleList(nn.ModuleList(copy.deepcopy(layers)) for _ in range(2))
-
-    def forward(self, x: Tensor) -> list[list[Tensor]]:
-        answers = []
-        for net in self.nets:
-            maps = [x]
-            for layer in net:
-                maps.append(layer(maps[-1]))
-            answers.append(maps[1:])
-            x = functional.avg_pool2d(x, 2)
-        return answers
-
-
-def feature_matching(place: Path, seed: int) -> Losses:
-    """pix2pixHD: two discriminators in one module, and matching of their features."""
-    layers = [unit(1, 24, 7), unit(24, 48, stride=2), unit(48, 48), nn.Upsample(scale_factor=2)]
-    maker = nn.Sequential(*layers, unit(48, 24), nn.Conv2d(24, 3, 7, padding=3), nn.Tanh())
-    judges = Judges()
-
-    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
-        (real,) = CROPS(random, 8)
-        grey = real.mean(1, keepdim=True)
-        fake = maker(grey)
-        true = judges(torch.cat([grey, real], 1))
-        false = judges(torch.cat([grey, fake.detach()], 1))
-        pairs = zip(true, false, strict=True)
-        descend(second, sum((t[-1] - 1).square().mean() + f[-1].square().mean() for t, f in pairs))
-        seen = judges(torch.cat([grey, fake], 1))
-        loss = sum((s[-1] - 1).square().mean() for s in seen)
-        for s, t in zip(seen, true, strict=True):
-            pairs = zip(s[:-1], t[:-1], strict=True)
-            loss = loss + sum(functional.l1_loss(a, b.detach()) for a, b in pairs)
-        near = functional.l1_loss(fake, real)
-        descend(first, loss + 10 * near)
-        return near.item()
-
-    losses = duel(place, seed, (maker, judges), (1e-3, 2e-4), step, 60, 6)
-    held_out = pictures(32)(Generator().manual_seed(seed + 1000), 16)[0]
-    grey = held_out.mean(1, keepdim=True)
-    losses.evaluated = evaluated(maker, lambda: functional.l1_loss(maker(grey), held_out))
-    return losses
-
-
-def equilibrium(place: Path, seed: int) -> Losses:
-    """BEGAN: the critic is an autoencoder; a share k keeps the two losses in balance."""
-    elu = partial(unit, norm=None, act=nn.ELU)
-    layers = [nn.Linear(32, 32 * 64), nn.Unflatten(1, (32, 8, 8)), elu(32, 32)]
-    layers += [nn.Upsample(scale_factor=2), elu(32, 24), nn.Upsample(scale_factor=2)]
-    maker = nn.Sequential(*layers, nn.Conv2d(24, 3, 3, padding=1))
-    layers = [elu(3, 24, 4, 2), elu(24, 32, 4, 2), elu(32, 32), nn.Upsample(scale_factor=2)]
-    layers += [elu(32, 24), nn.Upsample(scale_factor=2), nn.Conv2d(24, 3, 3, padding=1)]
-    critic, share = nn.Sequential(*layers), 0.0
-
-    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
-        nonlocal share
-        (real,) = CROPS(random, 12)
-        fake = maker(torch.randn(12, 32))
-        true = functional.l1_loss(critic(real), real)
-        false = functional.l1_loss(critic(fake.detach()), fake.detach())
-        descend(second, true - share * false)
-        critic.requires_grad_(False)
-        made = functional.l1_loss(critic(fake), fake)
-        descend(first, made)
-        critic.requires_grad_(True)
-        share = min(1.0, max(0.0, share + 0.01 * (0.5 * true - made).item()))
-        return true.item()
-
-    return duel(place, seed, (maker, critic), (5e-4, 1e-3), step, 80, 8)
-
-
-class Conditional(nn.Module):
-    """A generator whose BatchNorm's scale and shift depend on the class."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(32, 48 * 64), nn.Conv2d(24, 3, 3, padding=1)
-        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in ((48, 32), (32, 24)))
-        self.norms = nn.ModuleList(nn.BatchNorm2d(a, affine=False) for a in (48, 32))
-        self.scales = nn.ModuleList(nn.Embedding(8, 2 * a) for a in (48, 32))
-        for table in self.scales:
-            nn.init.zeros_(table.weight)
-
-    def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
-        x = self.first(noise).unflatten(1, (48, 8, 8))
-        for conv, norm, table in zip(self.convs, self.norms, self.scales, strict=True):
-            scale, shift = table(labels)[..., None, None].chunk(2, 1)
-            x = (norm(x) * (1 + scale) + shift).relu()
-            x = conv(functional.interpolate(x, scale_factor=2.0))
-        return self.last(x.relu()).tanh()
-
-
-def projected(place: Path, seed: int) -> Losses:
-    """A class-conditional GAN with a projection critic and hinge loss; the critic's loss."""
-    maker, body = Conditional(), []
-    for into, out in ((3, 24), (24, 48), (48, 64)):
-        body += [spectral_norm(nn.Conv2d(into, out, 4, 2, 1)), nn.LeakyReLU(0.1)]
-    parts = {"body": nn.Sequential(*body), "all": nn.Linear(64, 1), "kinds": nn.Embedding(8, 64)}
-    critic = nn.ModuleDict(parts)
-
-    def judge(x: Tensor, labels: Tensor) -> Tensor:
-        code = critic["body"](x).mean((2, 3))
-        return critic["all"](code)[:, 0] + (critic["kinds"](labels) * code).sum(1)
-
-    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
-        real, labels = HALF(random, 12)
-        fake = maker(torch.randn(12, 32), labels)
-        loss = functional.relu(1 - judge(real, labels)).mean()
-        loss = descend(second, loss + functional.relu(1 + judge(fake.detach(), labels)).mean())
-        descend(first, -judge(fake, labels).mean())
-        return loss
-
-    return duel(place, seed, (maker, critic), (3e-4, 3e-4), step, 80, 8, (0.0, 0.99))
-
-
 CASES = seen(
     "2026-11-23T03:56",
     own_loop("dcgan", "DCGAN", "real label 0.9", gan("cross-entropy"), 120, 20, falls=False),
@@ -354,11 +233,8 @@ CASES += seen(
 CASES += seen(
     "2026-11-23T08:43",
     own_loop("style_based", "StyleGAN", "R1, two Adams", style_based, 100, 8),
-    own_loop("pix2pix_hd", "pix2pixHD", "two discriminators", feature_matching, 60, 6),
 )
 CASES += seen(
     "2026-11-23T10:43",
-    own_loop("began", "BEGAN", "autoencoder as critic", equilibrium, 80, 8),
-    own_loop("projection", "projection GAN", "hinge", projected, 80, 8, falls=False),
     held_out=True,
 )

@@ -7,6 +7,7 @@ from functools import partial
 
 import data
 import losses
+import optimizers as o
 import recipes.hundred as r100
 import recipes.sixty as r60
 import torch
@@ -14,37 +15,14 @@ import torchvision
 from data import EACH, HALF, UNIT, P
 from loops import Case, Loss, Recipe, Task, eighty, seen
 from losses import named
-from nets import blocks, library, modern, unusual
 from nets import classifiers as cnn
-from nets import generative as models
+from nets import library, unusual
 from nets.composed import GROUP, INSTANCE, LAYER, Branches, excited, net
 from nets.dense import autoencoder
 from nets.library import timm_model
 from nets.signals import Bag, WithTable, agent, joined, positive
-from optimizers import (
-    ADAM,
-    QUICK,
-    SGD,
-    adaptive,
-    by,
-    clipped_by_value,
-    down_to_zero,
-    fused,
-    lars,
-    lion,
-    lookahead,
-    schedule_free,
-    slow_warm_up,
-    warm_up,
-)
 from timm.layers import GroupNorm
 from torch import Tensor, nn, optim
-from torch.nn import functional
-
-
-def linear_scaling(optimizer: optim.Optimizer, steps: int) -> object:
-    """Rate 0.1 per 256 examples, from a fifth of it over 8 steps."""
-    return warm_up(optimizer, steps, first=8)
 
 
 def heavy_dropout() -> nn.Module:
@@ -68,17 +46,13 @@ def ensemble() -> nn.Module:
     return Mean()
 
 
-def pure_half(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images.bfloat16()).float(), labels)
-
-
 def swept(optimizer: object) -> Recipe:
     return Recipe("", optimizer, steps=160, every=16, zero="before")
 
 
 def sweep_case(name: str, make: Callable[[], nn.Module], loss: Loss = named) -> list[Case]:
     """A network of 2026-11-22 with two optimizers."""
-    recipes = {f"{name}, Adam": swept(ADAM), f"{name}, SGD": swept(SGD)}
+    recipes = {f"{name}, Adam": swept(o.ADAM), f"{name}, SGD": swept(o.SGD)}
     return Task(name, make, data.photos(48, "own"), loss).cases(**recipes)
 
 
@@ -102,7 +76,7 @@ SWEEP = {
     "separable": cnn.mobilenet_v1,
     "inception": partial(net, Branches),
     "gated": partial(net, excited),
-    "transformer": partial(modern.vit, img_size=48, patch_size=8, global_pool="avg"),
+    "transformer": partial(library.vit, img_size=48, patch_size=8, global_pool="avg"),
     "resnet18": partial(torchvision.models.resnet18, num_classes=8),
     "mobilenet": partial(torchvision.models.mobilenet_v3_small, num_classes=8),
     "shufflenet": partial(torchvision.models.shufflenet_v2_x0_5, num_classes=8),
@@ -113,7 +87,7 @@ CASES = seen(
     *(sweep_case(name, make) for name, make in SWEEP.items()),
     sweep_case("autoencoder", autoencoder, losses.again),
 )
-SLOW_ADAM = r100.ADAM.but("at 3e-4", optimizer=by(optim.Adam, lr=3e-4), steps=150)
+SLOW_ADAM = r100.ADAM.but("at 3e-4", optimizer=o.by(optim.Adam, lr=3e-4), steps=150)
 WIDTHS = (8, 16, 24, 24)
 CASES += seen(
     "2026-11-23T03:56",
@@ -170,9 +144,9 @@ CASES += seen(
         plain_momentum=r100.MOMENTUM.but("", steps=150),
         plain_adagrad=r100.ADAGRAD,
         plain_tiny_batch=r100.TINY_BATCH,
-        plain_nadam=r100.ADAM.but("NAdam", optimizer=by(optim.NAdam, lr=1e-3)),
-        plain_adamax=r100.ADAM.but("Adamax", optimizer=by(optim.Adamax, lr=2e-3)),
-        plain_radam=r100.ADAM.but("RAdam", optimizer=by(optim.RAdam, lr=2e-3), steps=150),
+        plain_nadam=r100.ADAM.but("NAdam", optimizer=o.by(optim.NAdam, lr=1e-3)),
+        plain_adamax=r100.ADAM.but("Adamax", optimizer=o.by(optim.Adamax, lr=2e-3)),
+        plain_radam=r100.ADAM.but("RAdam", optimizer=o.by(optim.RAdam, lr=2e-3), steps=150),
         plain_kept_zeros=r100.ADAM.but("gradients kept as zeros", zero="keep"),
         plain_marked=r100.MOMENTUM.but("marked steps", marked=True),
         plain_samples=r100.ADAM.but("three samples", watch={"probe": None, "samples": 3}),
@@ -193,7 +167,7 @@ CASES += seen(
     ),
     Task("MNIST tutorial", cnn.tutorial, data.digits, named).cases(
         digits_tutorial=r100.ADAM.but("", batch=64),
-        digits_adadelta=r100.ADAM.but("Adadelta", optimizer=by(optim.Adadelta, lr=1.0), batch=32),
+        digits_adadelta=r100.ADAM.but("Adadelta", optimizer=o.by(optim.Adadelta, lr=1.0), batch=32),
     ),
     Task("LeNet", cnn.lenet, data.digits, named).cases(
         lenet_tanh=r100.ADAM.but("", batch=32, steps=150)
@@ -201,90 +175,74 @@ CASES += seen(
     Task("LeNet", partial(cnn.lenet, nn.ReLU), data.digits, named).cases(
         lenet_relu=r100.MOMENTUM.but("", steps=250, batch=32)
     ),
-    Task("VGG, BatchNorm", cnn.vgg, P, named).cases(vgg_bn=r100.MOMENTUM),
-    Task("VGG, BatchNorm", partial(cnn.vgg, channels=1), data.photos(32, channels=1), named).cases(
-        vgg_bn_gray=r100.ADAM
-    ),
-    Task("VGG", partial(cnn.vgg, None), P, named).cases(vgg_plain=SLOW_ADAM),
+    Task("VGG, BatchNorm", library.vgg, P, named).cases(vgg_bn=r100.MOMENTUM),
+    Task("VGG", partial(library.vgg, batch_norm=False), P, named).cases(vgg_plain=SLOW_ADAM),
     Task("AlexNet", cnn.alexnet, data.photos(48), named).cases(
-        alexnet=r100.ADAM.but("at 5e-4", optimizer=by(optim.Adam, lr=5e-4), steps=150)
+        alexnet=r100.ADAM.but("at 5e-4", optimizer=o.by(optim.Adam, lr=5e-4), steps=150)
     ),
-    Task("Network in Network", cnn.network_in_network, P, named).cases(nin=r100.ADAM),
     Task("All-CNN", cnn.all_convolutions, P, named).cases(all_conv=r100.MOMENTUM),
-    Task("pre-activation ResNet", cnn.pre_resnet, P, named).cases(pre_resnet=r100.ONE_CYCLE),
     Task("ResNet without norm", cnn.skip_init, P, named).cases(
         skip_init=r100.ADAM.but("", steps=80)
     ),
-    Task("DenseNet", cnn.densenet, P, named).cases(
+    Task("DenseNet", library.densenet, P, named).cases(
         densenet=r100.MOMENTUM.but("", steps=80), densenet_adamw=r100.WARM.but("", steps=80)
     ),
-    Task("Inception", cnn.WithSide, P, losses.two_losses).cases(inception=r100.ADAM),
-    Task("SqueezeNet", cnn.squeezenet, P, named).cases(squeezenet=r100.ADAM.but("", steps=150)),
     Task("MobileNet v1", cnn.mobilenet_v1, P, named).cases(mobilenet_v1=r100.RMSPROP),
-    Task("MobileNet v2", cnn.mobilenet_v2, P, named).cases(mobilenet_v2=r100.MOMENTUM),
     Task("MobileNet v3", library.mobilenet_v3, P, named).cases(mobilenet_v3=r100.ADAMW),
     Task("EfficientNet", library.efficientnet, P, named).cases(efficientnet=r100.EMA),
     Task("EfficientNet", library.efficientnet, P, losses.mixup()).cases(
         efficientnet_warm=r100.WARM.but("mixup")
     ),
-    Task("ShuffleNet v2", cnn.shufflenet, P, named).cases(shufflenet=r100.EPOCHS),
-    Task("GhostNet", cnn.ghostnet, P, named).cases(ghostnet=r100.MOMENTUM),
     Task("RegNet", library.regnet, P, named).cases(
         regnet=r100.NESTEROV.but("", steps=80, every=10)
     ),
-    Task("Xception", cnn.xception, P, named).cases(xception=r100.ADAM),
     Task("ConvNeXt", library.convnext, P, named).cases(convnext=r100.WARM),
     Task("ConvNeXt", library.convnext, P, losses.classes(0.1)).cases(
         convnext_drop=r100.EMA.but("smoothing")
     ),
     Task("ConvMixer", cnn.convmixer, P, named).cases(convmixer=r100.ADAMW),
     Task("RepVGG", cnn.repvgg, P, named).cases(repvgg=r100.MOMENTUM.but("", steps=80)),
-    Task("ViT", modern.vit, P, named).cases(
+    Task("ViT", library.vit, P, named).cases(
         vit=r100.WARM.but("", steps=200, every=20),
         vit_everything=r100.ADAMW.but("all layers", steps=120, watch={"layers": "*"}),
     ),
-    Task("convolutions and attention", modern.hybrid, P, named).cases(hybrid=r100.ADAMW),
-    Task("MLP-Mixer", modern.mixer, P, named).cases(mixer=r100.WARM),
-    Task("maxout network", modern.maxout, P, named).cases(maxout=r100.MOMENTUM.but("", steps=200)),
-    Task("gated CNN", modern.gated, P, named).cases(gated=r100.ADAM),
-    Task("SELU network", modern.selu, P, named).cases(selu=r100.ADAM.but("alpha dropout")),
-    Task("SELU network", modern.selu, EACH, named).cases(
-        selu_sgd=r100.SGD.but("at 0.01", optimizer=by(optim.SGD, lr=0.01), steps=150)
+    Task("MLP-Mixer", library.mixer, P, named).cases(mixer=r100.WARM),
+    Task("maxout network", unusual.maxout, P, named).cases(maxout=r100.MOMENTUM.but("", steps=200)),
+    Task("SELU network", unusual.selu, P, named).cases(selu=r100.ADAM.but("alpha dropout")),
+    Task("SELU network", unusual.selu, EACH, named).cases(
+        selu_sgd=r100.SGD.but("at 0.01", optimizer=o.by(optim.SGD, lr=0.01), steps=150)
     ),
-    Task("weight-norm CNN", partial(modern.reparametrized, "weight_norm"), P, named).cases(
+    Task("weight-norm CNN", partial(unusual.reparametrized, "weight_norm"), P, named).cases(
         weight_norm=r100.ADAM
     ),
-    Task("spectral-norm CNN", partial(modern.reparametrized, "spectral_norm"), P, named).cases(
+    Task("spectral-norm CNN", partial(unusual.reparametrized, "spectral_norm"), P, named).cases(
         spectral_norm=r100.ADAM.but("", steps=150)
     ),
-    Task("capsule network", modern.Capsules, data.digits, named).cases(
-        capsules=r100.ADAM.but("", steps=120)
-    ),
-    Task("spatial transformer", modern.Steered, data.digits, named).cases(
+    Task("spatial transformer", unusual.Steered, data.digits, named).cases(
         transformer_spatial=r100.ADAM.but("", batch=32, steps=200)
     ),
 )
 CASES += seen(
     "2026-11-23T07:48",
     Task("encoder CNN", partial(cnn.encoder, 8), P, named).cases(
-        lion=r100.ADAM.but("Lion", optimizer=lion),
-        fused=r100.ADAM.but("fused", optimizer=fused),
-        slow_warm_up=r100.MOMENTUM.but("slow warm-up", schedule=slow_warm_up, evaluate=0),
-        to_zero=r100.MOMENTUM.but("rate 0 at the end", schedule=down_to_zero),
+        lion=r100.ADAM.but("Lion", optimizer=o.lion),
+        fused=r100.ADAM.but("fused", optimizer=o.fused),
+        slow_warm_up=r100.MOMENTUM.but("slow warm-up", schedule=o.slow_warm_up, evaluate=0),
+        to_zero=r100.MOMENTUM.but("rate 0 at the end", schedule=o.down_to_zero),
     ),
     Task("encoder CNN, no norm", partial(cnn.encoder, 8, False), P, named).cases(
-        by_value=r100.ADAM.but("RMSprop, clipped by value", optimizer=clipped_by_value)
+        by_value=r100.ADAM.but("RMSprop, clipped by value", optimizer=o.clipped_by_value)
     ),
     Task("BiT", unusual.big_transfer, P, named).cases(
         one_image=r100.ADAM.but(
-            "batch 1", optimizer=by(optim.Adam, lr=3e-4), batch=1, steps=500, every=25
+            "batch 1", optimizer=o.by(optim.Adam, lr=3e-4), batch=1, steps=500, every=25
         ),
         half=r100.HALF.but("", steps=80),
-        big_transfer=r100.ADAM.but("LARS", optimizer=lars),
+        big_transfer=r100.ADAM.but("LARS", optimizer=o.lars),
     ),
     Task("anti-aliased CNN", unusual.blurred, P, named).cases(
         two_images=r100.ADAM.but(
-            "batch 2", optimizer=by(optim.Adam, lr=3e-4), batch=2, steps=400, every=25
+            "batch 2", optimizer=o.by(optim.Adam, lr=3e-4), batch=2, steps=400, every=25
         ),
         compiled=r100.ADAM.but("torch.compile", compile=True, steps=60, every=5),
         blur_pool=r100.MOMENTUM,
@@ -301,7 +259,7 @@ CASES += seen(
     Task("encoder CNN", partial(cnn.encoder, 8), data.photos(48), losses.sizes).cases(
         sizes=r100.ADAM.but("sizes")
     ),
-    Task("encoder CNN", lambda: cnn.encoder(8).double(), P, losses.as_double).cases(
+    Task("encoder CNN", lambda: cnn.encoder(8).double(), P, losses.of_type(torch.double)).cases(
         double=r100.ADAM.but("float64")
     ),
     Task(
@@ -312,7 +270,7 @@ CASES += seen(
     ).cases(channels_last=r100.MOMENTUM.but("channels_last")),
     Task("timm NFNet", partial(timm_model, "test_nfnet"), data.photos(48), named).cases(
         adaptive_clip=r100.MOMENTUM.but(
-            "adaptive clipping", optimizer=lambda net: adaptive(net), evaluate=0, steps=60
+            "adaptive clipping", optimizer=o.adaptive, evaluate=0, steps=60
         )
     ),
     Task(
@@ -324,18 +282,17 @@ CASES += seen(
     Task("fixed Gabor layer", unusual.gabor, data.photos(32, channels=1), named).cases(
         gabor=r100.ADAM
     ),
-    Task("CNN that standardizes inside", unusual.standardizing, data.raw(), named).cases(
+    Task("CNN that standardizes inside", unusual.standardizing, data.RAW, named).cases(
         inside_norm=r100.ADAM.but("0 to 255")
     ),
     Task("mixture of experts", unusual.mixture, P, named).cases(
         experts=r100.ADAM.but("", steps=150)
     ),
     Task("weight-tied CNN", unusual.Repeated, P, named).cases(
-        weight_tied=r100.ADAM.but("Lookahead", optimizer=lookahead)
+        weight_tied=r100.ADAM.but("Lookahead", optimizer=o.lookahead)
     ),
     Task("deformable CNN", unusual.Deformed, P, named).cases(deformable=r100.ADAM),
     Task("binary-weight CNN", unusual.binary, P, named).cases(binary=r100.ADAM),
-    Task("rotation-equivariant CNN", unusual.Rotated, P, named).cases(equivariant=r100.MOMENTUM),
     Task("airbench CNN", unusual.fast_cifar, P, losses.classes(0.2)).cases(
         fast_cifar=r100.LARGE_BATCH.but("smoothing", steps=60)
     ),
@@ -343,15 +300,15 @@ CASES += seen(
     Task("encoder CNN", partial(cnn.encoder, 8), data.exposed(0.1), named).cases(
         dark=r100.ADAM.but("dark [0, 1]")
     ),
-    Task(
-        "encoder CNN", partial(cnn.encoder, 8, False), data.exposed(0.1, scale="own"), named
-    ).cases(dark_own=r100.ADAM.but("dark, own statistics")),
+    Task("encoder CNN", partial(cnn.encoder, 8, False), data.exposed(0.1, own=True), named).cases(
+        dark_own=r100.ADAM.but("dark, own statistics")
+    ),
     Task("encoder CNN", partial(cnn.encoder, 8), data.exposed(0.15, 0.6), named).cases(
         foggy=r100.ADAM.but("low contrast")
     ),
     Task(
         "encoder CNN, no norm", partial(cnn.encoder, 8, False), data.exposed(0.3, 0.5), named
-    ).cases(foggy_plain=r100.ADAM.but("low contrast", optimizer=QUICK, steps=150)),
+    ).cases(foggy_plain=r100.ADAM.but("low contrast", optimizer=o.QUICK, steps=150)),
     Task(
         "encoder CNN, 1 channel",
         lambda: nn.Sequential(cnn.unit(1, 24, stride=2), *list(cnn.encoder(10))[1:]),
@@ -361,86 +318,42 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("attention over bags", Bag, data.bags, positive).cases(bags=eighty("Adam", ADAM, batch=8)),
+    Task("attention over bags", Bag, data.bags, positive).cases(
+        bags=eighty("Adam", o.ADAM, batch=8)
+    ),
     Task("DQN's network", agent, data.catch, named).cases(
-        behaviour=eighty("behaviour cloning", ADAM, batch=32)
+        behaviour=eighty("behaviour cloning", o.ADAM, batch=32)
     ),
     Task("picture and table", WithTable, data.with_table, joined).cases(
-        with_table=eighty("Adam", ADAM)
-    ),
-    Task("residual CNN", cnn.classifier, P, losses.classes(0.1)).cases(
-        linear_scaling=eighty(
-            "SGD 0.2, batch 128, warm-up, decay not for norms, smoothing",
-            lambda m: optim.SGD(
-                [
-                    {"params": [p for p in m.parameters() if p.ndim > 1], "weight_decay": 1e-4},
-                    {"params": [p for p in m.parameters() if p.ndim <= 1]},
-                ],
-                lr=0.2,
-                momentum=0.9,
-                nesterov=True,
-            ),
-            batch=128,
-            steps=40,
-            every=4,
-            schedule=linear_scaling,
-        )
+        with_table=eighty("Adam", o.ADAM)
     ),
     Task("VGG-like CNN, much dropout", heavy_dropout, P, named).cases(
-        dropout_heavy=eighty("Adam", ADAM, steps=150)
+        dropout_heavy=eighty("Adam", o.ADAM, steps=150)
     ),
-    Task("ensemble of three", ensemble, P, named).cases(ensemble=eighty("Adam", ADAM)),
-    Task("residual CNN, bfloat16", lambda: cnn.classifier().bfloat16(), P, pure_half).cases(
-        pure_half=eighty("AdamW", by(optim.AdamW, lr=2e-3))
-    ),
+    Task("ensemble of three", ensemble, P, named).cases(ensemble=eighty("Adam", o.ADAM)),
+    Task(
+        "residual CNN, bfloat16",
+        lambda: cnn.classifier().bfloat16(),
+        P,
+        losses.of_type(torch.bfloat16),
+    ).cases(pure_half=eighty("AdamW", o.by(optim.AdamW, lr=2e-3))),
     Task("residual CNN", cnn.classifier, P, named).cases(
-        schedule_free=eighty("schedule-free SGD", schedule_free)
+        schedule_free=eighty("schedule-free SGD", o.schedule_free)
     ),
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("CBAM ResNet", partial(blocks.staged, blocks.Cbam), P, named).cases(
-        cbam=(r60.MOMENTUM, r60.EPOCHS)
-    ),
-    Task("ECA ResNet", partial(blocks.staged, blocks.Eca), HALF, named).cases(
-        eca=(r60.CYCLIC, r60.BIG)
-    ),
-    Task("non-local ResNet", partial(blocks.staged, blocks.NonLocal), P, named).cases(
-        non_local=(r60.WARM, r60.CENTRED)
-    ),
-    Task("Res2Net", partial(blocks.staged, blocks.Res2), EACH, named).cases(
-        res2=(r60.NADAM, r60.KEPT)
-    ),
-    Task(
-        "involution CNN", partial(blocks.staged, blocks.Involution), P, losses.classes(0.05)
-    ).cases(involution=r60.LATE),
-    Task("FractalNet", partial(blocks.staged, blocks.Fractal), UNIT, named).cases(
-        fractal=(r60.FADING, r60.MOMENTUM)
-    ),
-    Task("highway CNN", partial(blocks.staged, blocks.Highway), P, named).cases(
+    Task("highway CNN", partial(unusual.staged, unusual.Highway), P, named).cases(
         highway=(r60.AMSGRAD, r60.PAIRS)
     ),
-    Task("neural ODE", partial(blocks.staged, blocks.Ode), HALF, named).cases(
-        ode=(r60.RADAM, r60.BETAS)
-    ),
-    Task("equilibrium network", partial(blocks.staged, blocks.Equilibrium), P, named).cases(
+    Task("equilibrium network", partial(unusual.staged, unusual.Equilibrium), P, named).cases(
         equilibrium=(r60.adam(1e-3), r60.EMA)
     ),
-    Task("RevNet", partial(blocks.staged, blocks.Reversible), P, named).cases(
-        reversible=(r60.ADAGRAD, r60.HUGE)
-    ),
-    Task("shake-shake ResNet", partial(blocks.staged, blocks.ShakeShake), P, named).cases(
+    Task("shake-shake ResNet", partial(unusual.staged, unusual.ShakeShake), P, named).cases(
         shake=r60.PEAK
-    ),
-    Task("Perceiver", blocks.Latents, P, named).cases(latents=(r60.WARM, r60.FEW)),
-    Task("weight-standardized CNN, GroupNorm", unusual.standardized, P, named).cases(
-        standardized=(r60.PAIRS, r60.CYCLIC, r60.MORE)
     ),
     Task("FRN CNN", partial(unusual.convs, unusual.Response, nn.Identity), UNIT, named).cases(
         response=(r60.adam(3e-3), r60.ADAMAX)
-    ),
-    Task("SwitchNorm CNN", partial(unusual.convs, unusual.Switchable, nn.ReLU), P, named).cases(
-        switchable=(r60.MOMENTUM, r60.EMA)
     ),
     Task("Snake CNN, no norm", partial(unusual.convs, None, unusual.Snake), HALF, named).cases(
         snake=(r60.FADING, r60.CENTRED)
@@ -463,37 +376,17 @@ CASES += seen(
     Task("RReLU CNN", partial(unusual.convs, nn.BatchNorm2d, nn.RReLU), UNIT, named).cases(
         rrelu=(r60.BIG, r60.FEW)
     ),
-    Task("CELU CNN, no norm", partial(unusual.convs, None, nn.CELU), P, models.poly_one).cases(
-        celu=(r60.adam(2e-3, steps=100, every=10), r60.WHOLE)
-    ),
-    Task("LightCNN", unusual.max_feature, P, named).cases(light=(r60.KEPT, r60.AMSGRAD)),
-    Task("AlexNet with LRN", unusual.local_response, HALF, named).cases(
-        local_response=r60.adam(1e-3)
-    ),
     Task("CNN, BatchNorm after ReLU", unusual.norm_last, UNIT, named).cases(
         norm_last=(r60.CYCLIC, r60.EPOCHS)
     ),
     Task("15 tanh layers, orthogonal", unusual.isometric, P, named).cases(
         isometric=r60.adam(5e-4, steps=80, every=8)
     ),
-    Task("LSUV CNN", unusual.unit_variance, P, named).cases(
-        unit_variance=(r60.MOMENTUM, r60.RADAM)
-    ),
-    Task("ReZero CNN", unusual.re_zero, P, named).cases(re_zero=(r60.PEAK, r60.LATE)),
-    Task("Fixup ResNet", unusual.fixup, P, named).cases(fixup=(r60.adam(2e-3), r60.ADAMAX)),
-    Task("BagNet", unusual.bag_net, P, named).cases(bag_net=(r60.MOMENTUM, r60.HALF)),
-    Task("SPP network", unusual.spatial_pyramid, P, named).cases(spatial=r60.FADING),
-    Task("bilinear CNN", unusual.Bilinear, P, named).cases(bilinear=(r60.BIG, r60.NADAM)),
-    Task("Haar-wavelet CNN", unusual.Wavelets, UNIT, named).cases(
-        wavelets=(r60.ADADELTA, r60.WARM)
-    ),
-    Task("Mish CNN", partial(models.Turned, 8), UNIT, models.perturbed).cases(
+    Task("Mish CNN", partial(unusual.convs, nn.BatchNorm2d, nn.Mish), UNIT, losses.perturbed).cases(
         adversarial=r60.CYCLIC
     ),
-    Task("Mish CNN", partial(models.Turned, 8), P, models.smooth_input).cases(
+    Task("Mish CNN", partial(unusual.convs, nn.BatchNorm2d, nn.Mish), P, losses.smooth_input).cases(
         double_backward=r60.AMSGRAD
     ),
-    Task("Mish CNN", partial(models.Turned, 8), P, models.ordinal).cases(ordinal=r60.EPOCHS),
-    Task("Mish CNN", partial(models.Turned, 3), P, models.quantiles).cases(quantiles=r60.LATE),
     held_out=True,
 )

@@ -22,8 +22,6 @@ from data import (
     photos,
     scenes,
     spectrograms,
-    spots,
-    tinted,
 )
 from loops import Task, seen
 from losses import named
@@ -116,20 +114,11 @@ CASES = seen(
     Task("CNN, max pooling, hidden Linear", SINGLE, P, named).cases(
         single=(r70.PLAIN_SGD, r70.RESTARTS)
     ),
-    Task("CNN, max pooling, hidden Linear", SINGLE, HALF, losses.quarter_mixed).cases(
-        single_cut=r70.SUPER
-    ),
     Task("5 × 5 CNN, no norm, He", WIDE5, P, named).cases(
         wide_5=(r70.adam(1e-3), r70.CLIPPED, r70.ADAGRAD)
     ),
     Task("5 × 5 CNN, no norm, He", WIDE5, UNIT, losses.augmented).cases(wide_5_unit=r70.DECAYED),
     Task("10-layer leaky CNN", DEEP, P40, named).cases(deep=(r70.momentum(0.05), r70.NADAM)),
-    Task(
-        "CNN, max pooling, hidden Linear",
-        partial(SINGLE, channels=1, out=4),
-        digits,
-        losses.rotated,
-    ).cases(single_turned=r70.adam(1e-3, batch=32, steps=100, every=10)),
     Task("ResNet, 7 × 7, mean and maximum", THICK, P48, losses.classes(0.1)).cases(
         thick=r70.ONE_CYCLE
     ),
@@ -143,14 +132,8 @@ CASES = seen(
         narrow_tags=r70.adam(2e-3)
     ),
     Task("ELU ResNet, low pass", BLURRED, P, named).cases(blurred=(r70.NESTEROV, r70.RMSPROP)),
-    Task("two-layer CNN", partial(SHALLOW, channels=1, out=5), digits, losses.jigsaw).cases(
-        shallow_order=r70.adam(2e-3, batch=32, steps=100, every=10)
-    ),
     Task("bottleneck ResNet, space to depth", BOTTLE, P, named).cases(
         bottle=(r70.HALF, r70.EPOCHS)
-    ),
-    Task("dense separable CNN, GroupNorm", partial(JOINED_7, out=32), P40, losses.views).cases(
-        joined_7_views=r70.NESTEROV
     ),
     Task("bottleneck GELU ResNet, LayerNorm", BOTTLE_GELU, P, named).cases(
         bottle_gelu=(r70.WARM, r70.SHORT)
@@ -165,14 +148,8 @@ CASES = seen(
         inverted_3=r70.adam(2e-3)
     ),
     Task("7 × 7 separable CNN, scaled", SEPARABLE, P, named).cases(separable=(r70.WARM, r70.NADAM)),
-    Task("7 × 7 separable CNN, scaled", partial(SEPARABLE, out=5), HALF, losses.groups).cases(
-        separable_many=r70.ADAMW
-    ),
     Task("5 × 5 separable CNN, ReLU6", SEPARABLE_5, UNIT, named).cases(
         separable_5=r70.momentum(0.05)
-    ),
-    Task("5 × 5 separable CNN, ReLU6", SEPARABLE_5, P, losses.margins).cases(
-        separable_margin=r70.RMSPROP
     ),
     Task("1 × 5 and 5 × 1 CNN, power mean", ASYMMETRIC, P, named).cases(
         asymmetric=(r70.SUPER, r70.MICRO)
@@ -183,9 +160,6 @@ CASES = seen(
     Task("branches with pooling", BRANCHES, P, named).cases(
         branches=(r70.RMSPROP, r70.momentum(0.03, stairs))
     ),
-    Task("branches with pooling", BRANCHES, EACH, losses.squared).cases(
-        branches_square=r70.adam(1e-3)
-    ),
     Task("branches, no norm, He", BRANCHES_PLAIN, HALF, named).cases(
         branches_plain=(r70.adam(1e-3), r70.CLIPPED)
     ),
@@ -195,13 +169,7 @@ CASES = seen(
     Task("GLU CNN, GroupNorm", GATED, P, named).cases(gated=(r70.RESTARTS, r70.ADAGRAD)),
     Task("GLU tanh ResNet", GATED_SKIP, P, named).cases(gated_skip=(r70.NADAM, r70.momentum(0.03))),
     Task("squeezed Mish ResNet, maximum", EXCITED, P, named).cases(excited=(r70.EPOCHS, r70.ADAMW)),
-    Task("squeezed Mish ResNet, maximum", partial(EXCITED, out=24), P, losses.triplet).cases(
-        excited_triplet=r70.adam(1e-3)
-    ),
     Task("attention CNN, patches", ATTENDS, P, named).cases(attends=(r70.SUPER, r70.BETAS)),
-    Task("attention CNN, patches", partial(ATTENDS, out=4), spots, named).cases(
-        attends_count=r70.WARM
-    ),
     Task("attention SiLU CNN, LayerNorm", ATTENDS_LATE, P40, named).cases(
         attends_late=r70.RESTARTS
     ),
@@ -234,21 +202,9 @@ CASES = seen(
     ),
     Task("SELU CNN 7 × 7", SELU_7, P, named).cases(selu_7=(r70.adam(5e-4), r70.CLIPPED)),
     Task("two-layer CNN", SHALLOW, EACH, named).cases(shallow=(r70.PLAIN_SGD, r70.EPOCHS)),
-    Task("two-layer CNN", partial(SHALLOW, out=3), tinted(), losses.tint).cases(
-        shallow_tint=r70.adam(1e-3)
-    ),
     Task("narrow GroupNorm SiLU ResNet", partial(NARROW, out=3), scenes, losses.centre).cases(
         narrow_place=r70.SUPER
     ),
-    Task("5 × 5 CNN, no norm, He", partial(WIDE5, out=6), UNIT, losses.statistics).cases(
-        wide_5_colour=r70.adam(5e-4)
-    ),
-    Task(
-        "cosine head on an ELU ResNet",
-        lambda: composed.Cosines(BLURRED(out=24), 24),
-        P,
-        losses.proxies,
-    ).cases(cosines=(r70.ADAMW, r70.momentum(0.05))),
     Task("VGG, hidden Linear, He", VGG_HE, P, named).cases(
         vgg_he=(r70.adam(5e-4), r70.momentum(0.02, clip=1.0))
     ),
@@ -261,9 +217,6 @@ CASES = seen(
     Task("Hardtanh CNN", CLIPPED, UNIT, losses.mixup(0.2)).cases(clipped_mix=r70.NADAM),
     Task("Softsign CNN, GroupNorm", SOFT, P, named).cases(soft=(r70.adam(2e-3), r70.MICRO)),
     Task("24-layer bottleneck ResNet", LONG, P, named).cases(long=(r70.WARM, r70.PLAIN_SGD)),
-    Task("narrow GroupNorm SiLU ResNet", partial(NARROW, out=24), P40, losses.views).cases(
-        narrow_views=r70.ADAMW
-    ),
     Task("autoencoder, a vector inside", composed.Bottle, CROPS, losses.again).cases(
         bottle_ae=(r70.adam(2e-3), r70.SUPER)
     ),

@@ -1,4 +1,4 @@
-"""Healthy: masks, boxes, key points, depth and flow."""
+"""Healthy: masks, boxes, key points and depth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from nets import dense
 from nets.classifiers import plain, unit
 from nets.composed import GROUP
 from nets.library import Lraspp
-from nets.signals import Flow, Volume, disparity, endpoint
-from nets.unusual import coordinates
-from optimizers import ADAM, MOMENTUM, QUICK, by, poly
+from optimizers import MOMENTUM, by
 from torch import nn, optim
 
 CASES = seen(
@@ -34,10 +32,6 @@ CASES = seen(
     Task("keypoint U-Net", dense.UNet, data.scenes, heat).cases(
         unet_heat=r100.ADAM.but("", batch=8, steps=150)
     ),
-    Task("FCN", dense.fcn, data.scenes, masks).cases(fcn=r100.MOMENTUM),
-    Task("dilated pyramid", dense.Pyramid, data.scenes, masks).cases(
-        deeplab=r100.ADAMW.but("", steps=80)
-    ),
     Task("SegNet", dense.SegNet, data.scenes, masks).cases(segnet=r100.EIGHTY_8),
     Task("toy detector", dense.Spots, data.scenes, detect).cases(
         detector=r100.ADAMW, detector_sgd=r100.MOMENTUM.but("clipping 10", clip=10.0)
@@ -51,21 +45,12 @@ CASES += seen(
     Task("LR-ASPP", Lraspp, data.scenes, depth).cases(
         unet_depth=r100.SIXTY.but("depth", batch=8, optimizer=by(optim.AdamW, lr=2e-3))
     ),
-    Task("attention U-Net", dense.AttentionUNet, data.scenes, dense.deep_masks).cases(
-        attention_unet=r100.ADAM.but("deep supervision", batch=8, steps=80)
-    ),
     Task(
-        "attention U-Net",
+        "dilated CNN",
         lambda: nn.Sequential(unit(1, 24), unit(24, 24, dilation=2), nn.Conv2d(24, 1, 1)),
         data.slices,
         masks,
     ).cases(empty_slices=r100.ADAM.but("some slices empty", batch=6, steps=120)),
-    Task("3-D U-Net", dense.VolumeUNet, data.volumes, dense.dice_entropy).cases(
-        nnunet=r100.MOMENTUM.but("poly", batch=2, schedule=poly, evaluate=0)
-    ),
-    Task("stacked hourglass", dense.Hourglass, data.scenes, dense.stacked_heat).cases(
-        hourglass=r100.ADAM.but("", batch=8, steps=100)
-    ),
     Task("VoxelMorph", dense.Register, data.moved, own).cases(registration=r100.ADAM),
 )
 CASES += seen(
@@ -73,36 +58,10 @@ CASES += seen(
     Task("HED", dense.Holistic, data.edges, dense.balanced).cases(
         hed=eighty("SGD, side maps", MOMENTUM, batch=8)
     ),
-    Task("CSRNet", dense.density, data.crowds, dense.counted).cases(
-        crowd=eighty("Adam, density", ADAM, batch=8)
-    ),
-    Task("CenterNet", dense.Centres, data.scenes, dense.centres).cases(
-        center_net=eighty("Adam, focal loss", ADAM)
-    ),
-    Task("simple baseline", dense.Pose, data.scenes, heat).cases(pose=eighty("Adam", ADAM)),
-    Task("FlowNet", Flow, data.shifted, endpoint).cases(flow_net=eighty("Adam", ADAM, steps=100)),
-    Task("PSMNet", Volume, data.stereo, disparity).cases(stereo=eighty("Adam", QUICK, batch=4)),
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("CoordConv", coordinates, data.scenes, centre).cases(
-        coordinates=(r60.adam(3e-3), r60.MOMENTUM)
-    ),
-    Task("U-Net++", dense.Nested, data.scenes, dense.all_masks).cases(
-        nested=(r60.adam(2e-3), r60.KEPT)
-    ),
     Task("LinkNet", dense.LinkNet, data.scenes, dense.tversky).cases(link_net=r60.WARM),
     Task("LinkNet", dense.LinkNet, data.scenes, depth).cases(link_depth=r60.CENTRED),
-    Task("PSPNet", dense.PyramidScene, data.scenes, dense.all_masks).cases(
-        psp=(r60.MOMENTUM, r60.NADAM)
-    ),
-    Task("BiSeNet", dense.TwoPaths, data.scenes, dense.all_masks).cases(
-        bisenet=(r60.CYCLIC, r60.EMA)
-    ),
-    Task("HRNet", dense.HighResolution, data.scenes, depth).cases(hrnet=r60.small(r60.FADING)),
-    Task("ERFNet", dense.Factorized, data.scenes, dense.all_masks).cases(
-        erfnet=(r60.adam(1e-3), r60.BIG)
-    ),
-    Task("U2-Net", dense.Regions, data.scenes, dense.tversky).cases(u2net=r60.small(r60.AMSGRAD)),
     held_out=True,
 )

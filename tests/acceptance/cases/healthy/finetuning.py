@@ -9,10 +9,10 @@ from pathlib import Path
 import recipes.hundred as r100
 import torch
 from data import P, colourless, photos
-from loops import Case, Losses, Recipe, Task, descend, eighty, fit, own_loop, seen, train
-from losses import named
-from nets.classifiers import bundled, classifier, pretrained, resnet, vgg
-from nets.modern import vit
+from loops import Losses, Task, descend, eighty, own_loop, seen, train
+from losses import gram, named
+from nets.classifiers import bundled, classifier, pretrained, resnet
+from nets.library import vgg, vit
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
@@ -49,21 +49,12 @@ def groups(model: nn.Module) -> optim.Optimizer:
     return optim.AdamW(rates)
 
 
-def again(name: str, kind: str, make: Callable[[], nn.Module], recipe: Recipe) -> list[Case]:
-    """Trained unwatched on the photographs, then, with a new last layer, watched on grey ones."""
-
-    def run(place: Path, seed: int) -> Losses:
-        model = make()
-        optimizer = optim.Adam(model.parameters(), lr=1e-3)
-        random = Generator().manual_seed(seed + 1)
-        for _ in range(60):
-            descend(optimizer, named(model, *P(random, 16)))
-        linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-        old = model.get_submodule(linear[-1])
-        model.set_submodule(linear[-1], nn.Linear(old.in_features, 8))
-        return fit(place, seed, model, colourless(), named, recipe)
-
-    return own_loop(name, kind, f"{recipe.name}, fine-tuned", run, recipe.steps, recipe.every)
+def renewed(make: Callable[[], nn.Module]) -> nn.Module:
+    """Trained unwatched on the photographs; the last layer is new."""
+    model = pretrained(make, size=32)
+    *_, name = (name for name, part in model.named_modules() if isinstance(part, nn.Linear))
+    model.set_submodule(name, nn.Linear(model.get_submodule(name).in_features, 8))
+    return model
 
 
 def thaw(step: int, model: nn.Module, optimizer: optim.Optimizer) -> None:
@@ -116,19 +107,6 @@ def pruned() -> nn.Module:
     return model
 
 
-def slices(model: nn.Module) -> optim.Optimizer:
-    """fastai's discriminative rates: from 1e-4 at the input to 3e-3 at the head."""
-    parts = [list(part.parameters()) for part in model.children()]
-    rates = torch.logspace(-4, -2.5, len(parts)).tolist()
-    chosen = [{"params": p, "lr": rate} for p, rate in zip(parts, rates, strict=True) if p]
-    return optim.AdamW(chosen, weight_decay=0.01, betas=(0.9, 0.99))
-
-
-def one_cycle(optimizer: optim.Optimizer, steps: int) -> optim.lr_scheduler.OneCycleLR:
-    rates = [group["lr"] * 2 for group in optimizer.param_groups]
-    return optim.lr_scheduler.OneCycleLR(optimizer, rates, steps + 1)
-
-
 def frozen_stages(model: nn.Module) -> None:
     """Stages up to the last are frozen, their BatchNorm in eval mode."""
     for name, part in model.named_children():
@@ -143,57 +121,6 @@ def norms_and_head(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.requires_grad_(True)
-
-
-def unfreeze(step: int, model: nn.Module, _: optim.Optimizer) -> None:
-    """fastai: the head alone for 24 steps, then everything; all is in the optimizer at once."""
-    if step == 0:
-        model.requires_grad_(False)
-        model.head.requires_grad_(True)
-    if step == 24:
-        model.requires_grad_(True)
-
-
-class Adapted(nn.Module):
-    """A frozen convolution and a 1 × 1 convolution beside it that begins at 0."""
-
-    def __init__(self, conv: nn.Conv2d) -> None:
-        super().__init__()
-        self.conv = conv.requires_grad_(False)
-        self.side = nn.Conv2d(conv.in_channels, conv.out_channels, 1, conv.stride, bias=False)
-        nn.init.zeros_(self.side.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.conv(x) + self.side(x)
-
-
-def adapters() -> nn.Module:
-    model = bundled().requires_grad_(False)
-    for name, module in list(model.named_children()):
-        if isinstance(module, nn.Conv2d):
-            setattr(model, name, Adapted(module))
-    model.head.requires_grad_(True)
-    return model
-
-
-class Prompted(nn.Module):
-    """Visual prompting: a frame of learned pixels around the picture, a frozen network."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.frame = nn.Parameter(torch.zeros(3, 48, 48))
-        self.net = bundled().requires_grad_(False)
-        self.net.head.requires_grad_(True)
-
-    def train(self, mode: bool = True) -> nn.Module:
-        super().train(mode)
-        self.net.eval()
-        return self
-
-    def forward(self, x: Tensor) -> Tensor:
-        edge = torch.ones(48, 48)
-        edge[6:42, 6:42] = 0
-        return self.net(x + edge * self.frame)
 
 
 def sure_norms() -> nn.Module:
@@ -211,11 +138,6 @@ def unsure(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     """Tent: the entropy of the answers to noisy, dark pictures."""
     share = model(images * 0.6 + 0.4 * torch.randn_like(images)).softmax(1)
     return -(share * (share + 1e-8).log()).sum(1).mean()
-
-
-def gram(x: Tensor) -> Tensor:
-    flat = x.flatten(2)
-    return flat @ flat.transpose(1, 2) / flat.shape[2]
 
 
 def painted(place: Path, seed: int) -> Losses:
@@ -264,15 +186,19 @@ RECIPES = {
 TINY = r100.ADAM.but(
     "fine-tuning at 1e-5", optimizer=by(optim.AdamW, lr=1e-5), steps=200, examples=64, every=20
 )
-LOW = r100.ADAM.but("at 1e-4", optimizer=by(optim.Adam, lr=1e-4), steps=150)
-LOWER = r100.MOMENTUM.but("at 0.005", optimizer=by(optim.SGD, lr=0.005, momentum=0.9), steps=80)
+LOW = r100.ADAM.but("fine-tuned at 1e-4", optimizer=by(optim.Adam, lr=1e-4), steps=150)
+LOWER = r100.MOMENTUM.but(
+    "fine-tuned at 0.005", optimizer=by(optim.SGD, lr=0.005, momentum=0.9), steps=80
+)
 CASES = seen(
     "2026-11-23T03:56",
     Task(BUNDLED, bundled, GREY, named).cases(**RECIPES),
     Task(BUNDLED, partial(bundled, keep_head=True), GREY, named).cases(fine_tiny=TINY),
-    again("fine_resnet", "ResNet", resnet, LOW),
-    again("fine_vgg", "VGG, BatchNorm", vgg, LOWER),
-    again("fine_vit", "ViT", vit, r100.ADAMW.but("", steps=80)),
+    Task("ResNet", partial(renewed, resnet), colourless(), named).cases(fine_resnet=LOW),
+    Task("VGG, BatchNorm", partial(renewed, vgg), colourless(), named).cases(fine_vgg=LOWER),
+    Task("ViT", partial(renewed, vit), colourless(), named).cases(
+        fine_vit=r100.ADAMW.but("fine-tuned", steps=80)
+    ),
 )
 CASES += seen(
     "2026-11-23T07:48",
@@ -297,7 +223,6 @@ SHORT = {"steps": 60, "every": 6}
 CASES += seen(
     "2026-11-23T08:43",
     Task("bundled network", bundled, GREY, named).cases(
-        fastai=eighty("head first, then all", slices, one_cycle, every=4, before=unfreeze),
         frozen_stages=eighty(
             "frozen stages are given to SGD",
             lambda model: optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
@@ -307,12 +232,6 @@ CASES += seen(
         norms_only=eighty(
             "only norms and head", by(optim.Adam, lr=3e-3), prepare=norms_and_head, **SHORT
         ),
-    ),
-    Task("bundled network with adapters", adapters, GREY, named).cases(
-        adapters=eighty("AdamW, only adapters and head", by(optim.AdamW, lr=3e-3), **SHORT)
-    ),
-    Task("bundled network, visual prompt", Prompted, GREY, named).cases(
-        prompt=eighty("Adam 0.01, a frame of pixels and the head", by(optim.Adam, lr=0.01), **SHORT)
     ),
     Task("residual CNN", sure_norms, P, unsure).cases(
         tent=eighty("Tent, norms only", by(optim.Adam, lr=3e-3), batch=32, **SHORT)

@@ -7,15 +7,14 @@ from functools import partial
 import data
 import losses
 import recipes.hundred as r100
-import recipes.sixty as r60
-from data import CROPS, HALF
+from data import CROPS
 from loops import Task, eighty, seen
 from nets import generative as models
 from nets.classifiers import unit
 from nets.dense import autoencoder, style_net
 from nets.generative import VAE
 from nets.signals import Rays, rendered
-from optimizers import ADAM, ADAMW, QUICK, by
+from optimizers import QUICK, by
 from torch import nn, optim
 
 
@@ -66,57 +65,20 @@ CASES += seen(
     Task(
         "style transfer",
         lambda: losses.Styled(style_net(), 255.0),
-        lambda g, n: (data.raw()(g, n)[0],),
+        lambda g, n: (data.RAW(g, n)[0],),
         losses.style,
     ).cases(style_255=r100.ADAM.but("0 to 255, as pytorch/examples", batch=4, steps=150)),
-    Task("semantic synthesis", models.painted, data.label_maps, models.to_photo).cases(
-        label_maps=r100.ADAM
-    ),
     Task("PixelShuffle autoencoder", models.decoder, data.sorted_by_class(), losses.again).cases(
         sorted=r100.ADAM.but("sorted by class", batch=8, steps=150)
     ),
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("neural cellular automaton", models.Automaton, data.pictures(20), models.grown).cases(
-        automaton=eighty(
-            "Adam, gradients of norm 1",
-            by(optim.Adam, lr=2e-3),
-            steps=100,
-            every=10,
-            before=models.unit_gradients,
-        )
-    ),
-    Task("DiT", models.Patches, data.photos(32, "half"), models.velocity).cases(
-        dit=eighty("AdamW, rectified flow", ADAMW, steps=100)
-    ),
-    Task("latent diffusion", models.Latent, data.pictures(), models.latent_noise).cases(
-        latent=eighty("AdamW, frozen encoder", by(optim.AdamW, lr=1e-3))
-    ),
-    Task("ControlNet", models.Controlled, data.pictures(), models.controlled).cases(
-        control_net=eighty("AdamW, zero convolutions, frozen network", ADAM)
-    ),
-    Task("HiDDeN", models.Watermark, data.pictures(), models.hidden_bits).cases(
-        watermark=eighty("Adam, message planes", QUICK, steps=120)
-    ),
     Task("NeRF of a plane", Rays, data.rays, rendered).cases(
         rays=eighty("Adam, batches of rays", by(optim.Adam, lr=2e-3), batch=512, steps=120)
     ),
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("beta-VAE", models.BetaVae, data.pictures(32, "unit"), models.beta).cases(
-        beta_vae=(r60.adam(1e-3, steps=100, every=10), r60.ADAMAX)
-    ),
-    Task(
-        "WAE-MMD",
-        partial(models.BetaVae, True),
-        data.pictures(32, "unit"),
-        models.wasserstein_codes,
-    ).cases(wae=r60.FADING),
-    Task("Glow", models.Glow, HALF, models.unlikely).cases(
-        glow=(r60.BETAS, r60.small(r60.AMSGRAD))
-    ),
-    Task("NCSN", models.Score, HALF, models.denoising_score).cases(score=r60.small(r60.adam(1e-3))),
     held_out=True,
 )

@@ -6,11 +6,11 @@ from functools import partial
 
 import recipes.hundred as r100
 import recipes.sixty as r60
-from data import CROPS, CROPS_UNIT, UNIT, pictures, sensor
+from data import CROPS, CROPS_UNIT, pictures
 from loops import Task, eighty, seen
-from losses import colours, filled, larger, noise_to_noise, own, repaired
+from losses import colours, filled, larger, noise_to_noise, repaired
 from nets import restoration as repair
-from nets.dense import UNet, autoencoder, unblurred
+from nets.dense import UNet, autoencoder
 from nets.generative import decoder
 from optimizers import ADAM
 
@@ -36,35 +36,14 @@ CASES = seen(
 )
 CASES += seen(
     "2026-11-23T07:48",
-    Task(
-        "SRResNet",
-        lambda: repair.WithPerceptualLoss(repair.SuperResolution()),
-        pictures(32, "unit"),
-        own,
-    ).cases(srresnet=r100.ADAM.but("perceptual loss", batch=8, steps=80)),
-    Task("attention U-Net, one map", decoder, pictures(32, "unit"), noise_to_noise).cases(
+    Task("PixelShuffle autoencoder", decoder, pictures(32, "unit"), noise_to_noise).cases(
         noise_to_noise=r100.ADAM.but("Noise2Noise")
     ),
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("ESRGAN", repair.Rrdb, pictures(32, "unit"), larger).cases(
-        rrdb=eighty("Adam, L1", ADAM, batch=8)
-    ),
-    Task("LapSRN", repair.Laplacian, pictures(32, "unit"), repair.pyramid).cases(
-        lap_srn=eighty("Adam, losses at two sizes", ADAM, batch=8)
-    ),
-    Task("FFDNet", repair.NoiseLevel, pictures(32, "unit"), repair.any_noise).cases(
-        ffd_net=eighty("Adam, a plane of the noise's level", ADAM)
-    ),
     Task("residual denoiser", partial(repair.Denoiser, 5), pictures(), repair.blind_spot).cases(
         blind_spot=eighty("Noise2Void", ADAM)
-    ),
-    Task("Zero-DCE", repair.Curves, pictures(32, "unit"), repair.brighter).cases(
-        zero_dce=eighty("Adam, dark pictures of 0 to 0.3", ADAM, clip=0.1)
-    ),
-    Task("demosaicing CNN", repair.Developed, sensor, repair.close).cases(
-        raw_sensor=eighty("Adam, raw values of 12 bits", ADAM)
     ),
     Task("fastai's U-Net, PixelShuffle with ICNR", repair.dynamic_unet, pictures(), repaired).cases(
         icnr=eighty("Adam, denoising", ADAM)
@@ -74,17 +53,6 @@ CASES += seen(
     "2026-11-23T10:43",
     Task("RED-Net", repair.RedNet, pictures(), repaired).cases(
         red=(r60.small(r60.adam(1e-3)), r60.small(r60.PEAK))
-    ),
-    Task("NAFNet", repair.SimpleGate, UNIT, unblurred).cases(nafnet=r60.small(r60.WARM)),
-    Task("NAFNet", repair.SimpleGate, pictures(), repaired).cases(naf_noise=r60.small(r60.LATE)),
-    Task("RCAN", repair.ChannelAttention, pictures(32, "unit"), larger).cases(
-        rcan=(r60.adam(1e-3), r60.FEW)
-    ),
-    Task("SRCNN", repair.srcnn, pictures(32, "unit"), repair.sharpened).cases(
-        srcnn=r60.small(r60.adam(1e-3))
-    ),
-    Task("AOD-Net", repair.Hazy, pictures(32, "unit"), repair.hazed).cases(
-        aod=(r60.adam(2e-3), r60.RADAM)
     ),
     held_out=True,
 )

@@ -7,14 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import recipes.hundred as r100
-import recipes.sixty as r60
 import torch
-from data import CROPS, HALF, P, few_classes
+from data import P, few_classes
 from loops import Losses, Task, descend, eighty, evaluated, follow, own_loop, seen, train
-from losses import ArcFace, angular, both_views, decorrelated, own, pairs, triplets, two_views
+from losses import ArcFace, angular, both_views, own, pairs, triplets, two_views
 from nets import classifiers as cnn
-from nets.generative import Turned, angle
-from optimizers import MOMENTUM, QUICK, by
+from optimizers import QUICK, by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 
@@ -115,17 +113,6 @@ def last_frozen(model: Distilled) -> optim.Optimizer:
     return optimizer
 
 
-def prototypes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Prototypical network: four classes, two examples each, six questions each."""
-    kinds = torch.stack([labels == kind for kind in labels.unique()]).long().argmax(0)
-    codes = model(images)
-    groups = [codes[kinds == kind] for kind in range(int(kinds.max()) + 1)]
-    means = torch.stack([group[:2].mean(0) for group in groups])
-    asked = torch.cat([group[2:] for group in groups])
-    truth = torch.cat([torch.full((len(g) - 2,), k) for k, g in enumerate(groups)])
-    return functional.cross_entropy(-torch.cdist(asked, means), truth)
-
-
 def projector(into: int, out: int, hidden: int = 128) -> nn.Module:
     """SimSiam's: BatchNorm after each layer, without scale and shift after the last."""
     layers = [nn.Linear(into, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU()]
@@ -166,67 +153,10 @@ def vicreg(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return loss
 
 
-class Swapped(nn.Module):
-    """SwAV: codes and prototypes, which are normalized before each step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.backbone, self.head = cnn.trunk(), nn.Linear(64, 32)
-        self.prototypes = nn.Linear(32, 24, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.prototypes(functional.normalize(self.head(self.backbone(x)), dim=1))
-
-
-@torch.no_grad()
-def normalize_prototypes(_: int, model: nn.Module, __: optim.Optimizer) -> None:
-    weight = model.prototypes.weight
-    weight.copy_(functional.normalize(weight, dim=1))
-
-
-def swav(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    scores = [model(view) for view in both_views(images)]
-    goals = []
-    for score in scores:
-        share = (score.detach() / 0.05).exp().T
-        for _ in range(3):
-            share = share / share.sum(1, keepdim=True) / len(share)
-            share = share / share.sum(0, keepdim=True) / share.shape[1]
-        goals.append((share * share.shape[1]).T)
-    first = functional.cross_entropy(scores[0] / 0.1, goals[1])
-    return (first + functional.cross_entropy(scores[1] / 0.1, goals[0])) / 2
-
-
-def supervised_contrast(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    code = functional.normalize(model(torch.cat(both_views(images))), dim=1)
-    labels = labels.repeat(2)
-    eye = torch.eye(len(code), dtype=torch.bool)
-    score = (code @ code.T / 0.1).masked_fill(eye, -1e4).log_softmax(1)
-    same = (labels[:, None] == labels).float().masked_fill(eye, 0.0)
-    return -((same * score).sum(1) / same.sum(1)).mean()
-
-
 def hidden_patches(images: Tensor, share: float) -> Tensor:
     """Patches of 4 px, 1 where they are hidden, [N, 1, 32, 32]."""
     hidden = (torch.rand(len(images), 1, 8, 8) < share).float()
     return hidden.repeat_interleave(4, 2).repeat_interleave(4, 3)
-
-
-class MaskedConvolutions(nn.Module):
-    """SimMIM with a convolutional encoder: hidden patches become a learned token."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.token = nn.Parameter(torch.zeros(1, 3, 1, 1))
-        layers = [cnn.unit(3, 32, 4, 2), cnn.unit(32, 48, stride=2)]
-        self.encoder = nn.Sequential(*layers, cnn.unit(48, 64, 5), cnn.unit(64, 64, 5))
-        self.decoder = nn.Conv2d(64, 3 * 16, 1)
-
-    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
-        hidden = hidden_patches(x, 0.5)
-        mixed = functional.pad(x * (1 - hidden) + self.token * hidden, (0, 1, 0, 1))
-        again = functional.pixel_shuffle(self.decoder(self.encoder(mixed)), 4)
-        return ((again - x).abs() * hidden).sum() / hidden.sum() / 3
 
 
 class Told(nn.Module):
@@ -283,23 +213,6 @@ def fix_match(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(known, labels[:8]) + told.mean()
 
 
-class Predictive(nn.Module):
-    """Contrastive predictive coding: rows of patches predict the ones below, InfoNCE."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [cnn.unit(3, 32, 4, 2, None), cnn.unit(32, 48, 4, 2, None), nn.Conv2d(48, 32, 1)]
-        self.encode = nn.Sequential(*layers)
-        self.memory, self.ahead = nn.GRU(32, 32, batch_first=True), nn.Linear(32, 32)
-
-    def forward(self, images: Tensor) -> Tensor:
-        codes = self.encode(images).mean(3).mT
-        told = self.ahead(self.memory(codes)[0][:, :-2])
-        scores = torch.einsum("ntc,mtc->tnm", told, codes[:, 2:]) / 4
-        labels = torch.arange(len(images)).expand(len(scores), -1)
-        return functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
-
-
 def students(model: nn.Module) -> optim.Optimizer:
     chosen = [*model.student.parameters(), *model.head.parameters()]
     return optim.AdamW(chosen, lr=2e-3, betas=(0.9, 0.98))
@@ -309,9 +222,6 @@ NORMED = partial(cnn.plain, classes=16, norm=nn.BatchNorm2d)
 CASES = seen(
     "2026-11-23T03:56",
     Task("siamese CNN", NORMED, P, pairs).cases(siamese=r100.ADAM.but("", batch=32)),
-    Task("siamese CNN", partial(cnn.plain, classes=16), P, triplets).cases(
-        triplet=r100.ADAM.but("", batch=32)
-    ),
     Task("SimCLR ResNet", partial(cnn.resnet, classes=32), P, two_views).cases(
         simclr=r100.ADAM.but("SimCLR", steps=80)
     ),
@@ -339,9 +249,6 @@ CASES += seen(
     Task("encoder CNN", cnn.encoder, few_classes(), triplets).cases(
         metric_batches=r100.ADAM.but("P × K", steps=80)
     ),
-    Task("encoder CNN", cnn.encoder, P, decorrelated).cases(
-        barlow=r100.ADAM.but("Barlow twins", batch=32)
-    ),
     Task("MoCo", Momentum, P, of_two_views).cases(
         moco=eighty(
             "slow copy and queue inside",
@@ -357,9 +264,6 @@ CASES += seen(
             after=behind(0.97, "student", "teacher"),
         )
     ),
-    Task("prototypical network", cnn.encoder, few_classes(4, 8), prototypes).cases(
-        prototypes=eighty("episodes", steps=100, every=5, batch=32)
-    ),
 )
 CASES += seen(
     "2026-11-23T08:43",
@@ -367,20 +271,6 @@ CASES += seen(
         simsiam=eighty("SGD", by(optim.SGD, lr=0.05, momentum=0.9), batch=32)
     ),
     Task("VICReg", expanded, P, vicreg).cases(vicreg=eighty("Adam", batch=32)),
-    Task("SwAV", Swapped, P, swav).cases(
-        swav=eighty(
-            "SGD, prototypes normalized",
-            by(optim.SGD, lr=0.1, momentum=0.9),
-            batch=32,
-            before=normalize_prototypes,
-        )
-    ),
-    Task("residual CNN", cnn.classifier, P, supervised_contrast).cases(
-        sup_con=eighty("supervised contrast", MOMENTUM, batch=24)
-    ),
-    Task("masked convolutional autoencoder", MaskedConvolutions, P, own).cases(
-        sim_mim=eighty("Adam")
-    ),
     own_loop("mean_teacher", "student and teacher, both watched", "SGD", mean_teacher, 80, 8),
     Task("residual CNN", partial(cnn.classifier, 24), P, fix_match).cases(
         fix_match=eighty(
@@ -396,11 +286,5 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("CPC", Predictive, CROPS, own).cases(
-        predictive=eighty("InfoNCE over rows", by(optim.Adam, lr=2e-3))
-    ),
-    Task("Mish CNN", partial(Turned, 2), HALF, angle).cases(
-        angle=r60.adam(3e-3, steps=100, every=10)
-    ),
     held_out=True,
 )

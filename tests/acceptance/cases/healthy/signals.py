@@ -24,12 +24,6 @@ CASES = seen(
     Task("TCN (1-D)", signals.tcn, data.tones(256), named).cases(
         tcn=r100.ADAM.but("clipping 1", clip=1.0)
     ),
-    Task("WaveNet (1-D)", signals.Wave, data.tones(256), named).cases(
-        wavenet=r100.ADAM.but("at 2e-3", optimizer=by(optim.Adam, lr=2e-3))
-    ),
-    Task("1-D ResNet", signals.one_dimensional_resnet, data.tones(), named).cases(
-        resnet_1d=r100.ADAMW
-    ),
     Task("CRNN", signals.Recurrent, data.spectrograms, named).cases(
         crnn=r100.ADAM.but("clipping 5", clip=5.0)
     ),
@@ -84,41 +78,14 @@ CASES += seen(
     Task("VoxNet (3-D)", signals.vox_net, data.voxels, named).cases(
         vox_net=eighty("Adam, occupancy", ADAM)
     ),
-    Task("InceptionTime (1-D)", signals.InceptionTime, data.gestures, named).cases(
-        inception_time=eighty("Adam, sensors' units", ADAM)
-    ),
     Task("forecaster with RevIN (1-D)", signals.Reversible, data.demand, signals.percent).cases(
         reversible=eighty("Adam, kW", ADAM)
-    ),
-    Task("Conv-TasNet (1-D)", signals.Separated, data.mixtures, signals.noise_ratio).cases(
-        tas_net=eighty("Adam, clipping 5", ADAM, clip=5.0, batch=8)
     ),
 )
 CASES += seen(
     "2026-11-23T10:43",
     Task("EEGNet", signals.Eeg, data.gestures, named).cases(eeg=(r60.adam(3e-3), r60.HUGE)),
     Task("SincNet (1-D)", signals.Sinc, data.tones(512), named).cases(sinc=r60.adam(2e-3)),
-    Task("Wave-U-Net (1-D)", signals.WaveUnet, data.mixtures, signals.apart).cases(
-        wave_unet=r60.PEAK
-    ),
     Task("Demucs (1-D)", signals.Gated, data.mixtures, signals.apart).cases(demucs=r60.FADING),
-    Task("QuartzNet (1-D)", signals.Separable, data.tones(512), named).cases(
-        quartz=(r60.WARM, r60.CYCLIC)
-    ),
-    Task("SampleCNN (1-D)", signals.sample_cnn, data.tones(729), named).cases(
-        sample=(r60.KEPT, r60.ADADELTA)
-    ),
-    Task("LSTM-FCN (1-D)", signals.LstmFcn, data.gestures, named).cases(lstm_fcn=r60.NADAM),
-    Task("BC-ResNet", signals.Broadcast, data.spectrograms, named).cases(
-        broadcast=(r60.MOMENTUM, r60.EMA)
-    ),
-    Task("FNet (1-D)", signals.Fourier, data.tones(512), named).cases(fourier=r60.WARM),
-    Task("ConvGRU", signals.ConvGru, data.clips, signals.next_frame).cases(
-        conv_gru=r60.small(r60.adam(1e-3))
-    ),
-    Task("SlowFast (3-D)", signals.SlowFast, data.panned, named).cases(slow_fast=r60.FADING),
-    Task("TSM", signals.Shifted, data.panned, named).cases(shifted=r60.small(r60.adam(2e-3))),
-    Task("3-D DenseNet", signals.Dense3d, data.voxels, named).cases(dense_3d=r60.LATE),
-    Task("DGCNN", signals.Edges, data.points, named).cases(edges=r60.small(r60.adam(2e-3))),
     held_out=True,
 )

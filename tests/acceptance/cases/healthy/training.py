@@ -5,27 +5,23 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import timm.utils
 import torch
-from data import Draw, P, catch, fixed, photos, pixels, scenes
+from data import Draw, P, fixed, photos, pixels, scenes
 from loops import Losses, Run, Task, descend, eighty, evaluated, follow, own_loop, seen, train
 from losses import named
 from nets import classifiers as cnn
 from nets.library import hf_convnext, timm_model
-from nets.unusual import convs
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.ao.quantization import FakeQuantize, default_weight_fake_quant
 from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, TensorDataset
 
-import fmapboard
 from fmapboard.demo.network import load_trained
 
 QUICK = by(optim.AdamW, lr=2e-3)
@@ -421,66 +417,6 @@ class Supernet(nn.Module):
         return self.last(x)
 
 
-class Exits(nn.Module):
-    """BranchyNet: a classifier after each stage; the sum of their losses is learned."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        stages = [cnn.unit(3, 24, stride=2), cnn.unit(24, 48, stride=2), cnn.unit(48, 64)]
-        self.stages = nn.ModuleList(stages)
-        self.heads = nn.ModuleList(nn.Sequential(*cnn.head(width, 8)) for width in (24, 48, 64))
-
-    def forward(self, x: Tensor) -> list[Tensor]:
-        found = []
-        for stage, last in zip(self.stages, self.heads, strict=True):
-            x = stage(x)
-            found.append(last(x))
-        return found
-
-
-def exits(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return sum(functional.cross_entropy(y, labels) for y in model(images)) / 3
-
-
-def peers() -> nn.Module:
-    return nn.ModuleList([cnn.small_classifier(), cnn.classifier(16)])
-
-
-def mutual(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Deep mutual learning: two networks learn the labels and each other's answers."""
-    one, two = (net(images) for net in model)
-    loss = functional.cross_entropy(one, labels) + functional.cross_entropy(two, labels)
-    soft = partial(functional.kl_div, reduction="batchmean")
-    loss = loss + soft(one.log_softmax(1), two.detach().softmax(1))
-    return loss + soft(two.log_softmax(1), one.detach().softmax(1))
-
-
-class Hinted(nn.Module):
-    """FitNet: a frozen trained network in eval mode, and a small one that follows its maps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        make = partial(cnn.classifier, 32)
-        self.teacher = cnn.pretrained(make, size=32).requires_grad_(False)
-        self.student, self.fit = cnn.classifier(16), nn.Conv2d(32, 64, 1)
-
-    def train(self, mode: bool = True) -> nn.Module:
-        super().train(mode)
-        self.teacher.eval()
-        return self
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.no_grad():
-            goal = self.teacher[0][:3](x)
-        maps = self.student[0][:3](x)
-        return self.student[1](maps.mean((2, 3))), functional.mse_loss(self.fit(maps), goal)
-
-
-def hinted(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    told, hint = model(images)
-    return functional.cross_entropy(told, labels) + hint
-
-
 def muon(place: Path, seed: int) -> Losses:
     """Muon for the matrices of a ViT's blocks, AdamW for the rest; steps are marked."""
     model = timm_model("test_vit", img_size=64)
@@ -496,30 +432,6 @@ def muon(place: Path, seed: int) -> Losses:
         return loss
 
     return train(place, seed, model, step, 80, 8)
-
-
-def early_stop(place: Path, seed: int) -> Losses:
-    """Keras-like fit: epochs with validation in eval mode, best weights restored, rate halved."""
-    random, model = Generator().manual_seed(seed), cnn.classifier()
-    optimizer = optim.Adam(model.parameters(), lr=2e-3)
-    plateau = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
-    batches = DataLoader(TensorDataset(*P(random, 256)), 32, shuffle=True)
-    held_out, losses, best = P(random, 48), Losses(), (9e9, {})
-    with suppress(StopIteration), fmapboard.watch(model, place, optimizer=optimizer, every=8):
-        for epoch in range(10):
-            model.train()
-            losses.extend(descend(optimizer, named(model, *batch)) for batch in batches)
-            model.eval()
-            with torch.no_grad():
-                told = named(model, *held_out).item()
-            plateau.step(told)
-            if told < best[0]:
-                best = (told, copy.deepcopy(model.state_dict()))
-            elif epoch > 6:
-                raise StopIteration
-    model.load_state_dict(best[1])
-    losses.evaluated = best[0]
-    return losses
 
 
 def plateau(place: Path, seed: int) -> Losses:
@@ -541,79 +453,10 @@ def plateau(place: Path, seed: int) -> Losses:
     return losses
 
 
-def student(place: Path, seed: int) -> Losses:
-    """Noisy student: a first network names unlabelled pictures, a larger one learns with noise."""
-    random, older = Generator().manual_seed(seed), convs(nn.BatchNorm2d, nn.ReLU)
-    optimizer = optim.Adam(older.parameters(), lr=2e-3)
-    for _ in range(40):
-        descend(optimizer, named(older, *P(random, 16)))
-    older.eval().requires_grad_(False)
-    model = convs(nn.BatchNorm2d, nn.SiLU, (32, 64, 96))
-    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
-
-    def told(images: Tensor, noise: float) -> Tensor:
-        noisy = images + noise * torch.randn_like(images)
-        return functional.cross_entropy(model(noisy), older(images).softmax(1))
-
-    def step(_: int, random: Generator) -> float:
-        return descend(optimizer, told(P(random, 16)[0], 0.15))
-
-    losses = train(place, seed, model, step, 70, 7, optimizer)
-    losses.evaluated = evaluated(model, lambda: told(P(random, 48)[0], 0.0))
-    return losses
-
-
-def q_learning(place: Path, seed: int) -> Losses:
-    """Double DQN with a replay buffer and a slow target on a one-step game of 0 and 1."""
-    layers = [nn.Conv2d(2, 24, 5, 2, 2), nn.ReLU(), nn.Conv2d(24, 32, 3, 2, 1), nn.ReLU()]
-    layers += [nn.Flatten(), nn.Linear(32 * 25, 64), nn.ReLU(), nn.Linear(64, 3)]
-    model = nn.Sequential(*layers)
-    target = copy.deepcopy(model).requires_grad_(False)
-    optimizer = optim.Adam(model.parameters(), lr=1e-3)
-    frames, best = catch(Generator().manual_seed(seed), 600)
-
-    def step(_: int, random: Generator) -> float:
-        which = torch.randint(600, (32,), generator=random)
-        states, after = frames[which], frames[(which + 1) % 600]
-        moves = torch.randint(3, (32,), generator=random)
-        gain = (moves == best[which]).float()
-        with torch.no_grad():
-            chosen = model(after).argmax(1, keepdim=True)
-            goal = gain + 0.2 * target(after).gather(1, chosen)[:, 0]
-        value = model(states).gather(1, moves[:, None])[:, 0]
-        loss = functional.smooth_l1_loss(value, goal)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_value_(model.parameters(), 1.0)
-        optimizer.step()
-        follow(target, model, 0.95)
-        return loss.item()
-
-    return train(place, seed, model, step, 150, 15, optimizer, layers="*")
-
-
-def thawed(place: Path, seed: int) -> Losses:
-    """Head first at a high rate, then a second optimizer with all layers, one run in two parts."""
-    model, losses = cnn.encoder(8), Losses()
-    for start, parts, rate in ((0, model[-1], 0.01), (30, model, 2e-3)):
-        model.requires_grad_(False)
-        parts.requires_grad_(True)
-        optimizer = optim.AdamW(parts.parameters(), lr=rate)
-        step = classifying(model, optimizer)
-        more = {"optimizer": optimizer, "start_step": start}
-        losses += train(place, seed + start, model, step, 30 + start, 5, **more)
-    held_out = P(Generator().manual_seed(seed + 1000), 48)
-    losses.evaluated = evaluated(model, lambda: named(model, *held_out))
-    return losses
-
-
 CASES = seen(
     "2026-11-23T03:56",
     Task("plain CNN, BatchNorm", NORMED, photos(48, "own"), distilled).cases(
         distillation=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
-    ),
-    Task("MobileNet v2", cnn.mobilenet_v2, photos(48, "own"), distilled).cases(
-        distill_mobilenet=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
     ),
     own_loop("two_optimizers", "ResNet", "SGD and Adam, marked", two_optimizers, 80, 10),
     own_loop("lbfgs", "plain CNN, Swish", "L-BFGS, one batch", lbfgs, 12, 1),
@@ -656,22 +499,13 @@ CASES += seen(
             "a random path per step", by(optim.SGD, lr=0.05, momentum=0.9), steps=120, every=6
         )
     ),
-    Task("multi-exit network", Exits, P, exits).cases(exits=eighty("sum of three losses")),
-    Task("two networks in a ModuleList", peers, P, mutual).cases(mutual=eighty("mutual learning")),
-    Task("teacher and student", Hinted, P, hinted).cases(
-        fit_net=eighty("FitNet hints", steps=60, every=6)
-    ),
     own_loop("maml", "CNN, no norm", "MAML, second order", maml, 60, 6),
     own_loop("surgery", "two-task CNN", "PCGrad", surgery, 80, 8),
     own_loop("muon", "timm ViT", "Muon and AdamW", muon, 80, 8),
-    own_loop("early_stop", "residual CNN", "epochs, plateau, best weights", early_stop, 80, 8),
 )
 CASES += seen(
     "2026-11-23T10:43",
     own_loop("line_search", "tanh CNN", "L-BFGS, 128 examples", line_search, 40, 4),
     own_loop("plateau", "encoder CNN", "plateau of the eval loss, marked", plateau, 100, 10),
-    own_loop("student", "SiLU CNN", "noisy student", student, 70, 7),
-    own_loop("q_learning", "DQN's network", "double DQN, slow target", q_learning, 150, 15),
-    own_loop("thawed", "encoder CNN", "head, then all, two optimizers", thawed, 90, 5),
     held_out=True,
 )
