@@ -463,7 +463,6 @@ class Crop:
         spot: (y, x) in px of the position in the image, if the layer's output covers it as a map.
         pixels: u8 [H, W, 3], the field as the network saw it, without its normalization.
         block: Side in px of the squares that were averaged into one of ``pixels``.
-        is_whole: True if the field is the whole image.
     """
 
     value: float
@@ -475,7 +474,11 @@ class Crop:
     spot: tuple[float, float] | None
     pixels: Bytes8
     block: int = 1
-    is_whole: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the field is the whole image."""
+        return self.field == (0, 0, *self.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,22 @@ class MeasuredFields:
     separable: bool
     unknown: str = CONTROL_FLOW
 
+    def of(self, label: str, grid: tuple[int, ...], size: tuple[int, int]) -> Fields:
+        """The fields of a layer call.
+
+        They are the whole image if the layer did not run on the measured image, or returned another
+        grid, as with tokens that are pruned by their values.
+
+        Args:
+            label: Of the call.
+            grid: Axes of the positions that it returned.
+            size: Height and width of the image in px.
+        """
+        if label not in self.of_layer:
+            self.of_layer[label] = Fields.whole(grid, size, self.unknown)
+        known = self.of_layer[label]
+        return known if known.grid == grid else Fields.whole(grid, size, OTHER_GRID)
+
 
 def measure_fields(registry: HookRegistry, image: Tensor, batch_size: int) -> MeasuredFields:
     """Measure the fields of all layers of a registry.
@@ -183,9 +199,9 @@ class Seen(CaptureListener):
         maps, label = maps_of(value, module, self._images), layer_call.label
         if maps is None:
             return
-        with aside(maps.values.device.type, maps.values.nbytes):
-            self.hits[label] = torch.isnan(maps.values).any(1).cpu().numpy()  # [N, P]
-        self.grids[label] = maps.grid
+        values, self.grids[label] = maps
+        with aside(values.device.type, values.nbytes):
+            self.hits[label] = torch.isnan(values).any(1).cpu().numpy()  # [N, P]
         if self._flow is not None and self._flow.lost_at is not None:
             self.lost[label] = self._flow.lost_at
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,26 +11,16 @@ from fmapboard.measure.layout import as_maps, axes_of, square_of
 from fmapboard.model.tensors import first_tensor, is_observable
 
 
-@dataclass(frozen=True, slots=True)
-class Maps:
-    """A layer's output.
-
-    Attributes:
-        values: [N, C, P], P positions per image; may alias the layer's live tensor.
-        grid: Axes of the positions, P in total; empty for a layer that returns one number per
-            channel.
-    """
-
-    values: Tensor
-    grid: tuple[int, ...]
-
-
-def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
+def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, tuple[int, ...]] | None:
     """The first tensor that a layer returned; None if it cannot be read.
 
     A tensor of one sample for several images is the same for all of them, as a relative position
     bias that is computed once per pass. If its first axis is otherwise not that of the images, as
     in windowed attention, the tensor must be of one image; the axis then is one of positions.
+
+    Returns:
+        The values [N, C, P], P positions per image, which may alias the layer's live tensor; and
+        the axes of the positions, empty for a layer that returns one number per channel.
 
     Raises:
         ValueError: It is of several images.
@@ -40,8 +29,7 @@ def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
     if tensor is None or not is_observable(tensor):
         return None
     # Three axes are read as tokens: images have four.
-    view = as_maps(tensor, axes_of(module, tensor.shape))
-    maps = view.maps
+    maps = as_maps(tensor, axes_of(module, tensor.shape)).maps
     if maps.shape[0] == 1:
         maps = maps.expand(images, *maps.shape[1:])
     elif maps.shape[0] != images:
@@ -49,7 +37,7 @@ def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
             raise ValueError(f"{maps.shape[0]} samples in the output for {images} images")
         maps = maps.movedim(0, 1).unsqueeze(0)  # [1, C, N, *spatial]
     grid = tuple(maps.shape[2:])
-    return Maps(maps.reshape(*maps.shape[:2], math.prod(grid)), grid)
+    return maps.reshape(*maps.shape[:2], math.prod(grid)), grid
 
 
 def place_in_image(

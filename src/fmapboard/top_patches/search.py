@@ -21,12 +21,7 @@ from fmapboard.extraction.failed_pass import explained
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
-from fmapboard.top_patches.fields import (
-    OTHER_GRID,
-    Fields,
-    MeasuredFields,
-    measure_fields,
-)
+from fmapboard.top_patches.fields import Fields, MeasuredFields, measure_fields
 from fmapboard.top_patches.positions import maps_of, place_in_image
 
 Ints = npt.NDArray[np.int64]
@@ -73,7 +68,10 @@ class PatchSearch:
     infinite: list[str] = field(default_factory=list)
     _of_layer: dict[str, _LayerSearch] = field(default_factory=dict)
     _fields: dict[tuple[int, ...], MeasuredFields] = field(default_factory=dict)
-    _registry: HookRegistry | None = None
+    _registry: HookRegistry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._registry = HookRegistry(self.model, self.layers)
 
     def __post_init__(self) -> None:
         for name, value in (("k", self.k), ("channels", self.channels)):
@@ -94,8 +92,6 @@ class PatchSearch:
             ForwardError: The model raised an exception.
             CaptureError: A layer's output cannot be assigned to images.
         """
-        if self._registry is None:
-            self._registry = HookRegistry(self.model, self.layers)
         fields = self._measured(images[:1])
         size = self.batch_size if fields.separable else 1
         for first in range(0, len(images), size):
@@ -104,14 +100,12 @@ class PatchSearch:
             for number, (picture, name) in enumerate(zip(pictures[some], names[some], strict=True)):
                 source = _Source(picture, name, self.images, self.side)
                 for label, output in seen.outputs.items():
-                    if label not in fields.of_layer:  # it did not run on the measured image
-                        size_px = tuple(images.shape[-2:])
-                        whole = Fields.whole(output.grid, size_px, fields.unknown)
-                        fields.of_layer[label] = whole
-                    self._layer(label, output).add(output, number, source, fields.of_layer[label])
-                outputs = seen.outputs.values()
-                self.nan += [name] * any(output.has_nan[number] for output in outputs)
-                self.infinite += [name] * any(output.has_infinity[number] for output in outputs)
+                    if label not in self._of_layer:
+                        self._of_layer[label] = _LayerSearch(output, self.k)
+                    own = fields.of(label, output.grid, source.size)
+                    self._of_layer[label].add(output, number, source, own)
+                self.nan += [name] * bool(seen.has_nan[number])
+                self.infinite += [name] * bool(seen.has_infinity[number])
                 self.images += 1
 
     def result(self) -> dict[str, LayerPatches]:
@@ -119,7 +113,6 @@ class PatchSearch:
         return {label: one.result(self.images) for label, one in self._of_layer.items()}
 
     def _measured(self, image: Tensor) -> MeasuredFields:
-        assert self._registry is not None
         size = tuple(image.shape[1:])
         if size in self._fields:
             return self._fields[size]
@@ -141,19 +134,11 @@ class PatchSearch:
         return measured
 
     def _run(self, images: Tensor) -> _Outputs:
-        assert self._registry is not None
-        model = self._registry.model
-        most = 1 if self.one_per_image else self.k
-        seen = _Outputs(len(images), most, self.channels)
-        again = partial(run_side_pass, model, images)
-        with explained(model, again), self._registry.listening(seen):
-            again()
+        seen = _Outputs(len(images), 1 if self.one_per_image else self.k, self.channels)
+        run = partial(run_side_pass, self._registry.model, images)
+        with explained(self._registry.model, run), self._registry.listening(seen):
+            run()
         return seen
-
-    def _layer(self, label: str, output: _Output) -> _LayerSearch:
-        if label not in self._of_layer:
-            self._of_layer[label] = _LayerSearch(output, self.k)
-        return self._of_layer[label]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +151,6 @@ class _Output:
         values: f64 [N, C, m], the largest values.
         positions: int64 [N, C, m], where they are.
         nan: int64 [N, C], numbers of NaN.
-        has_nan: bool [N], of all channels.
-        has_infinity: bool [N], likewise.
     """
 
     layer_call: LayerCall
@@ -176,8 +159,6 @@ class _Output:
     values: Doubles
     positions: Ints
     nan: Ints
-    has_nan: npt.NDArray[np.bool_]
-    has_infinity: npt.NDArray[np.bool_]
 
 
 def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
@@ -205,14 +186,21 @@ def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
 
 
 class _Outputs(CaptureListener):
-    """A ``CaptureListener`` that reduces outputs to their best positions."""
+    """A ``CaptureListener`` that reduces outputs to their best positions.
+
+    Attributes:
+        outputs: By label of the layer call.
+        has_nan: bool [N], images with NaN in any channel of an output.
+        has_infinity: bool [N], likewise.
+    """
 
     def __init__(self, images: int, most: int, channels: int | None) -> None:
         self._images, self._most, self._channels = images, most, channels
-        self.outputs: dict[str, _Output] = {}
+        self.begin((), {})
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.outputs.clear()
+        self.outputs: dict[str, _Output] = {}
+        self.has_nan, self.has_infinity = np.zeros((2, self._images), np.bool_)
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         try:
@@ -221,18 +209,16 @@ class _Outputs(CaptureListener):
             raise CaptureError(f"{layer_call.label}: {error}; try batch_size=1") from error
         if maps is None:
             return
-        with aside(maps.values.device.type, maps.values.nbytes):
-            searched = maps.values[:, : self._channels]
-            values, positions = best_positions(searched, self._most)
+        values, grid = maps
+        searched = values[:, : self._channels]
+        with aside(values.device.type, values.nbytes):
+            best, positions = best_positions(searched, self._most)
             nan = torch.isnan(searched).sum(-1).cpu().numpy()
-            has_nan, has_infinity = (
-                find(maps.values).flatten(1).any(1).cpu().numpy()
-                for find in (torch.isnan, torch.isinf)
-            )
+            self.has_nan |= torch.isnan(values).flatten(1).any(1).cpu().numpy()
+            self.has_infinity |= torch.isinf(values).flatten(1).any(1).cpu().numpy()
         self.outputs[layer_call.label] = _Output(
-            layer_call, maps.values.shape[1], maps.grid, values, positions, nan, has_nan,
-            has_infinity,
-        )  # fmt: skip
+            layer_call, values.shape[1], grid, best, positions, nan
+        )
 
 
 class _Source:
@@ -268,7 +254,6 @@ class _LayerSearch:
         self._call, self._channels, self._k = output.layer_call, output.channels, k
         searched = output.values.shape[1]
         self._values = np.full((searched, k), np.nan)  # descending; NaN where there is none yet
-        self._positions = np.zeros((searched, k), np.int64)
         self._crops: npt.NDArray[np.object_] = np.full((searched, k), None, object)
         self._nan = np.zeros(searched, np.int64)
         self._cell = (1, 1)
@@ -276,42 +261,19 @@ class _LayerSearch:
 
     def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
         """Add one image of a batch, which comes after all earlier ones."""
-        if output.grid != fields.grid:  # as with tokens that are pruned by their values
-            fields = Fields.whole(output.grid, source.size, OTHER_GRID)
         cell = fields.largest
         self._cell = (max(cell[0], self._cell[0]), max(cell[1], self._cell[1]))
         self._lost_at = self._lost_at or fields.lost_at
         self._nan += output.nan[number]
         values = np.concatenate([self._values, output.values[number]], 1)  # [C, k + m]
-        positions = np.concatenate([self._positions, output.positions[number]], 1)
         order = np.argsort(-values, axis=1, kind="stable")[:, : self._k]  # NaN is last
         self._values = np.take_along_axis(values, order, 1)
-        self._positions = np.take_along_axis(positions, order, 1)
         self._crops = np.take_along_axis(self._crops, np.minimum(order, self._k - 1), 1)
         is_new = (order >= self._k) & ~np.isnan(self._values)
         for channel, rank in np.argwhere(is_new).tolist():
-            self._crops[channel, rank] = self._crop(channel, rank, source, fields)
-
-    def _crop(self, channel: int, rank: int, source: _Source, fields: Fields) -> Crop:
-        place = int(self._positions[channel, rank])
-        top, left, bottom, right = (int(edge) for edge in fields.boxes[place])
-        box = (top, left, bottom, right)
-        is_whole = box == (0, 0, *source.size)
-        pixels, block = source.cut(box, fields.largest)
-        return Crop(
-            float(self._values[channel, rank]),
-            source.number,
-            source.name,
-            tuple(int(axis) for axis in np.unravel_index(place, fields.grid))
-            if fields.grid
-            else (),
-            box,
-            source.size,
-            place_in_image(place, fields.grid, source.size),
-            pixels,
-            block,
-            is_whole,
-        )
+            place = int(output.positions[number, channel, order[channel, rank] - self._k])
+            value = float(self._values[channel, rank])
+            self._crops[channel, rank] = _crop(value, place, source, fields)
 
     def result(self, images: int) -> LayerPatches:
         valid = ~np.isnan(self._values)
@@ -322,3 +284,22 @@ class _LayerSearch:
             self._call, self._channels, crops, self._k, images, self._cell,
             tuple(self._nan.tolist()), self._lost_at,
         )  # fmt: skip
+
+
+def _crop(value: float, place: int, source: _Source, fields: Fields) -> Crop:
+    """The part of an image that a position depends on."""
+    top, left, bottom, right = map(int, fields.boxes[place])
+    box = (top, left, bottom, right)
+    pixels, block = source.cut(box, fields.largest)
+    axes = np.unravel_index(place, fields.grid) if fields.grid else ()
+    return Crop(
+        value,
+        source.number,
+        source.name,
+        tuple(map(int, axes)),
+        box,
+        source.size,
+        place_in_image(place, fields.grid, source.size),
+        pixels,
+        block,
+    )

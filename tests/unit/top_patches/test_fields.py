@@ -120,7 +120,7 @@ def outputs(model: nn.Module, image: Tensor) -> dict[str, Tensor]:
     modules = named_layers(model)
     maps = extract(model, image, layers=lambda name, module: True)
     return {
-        label: maps_of(value, modules[re.sub(r"\.call\d+$", "", label)], 1).values[0]
+        label: maps_of(value, modules[re.sub(r"\.call\d+$", "", label)], 1)[0][0]
         for label, value in maps.items()
     }
 
