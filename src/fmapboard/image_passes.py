@@ -8,6 +8,7 @@ fixed batch size, outputs that are not ordered by image) are run on one image at
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -102,6 +103,19 @@ class NotSeparable(FmapboardError):
     """The model does not treat the images of a batch independently."""
 
 
+@contextlib.contextmanager
+def _raising(kind: type[FmapboardError], what: str) -> Iterator[None]:
+    """Raise any error inside the block, but for interrupts, as one of a kind, which says what."""
+    try:
+        yield
+    except kind:
+        raise
+    except Exception as error:
+        if interrupt_in(error) is not None:
+            raise
+        raise kind(f"{what}: {first_line(error)}") from error
+
+
 class ImageListener(CaptureListener):
     """A ``CaptureListener`` that reduces each image of a batch separately.
 
@@ -143,13 +157,8 @@ class ImageListener(CaptureListener):
         if self._shapes is not None:
             self._check_shape(layer_call, tensor, self._shapes)
         begun = time.perf_counter()
-        with aside(tensor.device.type, tensor.nbytes):
-            try:
-                self._layers.append(self._reduced(layer_call, tensor, module))
-            except Exception as error:
-                if interrupt_in(error) is not None:
-                    raise
-                raise CaptureError(f"{layer_call.layer}: {error}") from error
+        with aside(tensor.device.type, tensor.nbytes), _raising(CaptureError, layer_call.layer):
+            self._layers.append(self._reduced(layer_call, tensor, module))
         self._seconds += time.perf_counter() - begun
 
     def _reduced(
@@ -267,18 +276,13 @@ class ImagePasses:
     def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = ImageListener(self.reducer, 1, None, self.normalization)
-        again = partial(run_side_pass, registry.model, image)
-        try:
-            with explained(registry.model, again):
-                _run(registry, image, seen)
-        except CaptureError:
-            raise
-        except Exception as error:
-            if interrupt_in(error) is not None:
-                raise
-            raise CaptureError(
-                f"the model cannot run on this input: {first_line(error)}"
-            ) from error
+        run = partial(run_side_pass, registry.model, image)
+        with (
+            _raising(CaptureError, "the model cannot run on this input"),
+            explained(registry.model, run),
+            registry.listening(seen),
+        ):
+            run()
         registry.check_taps()
         if not seen.labels and not self._has_output:
             raise CaptureError("no selected layer ran, or none returned a tensor")
@@ -309,15 +313,12 @@ class ImagePasses:
 
     def _batch(self, images: Tensor, shapes: Shapes, first: int) -> list[PendingStep]:
         seen = ImageListener(self.reducer, len(images), shapes, self.normalization)
-        try:
-            _run(self._registry(), images, seen)
-        except NotSeparable:
-            raise
-        except Exception as error:
-            if interrupt_in(error) is not None:
-                raise
-            reason = f"a pass on {len(images)} images failed: {first_line(error)}"
-            raise NotSeparable(reason) from error
+        registry = self._registry()
+        with (
+            _raising(NotSeparable, f"a pass on {len(images)} images failed"),
+            registry.listening(seen),
+        ):
+            run_side_pass(registry.model, images)
         if seen.labels != list(shapes):
             raise NotSeparable(f"different layers ran on {len(images)} images than on one")
         return seen.steps(first)
@@ -325,11 +326,6 @@ class ImagePasses:
     def _registry(self) -> HookRegistry:
         also = activations(self.model) if self.layers is None else {}
         return HookRegistry(self.model, self.layers, also=also, effective=self.effective)
-
-
-def _run(registry: HookRegistry, images: Tensor, seen: ImageListener) -> None:
-    with registry.listening(seen):
-        run_side_pass(registry.model, images)
 
 
 def _check_same_statistics(alone: StepData, together: StepData) -> None:

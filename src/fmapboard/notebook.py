@@ -24,7 +24,7 @@ from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
 from fmapboard.records import KernelShape, LayerCall, Picture, Planes, Scale
 from fmapboard.render.grid import draw_maps, enlarge
-from fmapboard.render.palettes import palette
+from fmapboard.render.palettes import Palette, palette
 from fmapboard.render.png import encode
 from fmapboard.render.quantize import Quantizer
 
@@ -171,13 +171,13 @@ def draw(
     quantize = Quantizer(max_tile, scale, colours.zero_centered)
     reducer = Reducer(None, max_channels, depth, _PATCHES, quantize)
     axes = _axes(maps, channel_axis)
-    planes = _planes(maps[sample : sample + 1], reducer, axes)
-    if planes is None:
+    drawn = _drawn(maps[sample : sample + 1], reducer, axes, colours, nrow)
+    if drawn is None:
         raise ConfigurationError(
             f"maps of shape {list(maps.shape)} cannot be drawn: expected [N, C, H, W] "
             "(maps[None] for [C, H, W]), or a sequence with its channel_axis (1 for [N, C, L])"
         )
-    return Grid(enlarge(draw_maps(planes, 0, colours, nrow=nrow)), _said(planes))
+    return drawn
 
 
 class LayerMaps(dict[str, Any]):
@@ -231,18 +231,13 @@ class LayerMaps(dict[str, Any]):
         maps = first_tensor(self[name])
         if maps is None or maps.dim() < 3:
             return ""
-        reducer = replace(
-            self.reducer,
-            samples=1,
-            max_channels=_OVERVIEW_CHANNELS,
-            quantize=Quantizer(_OVERVIEW_TILE),
-        )
+        quantize = Quantizer(_OVERVIEW_TILE)
+        reducer = replace(self.reducer, max_channels=_OVERVIEW_CHANNELS, quantize=quantize)
         axes = self.axes.get(name) or axes_of(nn.Identity(), maps.shape)
-        planes = _planes(maps, reducer, axes)
-        if planes is None:
+        drawn = _drawn(maps, reducer, axes, palette("grey"))
+        if drawn is None:
             return ""
-        data = base64.b64encode(encode(enlarge(draw_maps(planes, 0, palette("grey"))))).decode()
-        said = html.escape(_said(planes))
+        data, said = base64.b64encode(drawn._repr_png_()).decode(), html.escape(drawn.said)
         return f"<img alt='{said}' title='{said}' src='data:image/png;base64,{data}'>"
 
 
@@ -258,17 +253,22 @@ def _axes(maps: Tensor, channel_axis: int | None) -> Axes:
     return Axes(channels=axis)
 
 
-def _planes(maps: Tensor, reducer: Reducer, axes: Axes) -> Planes | None:
-    """The drawn part of a tensor, quantized; None if it cannot be drawn."""
+def _drawn(
+    maps: Tensor, reducer: Reducer, axes: Axes, colours: Palette, nrow: int | None = None
+) -> Grid | None:
+    """The first sample of a tensor as a picture; None if it cannot be drawn."""
     if not is_observable(maps):
         return None
     with aside(maps.device.type):
         view = reducer.read(maps, axes)
         if not view.drawable:
             return None
-        kept, shape = reducer.keep(view, reducer.samples), tuple(maps.shape)
+        kept, shape = reducer.keep(view, 1), tuple(maps.shape)
         pending = PendingMeasurement(_CALL, "feature_maps", shape, reducer.quantize, kept)
-        return pending.to_host().planes
+        planes = pending.to_host().planes
+    if planes is None:
+        return None
+    return Grid(enlarge(draw_maps(planes, 0, colours, nrow=nrow)), _said(planes))
 
 
 def _said(planes: Planes) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import CheckpointError
 
 CLASSES = (
     "astronaut",
@@ -103,28 +99,13 @@ class DemoNetwork(nn.Module):
         return logits
 
 
-def load_trained(path: str | Path | None = None) -> DemoNetwork:
-    """The trained network in eval mode, on the CPU.
-
-    Args:
-        path: a state dict of a `DemoNetwork`, saved with ``torch.save``; None for the one that
-            ships with fmapboard. It is read with ``weights_only=True``, so no code in it runs.
-
-    Raises:
-        CheckpointError: the file is missing, is not a file of weights, or does not fit.
+def load_trained() -> DemoNetwork:
+    """The trained network that ships with fmapboard, in eval mode, on the CPU.
 
     >>> load_trained().training
     False
     """
-    file = bundled("demo_network.pt") if path is None else Path(path)
     network = DemoNetwork()
-    try:
-        network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"no weights at {file}; assets/make_demo_network.py creates the bundled ones"
-        ) from error
-    except (OSError, EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise CheckpointError(f"{file} is not a state dict of a DemoNetwork: {reason}") from error
+    weights = torch.load(bundled("demo_network.pt"), map_location="cpu", weights_only=True)
+    network.load_state_dict(weights)
     return network.eval()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from torch import Tensor
 
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import INPUT_SIZE, MEAN, STD
-from fmapboard.errors import ImageError
 
 SCALES = (0.7, 0.5)
 """Factors by which a part is scaled before it is cropped; a crop covers 69 or 96 px of the file."""
@@ -52,13 +50,11 @@ class Photographs:
     def load(cls, folder: str | Path | None = None) -> Photographs:
         """Read every ``*.jpg`` in a folder; None for the folder that ships with fmapboard.
 
-        Raises:
-            ImageError: the folder has no JPEG, or one cannot be read or is too small to crop.
+        The photographs must be at least 384 px wide and 96 px high, so that each quarter can be
+        cropped.
         """
         place = bundled("photographs") if folder is None else Path(folder)
         files = sorted(place.glob("*.jpg"))
-        if not files:
-            raise ImageError(f"no photograph (*.jpg) in {place}")
         planes = [plane for file in files for part in _cut(file) for plane in _scaled(part)]
         sizes = torch.tensor([plane.shape[:2] for plane in planes])  # [photographs*3*scales, 2]
         areas = sizes.prod(1)
@@ -141,21 +137,11 @@ class Photographs:
 
 def _cut(file: Path) -> list[Image.Image]:
     """The left, held-out and right part of one photograph, each RGB."""
-    try:
-        with Image.open(file) as opened:
-            image = opened.convert("RGB")
-    except OSError as error:
-        raise ImageError(f"{file} cannot be read as an image: {error}") from error
+    with Image.open(file) as opened:
+        image = opened.convert("RGB")
     half, rest = (image.width * quarters // 4 // 8 * 8 for quarters in (2, 3))
     edges = [(0, half), (half, rest), (rest, image.width)]
-    parts = [image.crop((start, 0, end, image.height)) for start, end in edges]
-    least = math.ceil(INPUT_SIZE / min(SCALES))
-    if min(min(part.size) for part in parts) < least:
-        raise ImageError(
-            f"{file} is {image.width} × {image.height} px; it must be at least {4 * least} px "
-            f"wide and {least} px high, so that each quarter can be cropped"
-        )
-    return parts
+    return [image.crop((start, 0, end, image.height)) for start, end in edges]
 
 
 def _scaled(part: Image.Image) -> list[NDArray[np.uint8]]:

@@ -43,11 +43,6 @@ class Result:
     """Accuracy of random guessing, 0 to 1."""
 
 
-def unwatched(network: nn.Module, optimizer: Optimizer) -> AbstractContextManager[object]:
-    """A `Watch` that logs nothing."""
-    return nullcontext()
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run torch in a single thread, and restore the number of threads afterwards.
@@ -69,7 +64,7 @@ def train(
     photographs: Photographs,
     *,
     steps: int = STEPS,
-    watch: Watch = unwatched,
+    watch: Watch = lambda network, optimizer: nullcontext(),
     on_step: Callable[[int, float], None] | None = None,
     scalars: Callable[[str, float, int], None] | None = None,
     seed: int = 0,
@@ -83,7 +78,8 @@ def train(
         network: maps images [N, 3, 48, 48] to logits [N, photographs].
         photographs: the data set.
         steps: number of optimizer steps.
-        watch: returns the context that the loop runs in, given the network and its optimizer.
+        watch: returns the context that the loop runs in, given the network and its optimizer; by
+            default nothing is logged.
         on_step: called after every step with its number, counted from 0, and its loss.
         scalars: called with a tag, a value and a step: ``loss/training`` at every step, and
             ``accuracy/validation`` every 50 steps and at the end, where the step is the number of

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, overload
 
-import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.side_pass import untouched
 from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
 from fmapboard.extraction.failed_pass import aligned, explained
-from fmapboard.extraction.of_outputs import positional
+from fmapboard.extraction.of_outputs import positional, run_restored
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select, unwrap
@@ -93,9 +91,6 @@ class LayerTable(Sequence[LayerRow]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[LayerRow]:
-        return iter(self._rows)
-
     def __repr__(self) -> str:
         return "\n".join(aligned(self._cells(), right=_HEADINGS.index("parameters")))
 
@@ -162,7 +157,10 @@ def layers(
     trace = CallTrace()
     if runs:
         args = positional(() if x is _NO_PASS else x)
-        _run(root, trace, partial(root, *args, **(forward_kwargs or {})))
+        run = partial(run_restored, root, args, forward_kwargs or {}, training=False)
+        registry = HookRegistry(root, lambda name, module: True)
+        with explained(root, run, args), registry.listening(trace, sides=("output", "input")):
+            run()
     calls: dict[str, list[TracedCall]] = {}
     for call in trace.calls:
         if call.returned is not None:
@@ -183,13 +181,3 @@ def _row(name: str, module: nn.Module, calls: Sequence[TracedCall]) -> LayerRow:
         tuple(shape for _, shape in returned),
         len(calls),
     )
-
-
-def _run(model: nn.Module, trace: CallTrace, run: partial[Any]) -> None:
-    def once() -> None:
-        with untouched(model, training=False), torch.no_grad():
-            run()
-
-    registry = HookRegistry(model, lambda name, module: True)
-    with explained(model, once, run.args), registry.listening(trace, sides=("output", "input")):
-        once()

@@ -231,8 +231,8 @@ class ArrayFile:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self._name = path, name
-        self._shape: tuple[int, ...] = ()
-        self._dtype: np.dtype[np.generic] | None = None
+        self._rows = 0
+        self._row: tuple[tuple[int, ...], np.dtype[np.generic]] | None = None  # shape and dtype
 
     def append(self, tensor: Tensor) -> None:
         """Append a tensor [N, ...] of any device.
@@ -247,13 +247,12 @@ class ArrayFile:
                 f"{self._name} is a single number per batch; it cannot be stored along samples"
             )
         values = _array(tensor)
-        if self._dtype is not None and (values.shape[1:], values.dtype) != (
-            self._shape[1:],
-            self._dtype,
-        ):
+        row = values.shape[1:], values.dtype
+        if self._row is not None and row != self._row:
+            shape, dtype = self._row
             raise ConfigurationError(
                 f"{self._name} is {values.dtype} {list(values.shape)} in this batch, but the file "
-                f"holds {self._dtype} {list(self._shape)}: only the first axis may differ; use "
+                f"holds {dtype} {[self._rows, *shape]}: only the first axis may differ; use "
                 "extract_batches, or images of one size"
             )
         try:
@@ -262,9 +261,9 @@ class ArrayFile:
             raise WriteError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _write(self, values: npt.NDArray[Any]) -> None:
-        rows = (self._shape[0] if self._shape else 0) + len(values)
+        rows = self._rows + len(values)
         header = _header((rows, *values.shape[1:]), values.dtype)
-        if self._dtype is None:
+        if self._row is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # A file of its own: whoever has opened an earlier one as a memory map keeps that.
             self.path.unlink(missing_ok=True)
@@ -276,7 +275,7 @@ class ArrayFile:
                 # After the data: until then the header describes the earlier batches.
                 file.seek(0)
                 file.write(header)
-        self._shape, self._dtype = (rows, *values.shape[1:]), values.dtype
+        self._rows, self._row = rows, (values.shape[1:], values.dtype)
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> bytes:

@@ -96,7 +96,7 @@ def extracted(
         raise ConfigurationError(f"side={side!r}: expected 'output', 'input' or 'both'")
     arguments = positional(x)
     collector = _Collector(Sequences.of(registry.model), side, keep_graph=keep_graph)
-    run = partial(_run, registry.model, arguments, kwargs, keep_graph)
+    run = partial(run_restored, registry.model, arguments, kwargs, keep_graph=keep_graph)
     with (
         explained(registry.model, run, arguments),
         registry.listening(collector, sides=collector.sides),
@@ -106,11 +106,26 @@ def extracted(
     return collector.values
 
 
-def _run(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], keep_graph: bool
+def run_restored(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    keep_graph: bool = False,
+    training: bool | None = None,
 ) -> None:
+    """Run a model, and restore what it holds and the random states.
+
+    Args:
+        model: The unwrapped model.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        keep_graph: As in ``extract``.
+        training: The mode that it runs in; None for its own.
+    """
     # inference_mode(False) also switches gradients on.
-    with untouched(model), torch.inference_mode(False) if keep_graph else torch.no_grad():
+    gradients = torch.inference_mode(False) if keep_graph else torch.no_grad()
+    with untouched(model, training=training), gradients:
         if keep_graph:
             args, kwargs = map_tensors((args, dict(kwargs)), _usable_in_graph)
         model(*args, **kwargs)

@@ -39,19 +39,20 @@ class ChangeHook(InertInCopies):
     Errors are raised in the user's forward pass or, for gradients, in the backward pass.
 
     Args:
-        name: The layer's name, for messages.
+        name: The layer's name.
         where: What is changed.
         change: What becomes of it.
         sequences: How tensors with three axes are read.
 
     Attributes:
+        name: As passed.
         was_called: True once the layer has run.
     """
 
-    __slots__ = ("_change", "_name", "_sequences", "_where", "was_called")
+    __slots__ = ("_change", "_sequences", "_where", "name", "was_called")
 
     def __init__(self, name: str, where: Where, change: Change, sequences: Sequences) -> None:
-        self._name, self._where, self._change = name, where, change
+        self.name, self._where, self._change = name, where, change
         self._sequences, self.was_called = sequences, False
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> Any:
@@ -67,7 +68,7 @@ class ChangeHook(InertInCopies):
             chosen = next(iter(tensors(value)), None)
         if chosen is None:
             verb = "receives" if self._where == "inputs" else "returned"
-            raise ConfigurationError(f"{self._name!r} {verb} no tensor that could be changed")
+            raise ConfigurationError(f"{self.name!r} {verb} no tensor that could be changed")
         changed = change(chosen)
         return value if changed is chosen else replace_tensor(value, chosen, changed)
 
@@ -80,7 +81,7 @@ class ChangeHook(InertInCopies):
             return change.apply(tensor, axes.channels)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"{change!r} of {self._where} of {self._name!r}: {error}"
+                f"{change!r} of {self._where} of {self.name!r}: {error}"
             ) from None
 
     def _checked(self, found: Any, tensor: Tensor) -> Tensor:
@@ -88,7 +89,7 @@ class ChangeHook(InertInCopies):
             return found
         what = f"shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
         raise ConfigurationError(
-            f"the function for {self._where} of {self._name!r} returned {what}: expected a tensor "
+            f"the function for {self._where} of {self.name!r} returned {what}: expected a tensor "
             f"of shape {list(tensor.shape)}, as it received"
         )
 
@@ -155,15 +156,14 @@ class Intervention:
             stack.callback(release_eager, self)
             hold_eager(self)  # compiled code would ignore the hooks
             sequences = Sequences.of(self._root)
-            hooks: list[tuple[str, ChangeHook]] = []
+            self._hooks: list[ChangeHook] = []
             # Of several hooks on a layer's output, the last one changes the gradient first.
-            parts: tuple[list[Any], list[Any]] = [], []
-            for planned in self._planned:
-                parts[planned[2] == "gradients" and planned[1] is not TAP].append(planned)
-            for name, module, where, change in [*parts[0], *reversed(parts[1])]:
+            last = [one for one in self._planned if one[2] == "gradients" and one[1] is not TAP]
+            others = [one for one in self._planned if one not in last]
+            for name, module, where, change in [*others, *reversed(last)]:
                 kind = GradientHook if where == "gradients" else ChangeHook
                 hook = kind(name, where, change, sequences)
-                hooks.append((name, hook))
+                self._hooks.append(hook)
                 if isinstance(module, Tap):
                     stack.enter_context(changing_taps(self._tap_change(name, hook)))
                     continue
@@ -174,7 +174,7 @@ class Intervention:
                 )
                 stack.callback(install(hook, with_kwargs=True).remove)
             stack.enter_context(recorded_last(self._root))
-            self._hooks, self._open = hooks, stack.pop_all()
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -182,7 +182,7 @@ class Intervention:
         if stack is None:
             return
         stack.close()
-        for name in dict.fromkeys(name for name, hook in self._hooks if not hook.was_called):
+        for name in dict.fromkeys(hook.name for hook in self._hooks if not hook.was_called):
             if error is None:
                 log.warning("intervene: %r was not called, so nothing was changed there", name)
 
