@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,32 +13,35 @@ import torch
 TESTS = Path(__file__).parent
 collect_ignore = ["acceptance", "accuracy"]  # run by hand
 SLOW = {
-    *("e2e", "integrations", "plugin", "recipes", "same_records"),
-    "contract/test_tensorboard_server.py",
-    *(f"docs/test_{what}.py" for what in ("hooks", "hooks_tensorboard", "pages_run")),
-    *(f"docs/test_{what}.py" for what in ("reference", "site")),
+    *("browser", "frameworks", "golden", "same_records", "training"),
+    *(f"contract/test_{what}.py" for what in ("four_places", "rerun", "tensorboard_server")),
+    *(f"docs/test_{what}.py" for what in ("examples", "hooks", "hooks_tensorboard")),
+    *(f"docs/test_{what}.py" for what in ("pages_run", "reference", "site")),
+    *(f"unit/cli/test_{what}.py" for what in ("check", "command_line", "diff", "doctor")),
     "unit/cli/test_tab_server.py",
-    "unit/capture/test_optimizers.py",
-    *(f"unit/interventions/test_intervene_{what}.py" for what in ("compiled", "copies")),
-    *(
-        f"unit/measure/test_fused_{what}.py"
-        for what in ("statistics", "tiles", "compiled", "training")
-    ),
+    *(f"unit/imaging/test_{what}.py" for what in ("checkpoint_series", "embedding", "silenced")),
+    *(f"unit/imaging/test_{what}.py" for what in ("same_reading", "visualize_attribution")),
+    *(f"unit/imaging/test_{what}.py" for what in ("visualize_folder", "visualize_tells")),
     *(
         f"unit/imaging/models/test_load_{library}.py"
         for library in ("huggingface", "timm", "torchvision")
     ),
+    *(f"unit/interventions/test_intervene_{what}.py" for what in ("compiled", "copies")),
+    "unit/plugin/routes",
+    *(f"unit/plugin/test_{what}.py" for what in ("answer_types", "front_end_modules", "hostile")),
+    *(f"unit/plugin/test_{what}.py" for what in ("loader", "log_scan", "reading", "sampling")),
+    *(f"unit/plugin/test_{what}.py" for what in ("server", "static_files", "steps_of_visualize")),
+    "unit/report",
 }
-"""Folders and modules of slow tests: training runs, servers, browsers, large libraries, pages."""
-SWEEPS = {"e2e/test_model_zoo.py"}
+"""Folders and modules of slow tests: trainings, servers, browsers, large libraries, pages."""
+SWEEPS = {"training/setups/test_model_zoo.py"}
 """Modules that repeat for many models what other tests show for a few."""
 LONGEST = (
-    "e2e/test_on_gpu.py",
-    "e2e/test_distributed.py",
-    "integrations/test_examples.py",
-    "unit/measure/test_fused_compiled.py",
-    "recipes/test_recipes.py",
-    "plugin/test_browser_reload.py",
+    "training/devices/test_on_gpu.py",
+    "training/processes/test_distributed.py",
+    "frameworks/test_examples.py",
+    "frameworks/recipes/test_recipes.py",
+    "browser/test_reload.py",
     "docs/test_site.py",
 )
 """Modules that take longest, or wait for longest, the longest first."""
@@ -66,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         path = item.path.relative_to(TESTS)
-        if SLOW & {path.parts[0], path.as_posix()}:
+        if SLOW & {place.as_posix() for place in (path, *path.parents)}:
             item.add_marker(pytest.mark.slow)
         if path.as_posix() in SWEEPS:
             item.add_marker(pytest.mark.sweep)
@@ -106,6 +110,13 @@ def errors_are_only_logged(
 ) -> None:
     """Log fmapboard's errors, as for a user."""
     monkeypatch.delenv("FMAPBOARD_ON_ERROR")
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """A function that returns the warnings logged so far."""
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        yield lambda: caplog.messages
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
 SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
-"""Shown verbatim; tests/integrations/test_examples.py runs them."""
+"""Shown verbatim; tests/frameworks/test_examples.py runs them."""
 LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "runs/layer1.0.conv1.png"}
 """Page -> a file that its blocks write."""
-STAND_INS = ROOT / "tests" / "recipes" / "stand_ins"
+STAND_INS = ROOT / "tests" / "frameworks" / "recipes" / "stand_ins"
 REPLACED = {path.stem for path in STAND_INS.iterdir() if path.stem != "__pycache__"}
 
 

@@ -38,7 +38,7 @@ def test_every_set_up_says_something_and_stands_once() -> None:
 
 def test_every_test_of_a_training_set_up_is_in_the_table() -> None:
     named = {row[2].strip("`") for row in rows()}
-    tree = ast.parse((ROOT / "tests" / "e2e" / "test_setups.py").read_text())
+    tree = ast.parse((ROOT / "tests" / "training" / "setups" / "test_setups.py").read_text())
     tests = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
     beside = {"test_a_skipped_step_marked_by_hand_has_no_norm"}  # a second view of one row
     assert {name for name in tests if name.startswith("test_")} - named == beside

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from torch.utils.tensorboard import SummaryWriter
 
 from fmapboard.formats.tab_records import pack
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
@@ -53,3 +55,11 @@ def steps_in(path: Path) -> list[int]:
 
 def event_files(directory: Path) -> list[Path]:
     return sorted(directory.rglob("*tfevents*"))
+
+
+def foreign(run: Path) -> None:
+    """Write a run with pictures that are not fmapboard's."""
+    with SummaryWriter(str(run)) as writer:
+        for step in range(2):
+            writer.add_scalar("loss", 0.5, step)
+            writer.add_image("feature", torch.zeros(1, 4, 4), step)

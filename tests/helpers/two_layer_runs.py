@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
@@ -70,3 +72,17 @@ def store_blobs(
     records = (TabRecord(tag, tuple(blobs)),)
     writer.write(LoggedStep(step, time.time(), pictures=pictures, records=records))
     writer.close()
+
+
+@pytest.fixture(scope="session")
+def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs: one model, and two models of one process."""
+    root = tmp_path_factory.mktemp("logdir")
+    log_steps(root / "run2")
+    log_steps(root / "run10", names=["gan", "critic"])
+    return root
+
+
+@pytest.fixture(scope="session")
+def tab(logdir: Path) -> Tab:
+    return open_tab(logdir)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-ACCURACY = Path(__file__).parents[1] / "accuracy"
+ACCURACY = Path(__file__).parents[2] / "accuracy"
 
 CHOSEN = {
     "alexnet": ("classification", 5, 5),

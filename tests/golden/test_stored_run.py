@@ -9,14 +9,13 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_visitor import Person
 from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from PIL import Image
 from tab_answers import facts_and_parts, layers_at, unpacked
@@ -24,7 +23,7 @@ from tab_answers import facts_and_parts, layers_at, unpacked
 from fmapboard.cli.main import run as run_command
 from fmapboard.report.write import write_report
 
-FORMAT_1 = Path(__file__).parents[1] / "golden" / "format_1"
+FORMAT_1 = Path(__file__).with_name("format_1")
 EXPECTED = json.loads((FORMAT_1 / "expected.json").read_text())
 RUNS = sorted(EXPECTED)
 STEPS = {"training": [0, 10, 20], "sequences": [0, 1], "images": [0, 1]}
@@ -259,18 +258,3 @@ def test_a_report_holds_the_stored_runs(tmp_path: Path) -> None:
     report = write_report([FORMAT_1], tmp_path / "runs.html")
     assert sorted(report.runs) == RUNS
     assert {run: list(steps) for run, steps in zip(report.runs, report.steps, strict=True)} == STEPS
-
-
-def test_a_browser_shows_the_stored_layers_a_grid_and_the_last_step(
-    server: StoredRuns, visit: Callable[..., Person]
-) -> None:
-    person = visit(server.address, run="training")
-    person.drawn(20)
-    names = person.see(".tree .layer .name").all_text_contents()
-    colours = person.frame.evaluate(
-        """() => { const c = document.querySelector(".grid canvas");
-        const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-        return new Set(new Uint32Array(d.buffer)).size; }"""
-    )
-    assert names == ["stem.0", "refine", "unused", "refine (call 2)", "block.0"]
-    assert colours > 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from markdown_pages import broken_links, python_blocks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
 SCRIPTS = ROOT / "examples" / "recipes"
 

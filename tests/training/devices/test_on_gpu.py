@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "on_gpu.py"
+PROGRAM = Path(__file__).parents[3] / "benchmarks" / "on_gpu.py"
 DRY = ("--device", "cpu", "--tiny", "--rounds", "1")
 MODES, AMP = ("eager", "amp16"), ("eager", "amp")
 

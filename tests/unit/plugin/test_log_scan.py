@@ -5,29 +5,18 @@ from __future__ import annotations
 import builtins
 import os
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from browser_visitor import Person
-from event_files import write
+from event_files import foreign, write
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
-from two_layer_runs import log_steps
 
 import fmapboard
 from fmapboard.plugin.loader import FeatureMapsLoader
 from fmapboard.plugin.log_scan import has_only_foreign_runs
-
-
-def foreign(run: Path) -> None:
-    """Write a run with pictures that are not fmapboard's."""
-    with SummaryWriter(str(run)) as writer:
-        for step in range(2):
-            writer.add_scalar("loss", 0.5, step)
-            writer.add_image("feature", torch.zeros(1, 4, 4), step)
 
 
 def kept(**flags: Any) -> dict[str, int]:
@@ -102,24 +91,3 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     foreign(tmp_path)
     os.mkfifo(tmp_path / "events.out.tfevents.0")
     assert has_only_foreign_runs([str(tmp_path)])
-
-
-@pytest.mark.parametrize("first", ["foreign", "ours"])
-def test_the_tab_names_the_flag_that_keeps_more_steps_if_feature_maps_came_later(
-    first: str, tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
-) -> None:
-    if first == "foreign":
-        foreign(tmp_path / "theirs")
-    else:
-        log_steps(tmp_path / "before", steps=[0])
-    address = serve(tmp_path)
-    log_steps(tmp_path / "run", steps=range(3))
-    person = visit(address)
-    person.wait("document.querySelector('.tree .layer') !== null")
-    person.settle()
-    hint = person.see(".sampling")
-    assert hint.is_visible() == (first == "foreign")
-    assert hint.text_content() == (
-        "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had "
-        "feature maps. To keep more, restart it with --samples_per_plugin images=50,feature_maps=50"
-    )

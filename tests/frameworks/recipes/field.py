@@ -1,6 +1,6 @@
 """Run a recipe with the real library, with and without fmapboard; check what its page promises.
 
-PYTHONPATH=tests/helpers:tests/integrations python tests/recipes/field.py RECIPE DIRECTORY
+PYTHONPATH=tests/helpers python tests/frameworks/recipes/field.py RECIPE DIRECTORY
 Exit status 0 if everything that the page promises is there, 1 otherwise.
 """
 

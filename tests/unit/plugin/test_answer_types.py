@@ -14,7 +14,7 @@ from torch import nn
 
 import fmapboard
 
-DATA = Path(__file__).parents[2] / "src/fmapboard/plugin/static/data"
+DATA = Path(__file__).parents[3] / "src/fmapboard/plugin/static/data"
 ANSWERS = [DATA / "answers.js", DATA / "patches_answers.js"]
 
 

@@ -23,7 +23,7 @@ from fmapboard.render.grid import PADDING, columns, draw_maps
 from fmapboard.render.palettes import MARK_COLOURS, PALETTES, PIXEL_OF_LEVEL, VALUES, palette
 from fmapboard.summary.build import SummaryBuilder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
 
 

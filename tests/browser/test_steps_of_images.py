@@ -1,0 +1,31 @@
+"""A run whose steps are images names them after their files, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from browser_visitor import Person
+
+
+def test_the_tab_says_which_image_is_shown(
+    serve: Callable[[Path], str], visit: Callable[..., Person], image_runs: Path
+) -> None:
+    person = visit(serve(image_runs), run="images", layer="fmapboard/0", view="maps", step=2)
+    person.settle()
+    assert person.see(".time .step").inner_text() == "image 2 (cow.png)"
+    assert not person.see(".time .label").is_visible()
+    assert person.see(".title .facts").inner_text().endswith(" · image 2 (cow.png)")
+    person.wait("document.querySelector('.charts h2').textContent === 'Layer over images'")
+    assert person.see(".charts h3").first.inner_text().startswith("Histogram over images")
+    person.press("m")
+    person.wait("document.documentElement.dataset.film === 'ready'")
+    assert person.see(".film .status").inner_text().startswith("image 2 (cow.png) · channel 0")
+    assert person.see(".film .facts").inner_text() == "Conv2d · 4 kept images, 0 to 3"
+    notes = person.see(".film-inputs").inner_text()
+    assert notes == "Each frame is of another image, with the same weights."
+    person.press("m", "v")
+    person.settle()
+    about = person.see(".overview .about").text_content()
+    assert about.startswith("3 layers × 4 images · a column per kept image")
+    assert "at image 0 (ant.png)" in person.see(".stems").first.inner_text()
