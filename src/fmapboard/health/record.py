@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -352,18 +353,14 @@ def _series(
     steps: Sequence[tuple[int, Mapping[str, float]]],
 ) -> dict[str, dict[str, Series]]:
     """Group -> name -> its values at the steps that have it."""
-    points: dict[str, tuple[list[int], list[float]]] = {}
+    points: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for step, values in steps:
         for tag, value in values.items():
-            if tag not in points:
-                points[tag] = [], []
-            at, numbers = points[tag]
-            at.append(step)
-            numbers.append(value)
-    found: dict[str, dict[str, Series]] = {}
-    for tag, (at, numbers) in points.items():
-        known = np.array(numbers, np.float64)
+            points[tag][step] = value
+    found: defaultdict[str, dict[str, Series]] = defaultdict(dict)
+    for tag, of in points.items():
+        known = np.array(list(of.values()), np.float64)
         known[~np.isfinite(known)] = np.nan
         group, _, name = tag.partition("/")
-        found.setdefault(group, {})[name] = Series(np.array(at, np.int64), known)
-    return found
+        found[group][name] = Series(np.array(list(of), np.int64), known)
+    return dict(found)

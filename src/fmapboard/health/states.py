@@ -26,10 +26,6 @@ CODES = (
 UNKNOWN, FINE, UNCHANGED, CONSTANT, DEAD, MOSTLY_CONSTANT, MOSTLY_DEAD, IS_LARGE, NONFINITE = range(
     len(CODES)
 )
-KIND_OF = (
-    None, None, "unchanged", "constant", "dead", "constant", "dead", "large", "nonfinite",
-)  # fmt: skip
-"""The kind of `formats.overview.KINDS` of each code; None for those that are no fault."""
 
 
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Codes]:

@@ -96,12 +96,6 @@ class Evidence:
         return max((step for step in self.table.steps if step < self.step), default=None)
 
     @property
-    def weights(self) -> tuple[str, ...] | None:
-        """Parameters that are not finite at the step; None if that is not known."""
-        facts = self.record.facts.get(self.step)
-        return None if facts is None else facts.nonfinite_weights
-
-    @property
     def is_only_nan(self) -> bool:
         """NaN was found, and no infinity."""
         return self.told is not None and list(self.told.found.kinds) == ["NaN"]
@@ -141,12 +135,11 @@ def cause(of: Evidence) -> Cause:
 
 
 def _own_weights(of: Evidence, row: int) -> tuple[str, ...] | None:
-    """Parameters of the layer that are not finite; None if that is not known."""
-    if of.weights is None:
+    """Parameters of the layer that are not finite at the step; None if that is not known."""
+    facts, layer = of.record.facts.get(of.step), of.table.rows[row].facts.layer
+    if facts is None or facts.nonfinite_weights is None:
         return None
-    return tuple(
-        name for name in of.weights if name.startswith(f"{of.table.rows[row].facts.layer}.")
-    )
+    return tuple(name for name in facts.nonfinite_weights if name.startswith(f"{layer}."))
 
 
 def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
