@@ -15,8 +15,8 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.checks import RunRecord
-from fmapboard.cli.run_files import read_runs
 from fmapboard.demo.photographs import Photographs
+from fmapboard.health.read_runs import read_runs
 
 PHOTOGRAPHS = Photographs.load()
 STEPS, EVERY, BATCH = 121, 10, 32

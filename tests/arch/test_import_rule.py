@@ -39,7 +39,7 @@ WITHOUT_TORCH = {
     *("cli.main", "cli.options", "cli.python_options", "cli.model_commands", "cli.run_dirs"),
     *("cli.commands.serve", "cli.commands.tab_server", "cli.commands.report", "cli.commands.check"),
     *("cli.commands.doctor", "cli.commands.doctor_probe"),
-    *("imaging.images", "cli.run_files", "writers", "summary", "render"),
+    *("imaging.images", "writers", "summary", "render"),
     *("options", "checks", "health", "runs", "schedule", "records", "formats", "errors"),
     *("plugin", "report"),
 }

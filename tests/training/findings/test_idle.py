@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.checks import run_checks
-from fmapboard.cli.run_files import read_runs
 from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health.read_runs import read_runs
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 6

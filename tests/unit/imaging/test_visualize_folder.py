@@ -21,8 +21,8 @@ from torch import nn
 import fmapboard
 from fmapboard.cli.main import run as run_fmapboard
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.run_files import read_runs
 from fmapboard.demo.bundled import bundled
+from fmapboard.health.read_runs import read_runs
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tab_client import Tab, open_tab
 import fmapboard
 from fmapboard.checks import run_checks
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.run_files import read_runs
 from fmapboard.formats.overview import parsed_source
+from fmapboard.health.read_runs import read_runs
 from fmapboard.report.write import OF_IMAGES, PRIVACY, write_report
 
 

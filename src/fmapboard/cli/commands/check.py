@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.health.finding import Finding
+from fmapboard.health.read_runs import RunFiles, read_runs
 from fmapboard.health.record import Check
 from fmapboard.health.run import BUILT_IN, Report, chosen, run_checks
 

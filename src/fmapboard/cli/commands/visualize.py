@@ -80,35 +80,35 @@ def visualize_images(
         return
     read = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
     count = len(series or read.sources)
-    with logged_for(html, log_dir, count, say_report) as place:
-        # An invalid pattern fails before anything is written.
-        chosen = selected_layers(loaded.model, drawing.layers)
-        inputs.check(loaded.model)
-        around = silenced(loaded.model, silence) if silence else nullcontext()
-        loaded.model.to(device_named(request.device))
-        say_model(loaded)
-        place, out = places("visualize", place, out)
-        kept = None if log_dir is None and html is not None else place
-        if silence:
-            console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
-        drawing = replace(drawing, inputs=inputs)
+    # An invalid pattern fails before anything is written.
+    chosen = selected_layers(loaded.model, drawing.layers)
+    inputs.check(loaded.model)
+    around = silenced(loaded.model, silence) if silence else nullcontext()
+    loaded.model.to(device_named(request.device))
+    say_model(loaded)
+    if html is None:
+        log_dir, out = places("visualize", log_dir, out)
+    if silence:
+        console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
+    drawing = replace(drawing, inputs=inputs)
+    with logged_for(html, log_dir, count, say_report) as logdir:
         with what_ran(), around:
             if series:
                 load = partial(_load, loaded, request.checkpoint_key)
                 score = partial(_print_score, loaded.classes)
-                passes = series_passes(drawing, series, read, load, logdir=place, out=out)
+                passes = series_passes(drawing, series, read, load, logdir=logdir, out=out)
                 with closing(passes):
                     found = draw_all(loaded.model, passes, say=note, each=score)
             else:
-                check_embedding(embedding, loaded.model, kept)
-                found = _draw_each(drawing, loaded, read, place, out, embedding)
+                check_embedding(embedding, loaded.model, log_dir)
+                found = _draw_each(drawing, loaded, read, logdir, out, embedding)
         given = len(read.sources)
-        say_where(kept, out, images=1 if series else given)
+        say_where(log_dir, out, images=1 if series else given)
         say_overwritten(found.replaced, out)
         noun, of = ("picture", given * count) if series else ("image", given)
         said = [found.line(of, noun=noun, chosen=chosen)]
-        if kept is not None:
-            said.append(not_shown(count if series else found.count, kept))
+        if log_dir is not None:
+            said.append(not_shown(count if series else found.count, log_dir))
         console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
     read.check_complete()
 

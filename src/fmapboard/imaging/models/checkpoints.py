@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -319,10 +319,7 @@ def _renamed(
 
 def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
     """The prefixes whose removal turns the most keys into expected ones, shortest first."""
-    votes: Counter[str] = Counter()
-    for key in dict.fromkeys(keys):
-        ends = [0, *(dot.end() for dot in re.finditer(r"\.", key))]
-        votes.update(key[:end] for end in ends if key[end:] in expected)
+    votes = _votes(keys, expected)
     most = max(votes.values(), default=0)
     return sorted((prefix for prefix in votes if votes[prefix] == most), key=len) or [""]
 
@@ -332,12 +329,18 @@ def _missing_prefix(keys: Collection[str], expected: frozenset[str]) -> str:
 
     The keys lack it if the file holds only a part of the model, such as its backbone.
     """
-    votes: Counter[str] = Counter()
-    for name in expected:
-        ends = (dot.end() for dot in re.finditer(r"\.", name))
-        votes.update(name[:end] for end in ends if name[end:] in keys)
+    votes = _votes(expected, keys)
     (best, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
     return best if most > second and 2 * most > len(keys) else ""
+
+
+def _votes(names: Iterable[str], known: Collection[str]) -> Counter[str]:
+    """Dotted prefix -> number of the names that are known without it."""
+    votes: Counter[str] = Counter()
+    for name in dict.fromkeys(names):
+        ends = [0, *(dot.end() for dot in re.finditer(r"\.", name))]
+        votes.update(name[:end] for end in ends if name[end:] in known)
+    return votes
 
 
 def _joined(place: str, name: str) -> str:

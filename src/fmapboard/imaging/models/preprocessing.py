@@ -35,6 +35,9 @@ class Preprocessing:
 
     Called with a `PIL.Image.Image` of any size, it returns float32 [C, H, W]: C is ``channels``,
     and H, W are ``size`` if that is set. The image is not changed.
+
+    Raises:
+        ConfigurationError: ``channels`` is neither 1 nor 3.
     """
 
     size: tuple[int, int] | None
@@ -52,6 +55,14 @@ class Preprocessing:
     """3 for colour, 1 for grey."""
     interpolation: str = "bilinear"
     """A value of torchvision's ``InterpolationMode``, such as ``"bicubic"``."""
+
+    def __post_init__(self) -> None:
+        if self.channels not in (1, 3):
+            raise ConfigurationError(
+                f"the model takes {self.channels} input channels; images have 1 (grey) or 3 "
+                "(colour); a function can make its input from images: --input "
+                "package.module:function"
+            )
 
     def __call__(self, image: Image.Image) -> Tensor:
         """The network's input, float32 [C, H, W]."""
@@ -121,7 +132,6 @@ def from_preset(preset: Any, source: str) -> Preprocessing:
 def from_timm(config: Mapping[str, Any]) -> Preprocessing:
     """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
     channels, height, width = config["input_size"]
-    _check_channels(channels)
     exactly = config.get("crop_mode") == "squash" or height != width
     scaled = [math.floor(side / config["crop_pct"]) for side in (height, width)]
     return Preprocessing(
@@ -144,7 +154,6 @@ def from_huggingface(config: Mapping[str, Any], channels: int = 3) -> Preprocess
     Raises:
         ConfigurationError: ``channels`` is neither 1 nor 3.
     """
-    _check_channels(channels)
     size, crop = config.get("size") or {}, config.get("crop_size") or {}
     shortest = size.get("shortest_edge")
     exact = (size["height"], size["width"]) if "height" in size else None
@@ -190,7 +199,6 @@ def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
     channels = taken[0] if taken else 3
     if has_inputs:
         channels = 1 if 1 in taken and 3 not in taken else 3
-    _check_channels(channels)
     return Preprocessing(
         size=(IMAGENET_SIZE, IMAGENET_SIZE),
         resize=IMAGENET_RESIZE,
@@ -199,14 +207,6 @@ def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
         channels=channels,
         source="ImageNet mean and std (assumed)",
     )
-
-
-def _check_channels(channels: int) -> None:
-    if channels not in (1, 3):
-        raise ConfigurationError(
-            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour); a "
-            "function can make its input from images: --input package.module:function"
-        )
 
 
 def _check_covers(image: tuple[int, int], crop: tuple[int, int]) -> None:
