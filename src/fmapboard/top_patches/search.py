@@ -71,14 +71,12 @@ class PatchSearch:
     _registry: HookRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        self._registry = HookRegistry(self.model, self.layers)
-
-    def __post_init__(self) -> None:
         for name, value in (("k", self.k), ("channels", self.channels)):
             if name == "channels" and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigurationError(f"{name}={value!r}: expected at least 1")
+        self._registry = HookRegistry(self.model, self.layers)
 
     def add(self, images: Tensor, pictures: Sequence[Bytes8], names: Sequence[str]) -> None:
         """Run the model on images and keep the crops that belong to the best so far.
