@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -317,12 +318,17 @@ class RecordBuilder:
         """Drop the steps of a training that are neither among the first nor among the last.
 
         Args:
-            begins: steps since which something is wrong; they are kept.
+            begins: steps since which something is wrong; they are kept, and so is the logged step
+                before the first non-finite value.
         """
         if any(of.overview is not None and of.overview.source for of in self._steps.values()):
             return  # images or checkpoints
-        for step in sorted(self._steps)[FIRST_STEPS:-LAST_STEPS]:
-            if step not in begins:
+        ordered = sorted(self._steps)
+        # What was finite at the step before the first non-finite value tells the cause.
+        first = bisect_left(ordered, min(self._nonfinite)) if self._nonfinite else 0
+        before = set(ordered[max(0, first - 1) : first])
+        for step in ordered[FIRST_STEPS:-LAST_STEPS]:
+            if step not in begins and step not in before:
                 del self._steps[step]
                 self._is_thinned = True
 

@@ -2,7 +2,8 @@
 
 The first of these causes that applies is said: a weight of the layer is not finite; the first layer
 received images that are not finite; the layers called before were all finite; the forward pass was
-finite and the gradients of all, or of some, parameters are not.
+finite and the gradients of all, or of some, parameters are not. Where it is not recorded whether
+the layer's weights are finite, that is said first.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from fmapboard.health.table import HealthTable, call_text
 Cause = tuple[str, str]
 """What it may mean, and what to do."""
 
+_UNKNOWN = (
+    "It is not recorded whether the layer's weights were finite: if not, they are the cause. "
+)
 _LOSS = (
     "Look for a logarithm of 0, a division by 0 or a square root of 0 in the loss; "
     "torch.autograd.set_detect_anomaly(True) names the operation"
@@ -125,9 +129,12 @@ def cause(of: Evidence) -> Cause:
     own = _own_weights(of, of.row)
     if own and of.place == "feature_maps":
         return _of_weights(of, own)
-    weights = (
-        "" if of.place == "inputs" or own is None else "The layer's recorded weights are finite. "
-    )
+    has_lost_images = of.row == 0 and bool(_images(of).get("nonfinite"))
+    weights = ""
+    if of.place == "feature_maps" and own is not None:
+        weights = "The layer's recorded weights are finite. "
+    elif of.place == "feature_maps" and not has_lost_images:
+        weights = _UNKNOWN
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
     if _is_overflow(of) and not _images(of).get("nonfinite"):
         return f"{_overflow(of)}. {weights}{meaning}", _AGAINST_OVERFLOW

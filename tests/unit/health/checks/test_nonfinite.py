@@ -80,10 +80,18 @@ def test_weights_of_a_layer_with_a_longer_name_are_not_its_own() -> None:
     assert found.meaning.startswith("The layer's recorded weights are finite. ")
 
 
-def test_nothing_is_said_of_weights_that_were_not_read() -> None:
+UNKNOWN = "It is not recorded whether the layer's weights were finite: if not, they are the cause. "
+
+
+def test_weights_that_were_not_read_are_said_to_be_unknown_and_a_possible_cause() -> None:
     first = told(Nonfinite(1), "conv1")
     for facts in ((), weights(None, None)):
-        assert "weights" not in only(record(columns=lost(1), told=first, facts=facts)).text
+        found = only(record(columns=lost(1), told=first, facts=facts))
+        assert found.meaning.startswith(f"{UNKNOWN}`conv0`, called before it, returned finite")
+    received = told(Nonfinite(1), "conv1", "inputs")
+    assert "weights" not in only(record(columns=lost(1), told=received)).text
+    lost_images = record(columns=lost(0), inputs={"nonfinite": 2.0})
+    assert only(lost_images).meaning.startswith("The network's input is not finite")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +113,8 @@ def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected
 def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     found = only(record(columns=lost(3), told=told(Nonfinite(5), "conv3")))
     assert found.meaning == (
-        "The 3 layers called before it returned finite values, so they arise in this layer, in "
-        "code between `conv2` and this layer, or in another input of the network; NaN without an "
+        f"{UNKNOWN}The 3 layers called before it returned finite values, so they arise in this "
+        "layer, in code between `conv2` and this layer, or in another input of the network; NaN without an "
         "infinity comes from 0 / 0, or a logarithm or square root of a negative number: no finite "
         "value exceeds 1"
     )
@@ -125,7 +133,7 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     large = {**lost(2), "maximum": {1: [1.0, 1.0, 1.0, 6e4, 1.0, 1.0, 1.0, 1.0]}}
     found = only(record(columns=large, told=first))
     assert found.meaning.startswith(
-        "The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. The 2 layers called "
+        f"The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. {UNKNOWN}The 2 "
     )
     assert "0 / 0" not in found.meaning
     assert found.advice.startswith("Lower the learning rate or clip the gradients")
