@@ -249,29 +249,18 @@ def slices(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return grey * body * inside, masks * body * inside
 
 
-def sorted_by_class(size: int = 32, scale: str = "half") -> Draw:
+def sorted_by_class(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Each batch shows one photograph only, as an unshuffled folder gives them."""
-    labelled = photos(size, scale)
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = labelled(generator, 12 * count)
-        first = images[labels == labels[0]][:count]
-        return (first,)
-
-    return draw
+    images, labels = HALF(generator, 12 * count)
+    return (images[labels == labels[0]][:count],)
 
 
-def few_classes(classes: int = 4, each: int = 8) -> Draw:
-    """P classes with K examples each, as metric learning samples them."""
-    labelled = photos(32)
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = labelled(generator, 40 * each)
-        chosen = torch.randperm(8, generator=generator)[:classes]
-        rows = torch.cat([(labels == kind).nonzero()[:each, 0] for kind in chosen])
-        return images[rows], labels[rows]
-
-    return draw
+def few_classes(generator: Generator, _: int) -> tuple[Tensor, ...]:
+    """Four classes with eight examples each, as metric learning samples them."""
+    images, labels = P(generator, 320)
+    chosen = torch.randperm(8, generator=generator)[:4]
+    rows = torch.cat([(labels == kind).nonzero()[:8, 0] for kind in chosen])
+    return images[rows], labels[rows]
 
 
 def with_replacement(draw: Draw, examples: int) -> Draw:
@@ -471,17 +460,12 @@ def with_table(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images, noise + 0.6 * torch.eye(8)[labels][:, :5], labels
 
 
-def captions(size: int = 32) -> Draw:
+def captions(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Photographs and a caption of 6 tokens that names the class among filler words."""
-    labelled = photos(size)
-
-    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        images, labels = labelled(generator, count)
-        words = torch.randint(20, 60, (count, 6), generator=generator)
-        words[:, 0], words[:, 3], words[:, 5] = 1, labels + 3, 2
-        return images, words, labels
-
-    return draw
+    images, labels = P(generator, count)
+    words = torch.randint(20, 60, (count, 6), generator=generator)
+    words[:, 0], words[:, 3], words[:, 5] = 1, labels + 3, 2
+    return images, words, labels
 
 
 def coordinates(generator: Generator, count: int) -> tuple[Tensor, ...]:

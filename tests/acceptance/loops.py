@@ -335,11 +335,10 @@ def own_loop(
     run: Run,
     steps: int = 60,
     every: int = 5,
-    expected: str = "",
     falls: bool = True,
 ) -> list[Case]:
     """A case with a loop of its own."""
-    return [Case(name, architecture, recipe, steps, every, run, expected, falls)]
+    return [Case(name, architecture, recipe, steps, every, run, falls=falls)]
 
 
 def seen(when: str, *groups: list[Case], expected: str = "", held_out: bool = False) -> list[Case]:

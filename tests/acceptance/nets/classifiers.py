@@ -8,7 +8,7 @@ from functools import partial
 
 import timm
 import torch
-from data import photos
+from data import P
 from losses import named
 from timm.models.byobnet import RepVggBlock
 from torch import Tensor, nn, optim
@@ -64,13 +64,12 @@ def plain(
     return nn.Sequential(*layers, *head(widths[-1], classes, dropout))
 
 
-def tutorial(channels: int = 1, size: int = 28, classes: int = 10) -> nn.Module:
+def tutorial() -> nn.Module:
     """The network of the MNIST example: two convolutions, dropout, two Linear layers."""
-    flat = 32 * ((size - 4) // 2) ** 2
     return nn.Sequential(
-        *(nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU()),
-        *(nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(), nn.Linear(flat, 64), nn.ReLU()),
-        *(nn.Dropout(0.5), nn.Linear(64, classes)),
+        *(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU()),
+        *(nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(), nn.Linear(32 * 144, 64), nn.ReLU()),
+        *(nn.Dropout(0.5), nn.Linear(64, 10)),
     )
 
 
@@ -173,22 +172,22 @@ def trunk(width: int = 32) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-def classifier(width: int = 24, classes: int = 8) -> nn.Module:
-    return nn.Sequential(trunk(width), nn.Linear(2 * width, classes))
+def classifier(width: int = 24) -> nn.Module:
+    return nn.Sequential(trunk(width), nn.Linear(2 * width, 8))
 
 
-def small_classifier(classes: int = 8) -> nn.Module:
-    return nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, classes))
+def small_classifier() -> nn.Module:
+    return nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, 8))
 
 
-def pretrained(make, steps: int = 60, size: int = 48) -> nn.Module:
+def pretrained(make: Callable[[], nn.Module]) -> nn.Module:
     """A network trained on colour photographs, unwatched, before it is fine-tuned on grey ones."""
     with torch.random.fork_rng():
         torch.manual_seed(11)
         model, random = make(), torch.Generator().manual_seed(11)
         optimizer = optim.AdamW(model.parameters(), lr=2e-3)
-        for _ in range(steps):
-            loss = named(model, *photos(size)(random, 16))
+        for _ in range(60):
+            loss = named(model, *P(random, 16))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -235,13 +234,11 @@ def bundled(keep_head: bool = False) -> nn.Module:
     return model
 
 
-def sweep_net(
-    norm: Make | None = None, act: Callable[[], nn.Module] = nn.ReLU, classes: int = 8
-) -> nn.Module:
+def sweep_net(norm: Make | None = None, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Module:
     """Five convolutions, every second one with a stride."""
     pairs = enumerate(itertools.pairwise((3, 16, 32, 32, 64, 64)))
     return nn.Sequential(
-        *(unit(a, b, 3, 1 + n % 2, norm, act) for n, (a, b) in pairs), *head(64, classes)
+        *(unit(a, b, 3, 1 + n % 2, norm, act) for n, (a, b) in pairs), *head(64, 8)
     )
 
 

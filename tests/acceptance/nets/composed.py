@@ -271,10 +271,9 @@ class Hourglass(nn.Module):
         channels: int = 3,
         out: int = 3,
         last: Callable[[Tensor], Tensor] | None = None,
-        around: bool = False,
     ) -> None:
         super().__init__()
-        self.skip, self.last, self.around = skip, last, around
+        self.skip, self.last = skip, last
         self.first = unit(channels, widths[0], 3, 1, norm, act)
         pairs = list(itertools.pairwise(widths))
         self.downs = nn.ModuleList(
@@ -296,8 +295,7 @@ class Hourglass(nn.Module):
                 y = torch.cat([y, side], 1) if self.skip == "join" else y + side
             y = body(y)
         y = self.final(y)
-        y = self.last(y) if self.last is not None else y
-        return x + y if self.around else y
+        return y if self.last is None else self.last(y)
 
 
 class Flat(nn.Module):
@@ -311,14 +309,13 @@ class Flat(nn.Module):
         *,
         norm: Norm = None,
         act: Act = nn.ReLU,
-        channels: int = 3,
         out: int = 3,
         around: bool = True,
         dense: bool = False,
     ) -> None:
         super().__init__()
         self.around, self.dense = around, dense
-        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        self.first = nn.Conv2d(3, width, 3, padding=1)
         self.bodies = nn.ModuleList(
             body(width * (n + 1) if dense else width, width, norm, act) for n in range(depth)
         )

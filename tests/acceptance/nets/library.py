@@ -126,9 +126,9 @@ def timm_model(name: str, **options: object) -> nn.Module:
 class Features(nn.Module):
     """A segmentation head on timm's features_only backbone."""
 
-    def __init__(self, name: str = "test_byobnet") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.back = timm.create_model(name, pretrained=False, features_only=True)
+        self.back = timm.create_model("test_byobnet", pretrained=False, features_only=True)
         widths = self.back.feature_info.channels()
         self.laterals = nn.ModuleList(nn.Conv2d(width, 24, 1) for width in widths[:3])
         self.last = nn.Conv2d(24, 1, 3, padding=1)

@@ -39,11 +39,11 @@ def super_resolution(kind: str) -> nn.Module:
 class Denoiser(nn.Module):
     """DnCNN: the network finds the noise, which is subtracted."""
 
-    def __init__(self, depth: int = 5, channels: int = 3) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        middle = [unit(24, 24) for _ in range(depth - 2)]
-        first = unit(channels, 24, norm=None)
-        self.body = nn.Sequential(first, *middle, nn.Conv2d(24, channels, 3, padding=1))
+        middle = [unit(24, 24) for _ in range(3)]
+        first = unit(3, 24, norm=None)
+        self.body = nn.Sequential(first, *middle, nn.Conv2d(24, 3, 3, padding=1))
 
     def forward(self, x: Tensor) -> Tensor:
         return x - self.body(x)
@@ -57,10 +57,10 @@ def blind_spot(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return ((model(shown) - noisy).square() * spots).sum() / spots.sum() / 3
 
 
-def icnr(conv: nn.Conv2d, factor: int = 2) -> nn.Conv2d:
+def icnr(conv: nn.Conv2d) -> nn.Conv2d:
     """fastai's initialization before PixelShuffle: neighbours in the picture begin alike."""
-    kept = torch.empty(conv.out_channels // factor**2, *conv.weight.shape[1:])
-    conv.weight.data.copy_(nn.init.kaiming_normal_(kept).repeat_interleave(factor**2, 0))
+    kept = torch.empty(conv.out_channels // 4, *conv.weight.shape[1:])
+    conv.weight.data.copy_(nn.init.kaiming_normal_(kept).repeat_interleave(4, 0))
     nn.init.zeros_(conv.bias)
     return conv
 

@@ -224,28 +224,23 @@ def joined(model: nn.Module, images: Tensor, rows: Tensor, labels: Tensor) -> Te
     return functional.cross_entropy(model(images, rows), labels)
 
 
-def unit_1d(into: int, out: int, size: int = 9, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    conv = nn.Conv1d(into, out, size, stride, size // 2, groups=groups, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm1d(out), nn.ReLU())
-
-
 class Eeg(nn.Module):
     """EEGNet: time, then electrodes depthwise, then separable; ELU, pooling, dropout."""
 
-    def __init__(self, channels: int = 6, classes: int = 5) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(1, 8, (1, 15), padding=(0, 7), bias=False),
             nn.BatchNorm2d(8),
-            nn.Conv2d(8, 16, (channels, 1), groups=8, bias=False),
+            nn.Conv2d(8, 16, (6, 1), groups=8, bias=False),
             nn.BatchNorm2d(16),
             *(nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
             nn.Conv2d(16, 16, (1, 7), padding=(0, 3), groups=16, bias=False),
             nn.Conv2d(16, 16, 1, bias=False),
             *(nn.BatchNorm2d(16), nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
-            *(nn.Flatten(), nn.LazyLinear(classes)),
+            *(nn.Flatten(), nn.LazyLinear(5)),
         )
-        self.layers(torch.zeros(2, 1, channels, 96))
+        self.layers(torch.zeros(2, 1, 6, 96))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers((x - x.mean(2, keepdim=True))[:, None])
@@ -254,14 +249,16 @@ class Eeg(nn.Module):
 class Sinc(nn.Module):
     """SincNet: band passes whose edges in Hz are learned, then 1-D convolutions."""
 
-    def __init__(self, classes: int = 6) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.low = nn.Parameter(torch.linspace(50, 2500, 24)[:, None])
         self.band = nn.Parameter(torch.full((24, 1), 300.0))
         self.register_buffer("time", torch.arange(-40, 41) / 8000)
         self.register_buffer("window", torch.hamming_window(81, periodic=False))
-        layers = [nn.LayerNorm([24, 128]), nn.LeakyReLU(0.2), unit_1d(24, 48, 5, 2)]
-        self.rest = nn.Sequential(*layers, unit_1d(48, 48, 5, 2), *pooled(48, classes))
+        layers: list[nn.Module] = [nn.LayerNorm([24, 128]), nn.LeakyReLU(0.2)]
+        for into in (24, 48):
+            layers += [nn.Conv1d(into, 48, 5, 2, 2, bias=False), nn.BatchNorm1d(48), nn.ReLU()]
+        self.rest = nn.Sequential(*layers, *pooled(48, 6))
 
     def forward(self, x: Tensor) -> Tensor:
         def low_pass(edge: Tensor) -> Tensor:

@@ -247,13 +247,12 @@ def band_net() -> nn.Module:
 def convs(
     norm: Callable[[int], nn.Module] | None,
     act: Callable[[], nn.Module],
-    widths: tuple[int, ...] = (24, 48, 64),
     grow: int = 1,
 ) -> nn.Module:
     """Three strided convolutions; ``grow`` is how many channels an activation makes of one."""
     layers: list[nn.Module] = []
     into = 3
-    for out in widths:
+    for out in (24, 48, 64):
         layers += [unit(into, out, stride=2, norm=norm, act=act)]
         into = out * grow
     return nn.Sequential(*layers, *head(into, 8))
@@ -367,17 +366,17 @@ class Steered(nn.Module):
 Block = Callable[[int], nn.Module]
 
 
-def staged(block: Block, widths: tuple[int, ...] = (24, 48), classes: int = 8) -> nn.Module:
-    """A stem, then a strided unit and a block per width."""
-    layers: list[nn.Module] = [unit(3, widths[0])]
-    for into, out in zip((widths[0], *widths), widths, strict=False):
-        layers += [unit(into, out, stride=2), block(out)]
-    return nn.Sequential(*layers, *head(widths[-1], classes))
+def staged(block: Block) -> nn.Module:
+    """A stem, then a strided unit and a block, twice."""
+    layers: list[nn.Module] = [unit(3, 24)]
+    for width in (24, 48):
+        layers += [unit(24, width, stride=2), block(width)]
+    return nn.Sequential(*layers, *head(48, 8))
 
 
-def two(width: int, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
+def two(width: int) -> nn.Sequential:
     conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
-    return nn.Sequential(unit(width, width, act=act), conv, nn.BatchNorm2d(width))
+    return nn.Sequential(unit(width, width), conv, nn.BatchNorm2d(width))
 
 
 class Highway(nn.Module):

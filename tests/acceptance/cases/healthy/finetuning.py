@@ -51,7 +51,7 @@ def groups(model: nn.Module) -> optim.Optimizer:
 
 def renewed(make: Callable[[], nn.Module]) -> nn.Module:
     """Trained unwatched on the photographs; the last layer is new."""
-    model = pretrained(make, size=32)
+    model = pretrained(make)
     *_, name = (name for name, part in model.named_modules() if isinstance(part, nn.Linear))
     model.set_submodule(name, nn.Linear(model.get_submodule(name).in_features, 8))
     return model
@@ -125,7 +125,7 @@ def norms_and_head(model: nn.Module) -> None:
 
 def sure_norms() -> nn.Module:
     """A trained network of which only norms learn, with the statistics of each batch."""
-    model = pretrained(classifier, size=32).requires_grad_(False)
+    model = pretrained(classifier).requires_grad_(False)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.requires_grad_(True)

@@ -68,7 +68,7 @@ CASES += seen(
         lambda g, n: (data.RAW(g, n)[0],),
         losses.style,
     ).cases(style_255=r100.ADAM.but("0 to 255, as pytorch/examples", batch=4, steps=150)),
-    Task("PixelShuffle autoencoder", models.decoder, data.sorted_by_class(), losses.again).cases(
+    Task("PixelShuffle autoencoder", models.decoder, data.sorted_by_class, losses.again).cases(
         sorted=r100.ADAM.but("sorted by class", batch=8, steps=150)
     ),
 )

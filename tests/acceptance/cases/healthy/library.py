@@ -148,7 +148,7 @@ CASES += seen(
             every=6,
         )
     ),
-    Task("transformers CLIP", library.clip, data.captions(), library.alike).cases(
+    Task("transformers CLIP", library.clip, data.captions, library.alike).cases(
         hf_clip=eighty("AdamW, contrast of pictures and captions", o.ADAMW, batch=24)
     ),
     Task("transformers Swin2SR", library.swin2sr, data.pictures(32, "unit"), library.sharper).cases(

@@ -42,7 +42,7 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("residual denoiser", partial(repair.Denoiser, 5), pictures(), repair.blind_spot).cases(
+    Task("DnCNN", repair.Denoiser, pictures(), repair.blind_spot).cases(
         blind_spot=eighty("Noise2Void", ADAM)
     ),
     Task("fastai's U-Net, PixelShuffle with ICNR", repair.dynamic_unet, pictures(), repaired).cases(

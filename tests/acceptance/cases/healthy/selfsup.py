@@ -246,7 +246,7 @@ CASES += seen(
     Task("ArcFace CNN", lambda: ArcFace(cnn.encoder(32)), P, angular).cases(
         arcface=r100.ADAM.but("", optimizer=QUICK)
     ),
-    Task("encoder CNN", cnn.encoder, few_classes(), triplets).cases(
+    Task("encoder CNN", cnn.encoder, few_classes, triplets).cases(
         metric_batches=r100.ADAM.but("P × K", steps=80)
     ),
     Task("MoCo", Momentum, P, of_two_views).cases(
