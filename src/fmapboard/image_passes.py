@@ -26,7 +26,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
-from fmapboard.extraction.failed_pass import explained
+from fmapboard.extraction.failed_pass import run_recorded
 from fmapboard.measure.reducer import PendingMeasurement, Reducer, rounded
 from fmapboard.measure.sample import PendingSample, sample_of_each
 from fmapboard.measure.statistics import statistics
@@ -276,13 +276,8 @@ class ImagePasses:
     def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = ImageListener(self.reducer, 1, None, self.normalization)
-        run = partial(run_side_pass, registry.model, image)
-        with (
-            _raising(CaptureError, "the model cannot run on this input"),
-            explained(registry.model, run),
-            registry.listening(seen),
-        ):
-            run()
+        with _raising(CaptureError, "the model cannot run on this input"):
+            run_recorded(registry, seen, partial(run_side_pass, registry.model, image))
         registry.check_taps()
         if not seen.labels and not self._has_output:
             raise CaptureError("no selected layer ran, or none returned a tensor")

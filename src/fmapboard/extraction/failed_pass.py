@@ -14,6 +14,7 @@ from torch import nn
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
 from fmapboard.extraction.call_trace import CallTrace, TracedCall, in_words, tensor_types
 from fmapboard.model.given import without_batch_axis
@@ -50,6 +51,33 @@ def explained(
         image = without_batch_axis(given[0]) if given else ""
         fix = f"; the input {image} has no batch axis: add one with x[None]" if image else ""
         raise _explanation(model, run, error, fix) from error
+
+
+def run_recorded(
+    registry: HookRegistry,
+    listener: CaptureListener,
+    run: Callable[[], Any],
+    given: tuple[Any, ...] = (),
+    *,
+    sides: tuple[Side, ...] = ("output",),
+) -> Any:
+    """Run a pass and deliver what its layers return to a listener.
+
+    Args:
+        registry: The layers.
+        listener: Receives what they return.
+        run: Runs the pass; after an error of the model, once more.
+        given: As for ``explained``.
+        sides: ``"output"``, ``"input"`` or both.
+
+    Returns:
+        What ``run`` returned.
+
+    Raises:
+        ForwardError: The model raised an exception.
+    """
+    with explained(registry.model, run, given), registry.listening(listener, sides=sides):
+        return run()
 
 
 def _explanation(

@@ -15,7 +15,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
-from fmapboard.extraction.failed_pass import aligned, explained
+from fmapboard.extraction.failed_pass import aligned, run_recorded
 from fmapboard.extraction.of_outputs import positional, run_restored
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
@@ -159,8 +159,7 @@ def layers(
         args = positional(() if x is _NO_PASS else x)
         run = partial(run_restored, root, args, forward_kwargs or {}, training=False)
         registry = HookRegistry(root, lambda name, module: True)
-        with explained(root, run, args), registry.listening(trace, sides=("output", "input")):
-            run()
+        run_recorded(registry, trace, run, args, sides=("output", "input"))
     calls: dict[str, list[TracedCall]] = {}
     for call in trace.calls:
         if call.returned is not None:

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
-from fmapboard.extraction.failed_pass import explained
+from fmapboard.extraction.failed_pass import run_recorded
 from fmapboard.extraction.of_outputs import hooked_layers, positional
 from fmapboard.model.given import returned
 from fmapboard.model.layers import Layers
@@ -84,26 +83,17 @@ def extract_gradients(
     """
     registry = hooked_layers(model, layers)
     edges = _Edges()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(registry.listening(edges))
-        for name, module in registry.layers.items():
-            stack.callback(edges.watch_inputs(name, module).remove)
-        stack.enter_context(untouched(registry.model))
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
+    with untouched(registry.model), torch.inference_mode(False), torch.enable_grad():
         arguments = map_tensors(positional(x), _requiring_gradient)
         keywords = map_tensors(dict(forward_kwargs or {}), _requiring_gradient)
         run = partial(registry.model, *arguments, **keywords)
-        with explained(registry.model, partial(_again, registry, run), arguments):
-            output = run()
+        with contextlib.ExitStack() as hooks:
+            for name, module in registry.layers.items():
+                hooks.callback(edges.watch_inputs(name, module).remove)
+            output = run_recorded(registry, edges, run, arguments)
         registry.check_taps()
         value = loss(output)
         return edges.gradients(_checked(value))
-
-
-def _again(registry: HookRegistry, run: Callable[[], object]) -> None:
-    with registry.paused():
-        run()
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.extraction.failed_pass import explained
+from fmapboard.extraction.failed_pass import run_recorded
 from fmapboard.measure.layout import Sequences, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
@@ -97,11 +97,7 @@ def extracted(
     arguments = positional(x)
     collector = _Collector(Sequences.of(registry.model), side, keep_graph=keep_graph)
     run = partial(run_restored, registry.model, arguments, kwargs, keep_graph=keep_graph)
-    with (
-        explained(registry.model, run, arguments),
-        registry.listening(collector, sides=collector.sides),
-    ):
-        run()
+    run_recorded(registry, collector, run, arguments, sides=collector.sides)
     registry.check_taps()
     return collector.values
 

@@ -6,27 +6,17 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from fmapboard.extraction.call_trace import TracedCall
 from fmapboard.records import LayerCall
 
-
-class Pair(NamedTuple):
-    """A layer call of one or both models.
-
-    Attributes:
-        first: The call in the first model; None if only the second one has it.
-        second: The call in the second model; None if only the first one has it.
-    """
-
-    first: LayerCall | None
-    second: LayerCall | None
+Pair = tuple[LayerCall | None, LayerCall | None]
+"""A layer call in the first and in the second model; None where one of them does not have it."""
 
 
 def in_both(pairs: Iterable[Pair]) -> list[tuple[LayerCall, LayerCall]]:
     """The calls that both models have."""
-    return [(pair.first, pair.second) for pair in pairs if pair.first and pair.second]
+    return [(first, second) for first, second in pairs if first and second]
 
 
 def paired(first: Sequence[TracedCall], second: Sequence[TracedCall]) -> list[Pair]:
@@ -121,10 +111,10 @@ def _merged(
     for i, j in [(-1, -1), *partners.items()]:
         alone = after.setdefault(i, [])
         while (j := j + 1) < len(second) and j not in taken:
-            alone.append(Pair(None, second[j].layer_call))
+            alone.append((None, second[j].layer_call))
     merged = after[-1]
     for i, call in enumerate(first):
         partner = second[partners[i]].layer_call if i in partners else None
-        merged.append(Pair(call.layer_call, partner))
+        merged.append((call.layer_call, partner))
         merged += after.get(i, [])
     return merged

@@ -114,7 +114,7 @@ def _drawn_layers(
         if layers is not None:
             raise
         names = []
-    of_label = {pair.first.label: pair.first.layer for pair in pairs if pair.first}
+    of_label = {call.label: call.layer for call, _ in pairs if call is not None}
     labels = [row.name for row in found.layers]
     if found.first is not None:
         place = labels.index(found.first)

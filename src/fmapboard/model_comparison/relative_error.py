@@ -107,7 +107,11 @@ def _error_of_one(first: Tensor, second: Tensor) -> Error:
     squares, counts, matching = [0.0, 0.0, 0.0], [0, 0], True
     one, other = _flat(first), _flat(second)
     for start in range(0, one.numel(), _VALUES_AT_ONCE):
-        a, b = (_wide(flat[start : start + _VALUES_AT_ONCE]) for flat in (one, other))
+        a, b = (
+            # On the CPU: accelerators may lack float64.
+            flat[start : start + _VALUES_AT_ONCE].cpu().to(torch.float64)
+            for flat in (one, other)
+        )
         found = _squares(a, b)
         if not all(map(math.isfinite, found)):
             finite = a.isfinite() & b.isfinite()
@@ -141,8 +145,3 @@ def _flat(tensor: Tensor) -> Tensor:
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
     return tensor.reshape(-1)
-
-
-def _wide(values: Tensor) -> Tensor:
-    """Float64 on the CPU: accelerators may lack it."""
-    return values.cpu().to(torch.float64)

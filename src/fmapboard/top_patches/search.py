@@ -17,7 +17,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError, ConfigurationError
-from fmapboard.extraction.failed_pass import explained
+from fmapboard.extraction.failed_pass import explained, run_recorded
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
@@ -133,9 +133,7 @@ class PatchSearch:
 
     def _run(self, images: Tensor) -> _Outputs:
         seen = _Outputs(len(images), 1 if self.one_per_image else self.k, self.channels)
-        run = partial(run_side_pass, self._registry.model, images)
-        with explained(self._registry.model, run), self._registry.listening(seen):
-            run()
+        run_recorded(self._registry, seen, partial(run_side_pass, self._registry.model, images))
         return seen
 
 
