@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import (
@@ -133,6 +134,8 @@ COLUMNS = (
 """Columns of an overview that the checks read."""
 MAX_LAYERS = 20_000
 """Layers of a model that are read; a real network has fewer."""
+Places = npt.NDArray[np.intp] | slice
+"""Indices of layers; a slice copies ten times faster."""
 
 
 def health_of(
@@ -140,6 +143,9 @@ def health_of(
     name: str,
     overviews: Sequence[tuple[int, OverviewStep]],
     told: FirstNonfinite | None,
+    *,
+    columns: Sequence[str] = COLUMNS,
+    times: Mapping[int, float] | None = None,
 ) -> HealthTable | None:
     """The health table of a model; None without overviews.
 
@@ -148,45 +154,114 @@ def health_of(
         name: name of the model; "" for none.
         overviews: step and overview, ascending.
         told: where `watch` found the first non-finite value.
+        columns: the columns of the table.
+        times: kept step -> its wall time, s, ascending by step, with the steps of which no overview
+            can be read; None if the steps are those of the overviews, and no time is known.
     """
     if not overviews:
         return None
     newest = overviews[-1][1]
-    layers = with_values(merged([of.layers for _, of in overviews]), newest)
-    place = {layer.label: index for index, layer in enumerate(layers)}
-    columns = {
-        column: np.full((len(overviews), len(layers)), np.nan, np.float32) for column in COLUMNS
-    }
-    last: tuple[LayerFacts, ...] = ()
-    source, target = np.zeros(0, np.intp), np.zeros(0, np.intp)
-    for index, (_, of) in enumerate(overviews):
+    layers = _with_values(_merged([of.layers for _, of in overviews]), newest)
+    labels = [layer.label for layer in layers]
+    steps = [step for step, _ in overviews] if times is None else list(times)
+    at = {step: index for index, step in enumerate(steps)}
+    tables = {name: np.full((len(steps), len(layers)), np.nan, np.float32) for name in columns}
+    last: tuple[LayerFacts, ...] | None = None
+    for step, of in overviews:
         if of.layers is not last:
             last = of.layers
-            known = [(i, place[one.label]) for i, one in enumerate(last) if one.label in place]
-            source, target = np.array(known, np.intp).reshape(-1, 2).T
-        for column, table in columns.items():
+            source, target = _among(last, labels)
+        for column, table in tables.items():
             if column in of.numbers:
-                table[index, target] = of.numbers[column][source]
-    since: dict[str, dict[int, int]] = {kind: {} for kind in KINDS}
+                table[at[step], target] = of.numbers[column][source]
+    place = {label: row for row, label in enumerate(labels)}
+    since: dict[str, dict[int, int]] = {}
     for kind, among in newest.since.items():
-        for index, step in among.items():
-            row = place.get(newest.layers[index].label)
-            if row is not None:
-                since[kind][row] = step
-    shown = {step: of.source for step, of in overviews}
+        rows = {place.get(newest.layers[index].label): step for index, step in among.items()}
+        since[kind] = {row: step for row, step in rows.items() if row is not None}
+    sources = {step: of.source for step, of in overviews if of.source is not None}
     return HealthTable(
         run=run,
-        steps=tuple(shown),
-        written=max(len(overviews), newest.steps_written),
+        steps=tuple(steps),
+        # A restarted run starts counting at 1 again.
+        written=max(len(steps), newest.steps_written),
         rows=tuple(rows_of(name, layers)),
-        columns=columns,
-        since={} if is_of_images(shown) else {kind: of for kind, of in since.items() if of},
+        columns=tables,
+        since=_lasting(since, steps, sources),
         first_nonfinite=told,
-        sources={step: source for step, source in shown.items() if source is not None},
+        wall_times=() if times is None else tuple(times.values()),
+        sources=sources,
     )
 
 
-def merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
+def _lasting(
+    since: Mapping[str, Mapping[int, int]], steps: Iterable[int], sources: Mapping[int, StepSource]
+) -> dict[str, Mapping[int, int]]:
+    """``since`` of a table, without kinds of which there is nothing."""
+    if is_of_images({step: sources.get(step) for step in steps}):
+        return {}
+    return {kind: since[kind] for kind in KINDS if since.get(kind)}
+
+
+def joined(tables: Sequence[HealthTable], errors: Mapping[int, str]) -> HealthTable:
+    """The table of all models of a run, one after the other.
+
+    Args:
+        tables: one of each model, at least one.
+        errors: step -> why records of other models cannot be read.
+    """
+    if len(tables) == 1:
+        return replace(tables[0], errors={**errors, **tables[0].errors})
+    times: dict[int, float] = {}
+    since: dict[str, dict[int, int]] = {kind: {} for kind in KINDS}
+    all_errors = dict(errors)
+    first_row = 0
+    for table in tables:
+        all_errors.update(table.errors)
+        times = {**dict(zip(table.steps, table.wall_times, strict=True)), **times}
+        for kind, rows in table.since.items():
+            since[kind].update({first_row + row: step for row, step in rows.items()})
+        first_row += len(table.rows)
+    steps = sorted(times)
+    told = [table.first_nonfinite for table in tables if table.first_nonfinite is not None]
+    sources = {step: source for table in tables for step, source in table.sources.items()}
+    return HealthTable(
+        run=tables[0].run,
+        steps=tuple(steps),
+        written=max(len(steps), *(table.written for table in tables)),
+        rows=tuple(row for table in tables for row in table.rows),
+        columns={name: _at(steps, tables, name) for name in tables[0].columns},
+        since=_lasting(since, steps, sources),
+        first_nonfinite=min(told, key=lambda first: first.step, default=None),
+        wall_times=tuple(times[step] for step in steps),
+        errors=all_errors,
+        sources=sources,
+    )
+
+
+def _at(steps: Sequence[int], tables: Sequence[HealthTable], column: str) -> Floats:
+    """A column of several tables at these steps, float [steps, rows of all]."""
+    place = {step: index for index, step in enumerate(steps)}
+    parts = []
+    for table in tables:
+        part = np.full((len(steps), len(table.rows)), np.nan, np.float32)
+        part[[place[step] for step in table.steps]] = table.columns[column]
+        parts.append(part)
+    return np.concatenate(parts, axis=1)
+
+
+def _among(layers: Sequence[LayerFacts], labels: Sequence[str]) -> tuple[Places, Places]:
+    """Indices of layers, and where they are among all; slices if they are all, in that order."""
+    own = [layer.label for layer in layers]
+    if own == labels:
+        return slice(None), slice(None)
+    place = {label: index for index, label in enumerate(labels)}
+    known = [(index, place[label]) for index, label in enumerate(own) if label in place]
+    source, target = np.array(known, np.intp).reshape(-1, 2).T
+    return source, target
+
+
+def _merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     """All layers, each as in the last list that has it, in the order of calls."""
     found: dict[str, LayerFacts] = {}
     last: tuple[LayerFacts, ...] = ()
@@ -198,7 +273,7 @@ def merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     return tuple(ordered[:MAX_LAYERS])
 
 
-def with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
+def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
     """The layers with their number of values per channel at the newest step."""
     if "values" not in newest.numbers:
         return layers

@@ -1,27 +1,26 @@
-"""The overview series of a run's models, as one table each, of which only new records are read."""
+"""The health of a run's models, of whose overview series only new records are read."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import (
     COLUMNS,
     LayerFacts,
     OverviewStep,
-    StepSource,
     overview_step,
     unpack_layers,
 )
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
-from fmapboard.health.table import MAX_LAYERS, merged, with_values
+from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
+from fmapboard.health.record import RunRecord
+from fmapboard.health.table import MAX_LAYERS, HealthTable, health_of, joined
+from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.tag_names import natural, overview_of
@@ -29,12 +28,12 @@ from fmapboard.runs.provider import Point, Provider
 
 _LISTS = 8
 """Lists of layers per model to keep."""
+_SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, tags.CHECKS)
+_RECENT = 1.0
+"""Time in s for which a list of tags is used again: a page asks for several answers at once."""
 
-T = TypeVar("T")
 Listed = Mapping[str, tuple[LayerFacts, ...]]
 """Digest of blob 2 -> what it says."""
-Places = npt.NDArray[np.intp] | slice
-"""Indices of layers; a slice copies ten times faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +43,23 @@ class ModelOverview:
     Attributes:
         name: name of the model; "" for none.
         kept: the records.
-        points: the kept steps, with the restored first one, ascending.
-        layers: all layers that the kept records name, as in the newest that does, in network order.
-        numbers: float32 [columns, steps, layers], NaN if not known, in the order of `COLUMNS`.
+        table: all layers that the kept records name, at the kept steps and the restored first one.
         newest: the newest record that can be read.
         listed: the lists of layers that the records refer to.
-        errors: step -> why its record cannot be read.
-        sources: step -> what it shows, of ``visualize``.
         inputs: step -> numbers of the network's input.
     """
 
     name: str
     kept: Kept
-    points: tuple[Point, ...]
-    layers: tuple[LayerFacts, ...]
-    numbers: Floats
+    table: HealthTable
     newest: OverviewStep
     listed: Listed
-    errors: Mapping[int, str]
-    sources: Mapping[int, StepSource] = field(default_factory=dict)
-    inputs: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    inputs: Mapping[int, Mapping[str, float]]
+
+    @property
+    def stamps(self) -> dict[int, float]:
+        """Kept step -> its time, s."""
+        return dict(zip(self.table.steps, self.table.wall_times, strict=True))
 
     def newest_column(self, name: str) -> dict[str, float]:
         """Label -> number in the newest record; empty if that has no such column."""
@@ -71,53 +67,156 @@ class ModelOverview:
         labels = (layer.label for layer in self.newest.layers)
         return {} if numbers is None else dict(zip(labels, numbers.tolist(), strict=True))
 
+    def record(self) -> RunRecord:
+        """What the series tells the checks."""
+        return RunRecord(self.table.run, self.name, self.table, network_input=self.inputs)
 
-def read_model(
-    provider: Provider, name: str, kept: Kept, before: ModelOverview | dict[int, str] | None
+    def records(self) -> dict[int, OverviewStep | FormatError]:
+        """Kept step -> its record, made of the table, or why it cannot be read."""
+        table = self.table
+        layers = tuple(row.facts for row in table.rows)
+        found: dict[int, OverviewStep | FormatError] = {}
+        for index, step in enumerate(table.steps):
+            numbers = {name: column[index] for name, column in table.columns.items()}
+            inputs, source = self.inputs.get(step, {}), table.sources.get(step)
+            found[step] = OverviewStep(step, table.written, layers, numbers, {}, inputs, source)
+        found |= {step: FormatError(why) for step, why in table.errors.items()}
+        return {**found, self.newest.step: self.newest}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """The overview series of a run.
+
+    Attributes:
+        run: its name.
+        models: those with records that can be read, by name.
+        table: the health of all of them; None if there is none.
+        errors: step -> why the records of other models cannot be read.
+        checked: name of a model -> the newest record of what the checks say of it.
+        tags: tags of all of the tab's records in the run.
+        listed_at: when they were listed, s.
+    """
+
+    run: str
+    models: tuple[ModelOverview, ...]
+    table: HealthTable | None
+    errors: Mapping[int, str]
+    checked: Mapping[str, Point]
+    tags: tuple[str, ...]
+    listed_at: float
+
+    def health(self) -> HealthTable:
+        """``table``.
+
+        Raises:
+            Missing: the run has no overview that can be read.
+        """
+        if self.table is not None:
+            return self.table
+        for step, why in self.errors.items():
+            cause = f"cannot be read: at step {step}, {why}"
+            raise Missing(f"the overview of run {self.run!r} {cause}")
+        raise Missing(f"no feature maps in run {self.run!r}")
+
+
+def run_overview(provider: Provider, run: str) -> RunOverview:
+    """Read the overview series of a run; only what is new since the last call."""
+    return provider.built(("overview", run), partial(_renewed, provider, run), _bytes)
+
+
+def unread_step(provider: Provider, model: ModelOverview) -> int | None:
+    """The newest logged step that TensorBoard has not read yet; None if there is none."""
+    read = max(model.table.wall_times, default=0.0)
+    return provider.unread(model.table.run, tags.prefix(model.name) + tags.OVERVIEW, read)
+
+
+def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverview:
+    now = time.monotonic()
+    if last is not None and now - last.listed_at < _RECENT:
+        listed, now = last.tags, last.listed_at
+    else:
+        listed = tuple(provider.tags_of(PLUGIN_NAME, run))
+    names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
+    if not names:
+        return RunOverview(run, (), None, {}, {}, listed, now)
+    series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
+    found = provider.points(PLUGIN_NAME, run, series)
+    before = {} if last is None else {model.name: model for model in last.models}
+    models, errors, checked = [], dict[int, str](), dict[str, Point]()
+    for name in names:
+        for point in found.get(tags.prefix(name) + tags.CHECKS, ())[-1:]:
+            if point.blobs:
+                checked[name] = point
+        model = _read_model(provider, run, name, found, before.get(name))
+        if isinstance(model, ModelOverview):
+            models.append(model)
+        else:
+            errors |= model
+    is_same = last is not None and list(map(id, last.models)) == list(map(id, models))
+    if last is not None and is_same and last.errors == errors:
+        table = last.table
+    else:
+        table = joined([model.table for model in models], errors) if models else None
+    return RunOverview(run, tuple(models), table, errors, checked, listed, now)
+
+
+def _read_model(
+    provider: Provider,
+    run: str,
+    name: str,
+    found: Mapping[str, Sequence[Point]],
+    before: ModelOverview | None,
 ) -> ModelOverview | dict[int, str]:
     """Parse the records of a model; those that are in ``before`` are taken from there.
 
     Returns:
         The overview, or for each step why its record cannot be read if none can.
     """
-    points = tuple(kept.points)
-    if not isinstance(before, ModelOverview):
-        before = None
-    elif _stamps(before.points) == _stamps(points):
-        return before
-    old = _stamps(before.points) if before is not None else {}
-    stamps = _stamps(points)
+    series = (tuple(found.get(tags.prefix(name) + tag, ())) for tag in _SERIES[:3])
+    own, firsts, nonfinite = series
+    kept = Kept(own, firsts)
+    points = kept.points
+    times = {point.step: point.wall_time for point in points}
+    told = _first_nonfinite(provider, name, nonfinite)
+    known: dict[int, OverviewStep | FormatError] = {}
+    listed: dict[str, tuple[LayerFacts, ...]] = {}
+    if before is not None:
+        if before.stamps == times:
+            same = told == before.table.first_nonfinite
+            return before if same else _told(before, told)
+        stamps, listed = before.stamps, dict(before.listed)
+        known = {s: of for s, of in before.records().items() if stamps[s] == times.get(s)}
     # The newest one is read in any case, for what only it tells.
-    fresh = [points[i] for stamp, i in stamps.items() if stamp not in old or i == len(points) - 1]
-    listed = dict(before.listed) if before is not None else {}
-    records = _records(provider, fresh, listed)
-    steps = {step: found for step, found in records.items() if isinstance(found, OverviewStep)}
-    unreadable = {step: str(found) for step, found in records.items() if step not in steps}
-    errors = _kept(points, before.errors if before is not None else {}, unreadable)
-    if steps:
-        newest = steps[max(steps)]
-    elif before is not None:
-        newest = before.newest
-    else:
+    fresh = [point for point in points if point.step not in known or point is points[-1]]
+    known |= _records(provider, fresh, listed)
+    overviews = [(s, of) for s in times if isinstance(of := known[s], OverviewStep)]
+    errors = {step: str(of) for step in times if isinstance(of := known[step], FormatError)}
+    table = health_of(run, name, overviews, told, columns=COLUMNS, times=times)
+    if table is None:
         return errors
-    for digest in list(listed)[:-_LISTS]:
-        del listed[digest]
-    layers = merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
-    numbers = _table(points, layers, steps, before)
-    layers = with_values(layers, newest)
-    shown = {step: found.source for step, found in steps.items() if found.source is not None}
-    sources = _kept(points, before.sources if before is not None else {}, shown)
-    given = {step: found.network_input for step, found in steps.items() if found.network_input}
-    inputs = _kept(points, before.inputs if before is not None else {}, given)
     return ModelOverview(
-        name, kept, points, layers, numbers, newest, listed, errors, sources, inputs
+        name,
+        kept,
+        replace(table, errors=errors),
+        newest=overviews[-1][1],
+        listed=dict(list(listed.items())[-_LISTS:]),
+        inputs={step: of.network_input for step, of in overviews if of.network_input},
     )
 
 
-def _kept(points: Sequence[Point], before: Mapping[int, T], new: Mapping[int, T]) -> dict[int, T]:
-    """What was known of steps and is new, of the steps that are kept, ascending."""
-    known = {**before, **new}
-    return {point.step: known[point.step] for point in points if point.step in known}
+def _told(model: ModelOverview, told: FirstNonfinite | None) -> ModelOverview:
+    return replace(model, table=replace(model.table, first_nonfinite=told))
+
+
+def _first_nonfinite(
+    provider: Provider, name: str, points: Sequence[Point]
+) -> FirstNonfinite | None:
+    """The earliest record of a first non-finite value; a restarted run has several."""
+    blobs = provider.blobs([(point, 0) for point in points if point.blobs])
+    found = [attempted(unpack_nonfinite, [blob], name) for blob in blobs]
+    readable = [one for one in found if not isinstance(one, FormatError)]
+    return min(readable, key=lambda one: one.step, default=None)
 
 
 def _records(
@@ -132,25 +231,20 @@ def _records(
         if not isinstance(found, FormatError) and found[2] not in listed
     }
     packed = provider.blobs([(point, 2) for point in lists.values()], keep=False)
-    unreadable: dict[str, FormatError] = {}
-    for digest, blob in zip(lists, packed, strict=True):
-        layers = attempted(_layers, blob)
-        if isinstance(layers, FormatError):
-            unreadable[digest] = layers
-        else:
-            listed[digest] = layers
+    new = {of: attempted(_layers, blob) for of, blob in zip(lists, packed, strict=True)}
+    listed |= {of: layers for of, layers in new.items() if not isinstance(layers, FormatError)}
     records: dict[int, OverviewStep | FormatError] = {}
     for point, found in opened:
         if isinstance(found, FormatError):
             records[point.step] = found
-        elif found[2] in unreadable:
-            records[point.step] = unreadable[found[2]]
+            continue
+        header, arrays, digest = found
+        layers = listed[digest] if digest in listed else new[digest]
+        if isinstance(layers, FormatError):
+            records[point.step] = layers
         else:
-            header, arrays, digest = found
-            is_last = point is points[-1]
-            records[point.step] = attempted(
-                partial(overview_step, with_since=is_last), header, arrays, listed[digest]
-            )
+            read = partial(overview_step, with_since=point is points[-1])
+            records[point.step] = attempted(read, header, arrays, layers)
     return records
 
 
@@ -178,134 +272,12 @@ def _present(blob: bytes | None) -> bytes:
     return blob
 
 
-def _table(
-    points: Sequence[Point],
-    layers: tuple[LayerFacts, ...],
-    steps: Mapping[int, OverviewStep],
-    before: ModelOverview | None,
-) -> Floats:
-    """``numbers`` of a `ModelOverview`."""
-    labels = [layer.label for layer in layers]
-    table = np.full((len(COLUMNS), len(points), len(layers)), np.nan, np.float32)
-    if before is not None:
-        old, now = _stamps(before.points), _stamps(points)
-        source, target = _among(before.layers, labels)
-        for stamp in now:
-            if stamp in old:
-                table[:, now[stamp], target] = before.numbers[:, old[stamp], source]
-    places: dict[int, tuple[Places, Places]] = {}
-    for index, point in enumerate(points):
-        step = steps.get(point.step)
-        if step is None:
-            continue
-        if id(step.layers) not in places:
-            places[id(step.layers)] = _among(step.layers, labels)
-        source, target = places[id(step.layers)]
-        for column, name in enumerate(COLUMNS):
-            if name in step.numbers:
-                table[column, index, target] = step.numbers[name][source]
-    return table
-
-
-def _among(layers: tuple[LayerFacts, ...], labels: Sequence[str]) -> tuple[Places, Places]:
-    """Indices of layers, and where they are among all; slices if they are all, in that order."""
-    own = [layer.label for layer in layers]
-    if own == labels:
-        return slice(None), slice(None)
-    place = {label: index for index, label in enumerate(labels)}
-    known = [(index, place[label]) for index, label in enumerate(own) if label in place]
-    return np.array([i for i, _ in known], np.intp), np.array([at for _, at in known], np.intp)
-
-
-def _stamps(points: Sequence[Point]) -> dict[tuple[int, float], int]:
-    """Step and time of each record -> its index."""
-    return {(point.step, point.wall_time): index for index, point in enumerate(points)}
-
-
-_SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW)
-_BESIDE = (tags.CHECKS, tags.FIRST_NONFINITE_RECORD)
-_RECENT = 1.0
-"""Time in s for which a list of tags is used again: a page asks for several answers at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunOverview:
-    """The overview series of a run.
-
-    Attributes:
-        run: its name.
-        models: those with records that can be read, by name.
-        errors: step -> why the records of other models cannot be read.
-        tags: tags of all of the tab's records in the run.
-        beside: tag -> kept steps of what the checks said, and of where values first were not
-            finite; of tags that the run has.
-    """
-
-    run: str
-    models: tuple[ModelOverview, ...]
-    errors: Mapping[int, str]
-    tags: tuple[str, ...]
-    beside: Mapping[str, Sequence[Point]] = field(default_factory=dict)
-
-    def of_model(self, name: str) -> ModelOverview:
-        """The overview of one of the models."""
-        return next(model for model in self.models if model.name == name)
-
-
-def run_overview(provider: Provider, run: str) -> RunOverview:
-    """Read the overview series of a run; only what is new since the last call."""
-    _, listed = provider.built(("tags", run), partial(_listing, provider, run), _length)
-    names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
-    if not names:
-        return RunOverview(run, (), {}, listed)
-    series = [tags.prefix(name) + tag for name in names for tag in (*_SERIES, *_BESIDE)]
-    found = provider.points(PLUGIN_NAME, run, series)
-    models, errors = [], {}
-    for name in names:
-        own, firsts = (tuple(found.get(tags.prefix(name) + tag, ())) for tag in _SERIES)
-        if not own and not firsts:
-            continue
-        model = provider.built(
-            ("overview", run, name), partial(read_model, provider, name, Kept(own, firsts)), _bytes
-        )
-        if not isinstance(model, ModelOverview):
-            errors.update(model)
-        else:
-            models.append(model)
-    beside = [tags.prefix(name) + tag for name in names for tag in _BESIDE]
-    beside_found = {tag: found[tag] for tag in beside if tag in found}
-    return RunOverview(run, tuple(models), errors, listed, beside_found)
-
-
-def unread_step(provider: Provider, run: str, name: str, wall_times: Sequence[float]) -> int | None:
-    """The newest logged step that TensorBoard has not read yet; None if there is none.
-
-    Args:
-        provider: reads the data.
-        run: name of a run with an overview series.
-        name: name of a model in it.
-        wall_times: those of the overviews of this model that were read, s.
-    """
-    read = max(wall_times, default=0.0)
-    return provider.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
-
-
-def _listing(
-    provider: Provider, run: str, last: tuple[float, tuple[str, ...]] | None
-) -> tuple[float, tuple[str, ...]]:
-    """The tags of a run, and when they were listed; the last list if that is recent."""
-    now = time.monotonic()
-    if last is not None and now - last[0] < _RECENT:
-        return last
-    return now, tuple(provider.tags_of(PLUGIN_NAME, run))
-
-
-def _length(listing: tuple[float, tuple[str, ...]]) -> int:
-    return 100 * len(listing[1])
-
-
-def _bytes(model: ModelOverview | dict[int, str]) -> int:
+def _bytes(overview: RunOverview) -> int:
     """Bytes in memory, roughly; a layer's facts take about 500."""
-    if not isinstance(model, ModelOverview):
-        return 0
-    return model.numbers.nbytes + 500 * sum(map(len, model.listed.values()))
+    tables = [model.table for model in overview.models]
+    if len(tables) > 1 and overview.table is not None:
+        tables.append(overview.table)
+    listed = sum(len(of) for model in overview.models for of in model.listed.values())
+    columns = sum(column.nbytes for table in tables for column in table.columns.values())
+    rows = sum(len(table.rows) for table in tables)
+    return columns + 200 * rows + 500 * listed + 100 * len(overview.tags)

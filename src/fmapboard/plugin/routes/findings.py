@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from fmapboard.formats import tags
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health.finding import Finding, order
 from fmapboard.health.layer_findings import MEANINGS, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Answer
-from fmapboard.plugin.health_tables import first_nonfinite, health_table, model_record
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
-from fmapboard.runs.provider import Provider
+from fmapboard.runs.provider import Point, Provider
 
 _SEVERITY = {"warning": 3, "note": 2, "state": 1}
 _STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
@@ -87,7 +84,7 @@ def findings(provider: Provider, run: str) -> Findings:
         Missing: it has no overview that can be read.
     """
     overview = run_overview(provider, run)
-    table = health_table(provider, overview)
+    table = overview.health()
     found = checked(provider, overview)
     states = lasting_states(table, set(_told(table, found)))
     return Findings(
@@ -95,7 +92,7 @@ def findings(provider: Provider, run: str) -> Findings:
         layers=len(table.rows),
         steps=len(table.steps),
         written=table.written,
-        unread=unread_step(provider, run, table.rows[0].name, table.wall_times),
+        unread=unread_step(provider, overview.models[0]),
         findings=[*(_line(each, table) for each in found), *map(_state, states)],
     )
 
@@ -106,38 +103,31 @@ def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     That is what they said last while the run was logged. TensorBoard keeps a sample of the steps
     only, so of a run in which they said nothing, such as one of `visualize`, they see these.
     """
-    names = [model.name for model in overview.models]
-    stored = _stored(provider, overview, names)
+    stored = _stored(provider, overview.checked)
     found: list[Finding] = []
-    for name in sorted(names):
-        found += stored[name] if name in stored else _of_series(provider, overview, name)
+    for model in sorted(overview.models, key=lambda each: each.name):
+        found += stored[model.name] if model.name in stored else _of_series(provider, model)
     return sorted(found, key=order)
 
 
-Checked = tuple[ModelOverview, FirstNonfinite | None, tuple[Finding, ...]]
+Checked = tuple[ModelOverview, tuple[Finding, ...]]
 """What the checks said, after what they saw."""
 
 
-def _of_series(provider: Provider, overview: RunOverview, name: str) -> tuple[Finding, ...]:
+def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
     """What the checks say of the steps that are kept; computed again only if these change."""
-    run, model = overview.run, overview.of_model(name)
-    first = first_nonfinite(provider, overview, [tags.prefix(name)])
 
     def build(last: Checked | None) -> Checked:
-        if last is not None and last[0] is model and last[1] == first:
+        if last is not None and last[0] is model:
             return last
-        return model, first, run_checks(model_record(run, model, first)).findings
+        return model, run_checks(model.record()).findings
 
-    return provider.built(("findings", run, name), build, lambda said: 500 * (1 + len(said[2])))[2]
+    key = "findings", model.table.run, model.name
+    return provider.built(key, build, lambda said: 500 * (1 + len(said[1])))[1]
 
 
-def _stored(
-    provider: Provider, overview: RunOverview, names: Iterable[str]
-) -> dict[str, list[Finding]]:
+def _stored(provider: Provider, newest: Mapping[str, Point]) -> dict[str, list[Finding]]:
     """Name of a model -> the findings of its newest record; a damaged one is left out."""
-    listed = {name: overview.beside.get(tags.prefix(name) + tags.CHECKS) for name in names}
-    newest = {name: points[-1] for name, points in listed.items() if points}
-    newest = {name: point for name, point in newest.items() if point.blobs}
     blobs = provider.blobs([(point, 0) for point in newest.values()], keep=False)
     stored = {}
     for name, blob in zip(newest, blobs, strict=True):

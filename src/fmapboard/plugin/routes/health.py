@@ -16,7 +16,6 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, Missing, packed_arrays
-from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
@@ -129,7 +128,7 @@ def health(provider: Provider, run: str) -> Health:
     Raises:
         Missing: the run has no overview that can be read.
     """
-    table = health_table(provider, run_overview(provider, run))
+    table = run_overview(provider, run).health()
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
     shadings = {
@@ -221,7 +220,7 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
     """
     overview = run_overview(provider, run)
     is_there = overview.models or overview.errors
-    table = health_table(provider, overview) if is_there else _without_overview(run, step)
+    table = overview.health() if is_there else _without_overview(run, step)
     at = max(0, bisect_right(table.steps, step) - 1)
     places, rows = _places(~np.isnan(table.columns["counted"]), at), np.arange(len(table.rows))
     columns = {name: table.columns[name][places, rows] for name in STEP_NUMBERS}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fmapboard.formats.overview import LayerFacts, source_text
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.health.table import rows_of
 from fmapboard.plugin.answers import Answer, Missing
 from fmapboard.plugin.layer_series import Kept, Series, series_of
 from fmapboard.plugin.overview_series import ModelOverview, run_overview, unread_step
@@ -142,10 +141,6 @@ def layers(provider: Provider, run: str) -> Layers:
         times.update(zip(shown.steps, shown.wall_times, strict=True))
     steps = tuple(sorted(times))
     whole = steps, tuple(times[step] for step in steps)
-    unread = None
-    for model in overview.models[:1]:
-        logged = [point.wall_time for point in model.points]
-        unread = unread_step(provider, run, model.name, logged)
     return Layers(
         run=run,
         layers=[_layer(one, whole) for one in known],
@@ -155,16 +150,16 @@ def layers(provider: Provider, run: str) -> Layers:
         step_words={
             str(step): source_text(source, step)
             for model in overview.models
-            for step, source in model.sources.items()
+            for step, source in model.table.sources.items()
         },
         steps_written=max(one.written for one in known),
-        unread=unread,
+        unread=unread_step(provider, overview.models[0]) if overview.models else None,
     )
 
 
 def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[_Known]:
     """The layers of a model whose feature maps are drawn."""
-    rows = [row for row in rows_of(model.name, model.layers) if "feature_maps" in row.facts.roles]
+    rows = [row for row in model.table.rows if "feature_maps" in row.facts.roles]
     missed = model.newest_column("missed")
     # A layer that had no record at some steps is kept at other steps than the overview.
     with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]

@@ -20,7 +20,6 @@ from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
 from fmapboard.plugin import http
 from fmapboard.plugin.answers import Missing
-from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes import health as health_route
 from fmapboard.plugin.shading import LEVELS, UNKNOWN_LEVEL
@@ -39,9 +38,9 @@ def health(tab: Tab, run: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader: str) -> None:
     with provider_of(faulty_runs, loader) as provider:
         reader = Reader(Source(provider, in_process=True), RequestContext(), "")
-        table = health_table(reader, run_overview(reader, "faulty"))
+        table = run_overview(reader, "faulty").health()
         with pytest.raises(Missing, match="no feature maps in run 'nope'"):
-            health_table(reader, run_overview(reader, "nope"))
+            run_overview(reader, "nope").health()
     assert (table.steps, table.written) == (tuple(STEPS), 10)
     assert [row.facts.label for row in table.rows] == ["big", "act", "act.call2", "many", "last"]
     assert [row.key for row in table.rows] == ["fmapboard/big", None, None, "fmapboard/many", None]
