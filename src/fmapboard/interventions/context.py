@@ -34,7 +34,7 @@ _NORMS = nn.modules.batchnorm._NormBase  # BatchNorm and InstanceNorm
 
 
 class ChangeHook(InertInCopies):
-    """A forward hook that changes a layer's output or, as a pre-hook, its input.
+    """A forward hook that changes a layer's output, its gradient or, as a pre-hook, its input.
 
     Errors are raised in the user's forward pass or, for gradients, in the backward pass.
 
@@ -46,30 +46,33 @@ class ChangeHook(InertInCopies):
 
     Attributes:
         name: As passed.
+        follows_recording: See ``InertInCopies``.
         was_called: True once the layer has run.
     """
 
-    __slots__ = ("_change", "_sequences", "_where", "name", "was_called")
+    __slots__ = ("_change", "_sequences", "_where", "follows_recording", "name", "was_called")
 
     def __init__(self, name: str, where: Where, change: Change, sequences: Sequences) -> None:
         self.name, self._where, self._change = name, where, change
         self._sequences, self.was_called = sequences, False
+        self.follows_recording = where == "gradients"
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> Any:
-        """What takes the place of the output, or of ``(args, kwargs)``."""
+        """What takes the place of the output, or of ``(args, kwargs)``.
+
+        Its first floating-point tensor, or its first tensor, is changed; for gradients, that is a
+        copy whose gradient is changed in the backward pass before it reaches the layer.
+        """
         self.was_called = True
         value = (args, kwargs) if self._where == "inputs" else output
-        return self._with_first(value, partial(self._changed, module))
-
-    def _with_first(self, value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-        """The value with a change to its first floating-point tensor, or its first tensor."""
         chosen = first_tensor(value)
         if chosen is None:
             chosen = next(iter(tensors(value)), None)
         if chosen is None:
             verb = "receives" if self._where == "inputs" else "returned"
             raise ConfigurationError(f"{self.name!r} {verb} no tensor that could be changed")
-        changed = change(chosen)
+        change = self._with_gradient if self._where == "gradients" else self._changed
+        changed = change(module, chosen)
         return value if changed is chosen else replace_tensor(value, chosen, changed)
 
     def _changed(self, module: nn.Module, tensor: Tensor) -> Tensor:
@@ -84,27 +87,6 @@ class ChangeHook(InertInCopies):
                 f"{change!r} of {self._where} of {self.name!r}: {error}"
             ) from None
 
-    def _checked(self, found: Any, tensor: Tensor) -> Tensor:
-        if isinstance(found, Tensor) and found.shape == tensor.shape:
-            return found
-        what = f"shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
-        raise ConfigurationError(
-            f"the function for {self._where} of {self.name!r} returned {what}: expected a tensor "
-            f"of shape {list(tensor.shape)}, as it received"
-        )
-
-
-class GradientHook(ChangeHook):
-    """A forward hook that changes the gradient of a layer's output before it reaches the layer."""
-
-    __slots__ = ()
-    follows_recording = True
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> Any:
-        """A copy of the output that changes its gradient in the backward pass."""
-        self.was_called = True
-        return self._with_first(output, partial(self._with_gradient, module))
-
     def _with_gradient(self, module: nn.Module, tensor: Tensor) -> Tensor:
         if not tensor.requires_grad:
             return tensor
@@ -113,6 +95,15 @@ class GradientHook(ChangeHook):
         own = tensor if is_tapped else tensor.clone()
         own.register_hook(partial(self._changed, module))  # type: ignore[no-untyped-call]  # torch
         return own
+
+    def _checked(self, found: Any, tensor: Tensor) -> Tensor:
+        if isinstance(found, Tensor) and found.shape == tensor.shape:
+            return found
+        what = f"shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise ConfigurationError(
+            f"the function for {self._where} of {self.name!r} returned {what}: expected a tensor "
+            f"of shape {list(tensor.shape)}, as it received"
+        )
 
 
 class Intervention:
@@ -161,8 +152,7 @@ class Intervention:
             last = [one for one in self._planned if one[2] == "gradients" and one[1] is not TAP]
             others = [one for one in self._planned if one not in last]
             for name, module, where, change in [*others, *reversed(last)]:
-                kind = GradientHook if where == "gradients" else ChangeHook
-                hook = kind(name, where, change, sequences)
+                hook = ChangeHook(name, where, change, sequences)
                 self._hooks.append(hook)
                 if isinstance(module, Tap):
                     stack.enter_context(changing_taps(self._tap_change(name, hook)))

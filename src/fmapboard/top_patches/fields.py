@@ -27,9 +27,10 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.measure.layout import as_maps, axes_of
+from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall
 from fmapboard.top_patches.nan_flow import NanFlow
-from fmapboard.top_patches.positions import maps_of
 
 _FIRST_BANDS = 64
 """Bands along an axis that are NaN one at a time."""
@@ -173,6 +174,35 @@ def _lost(registry: HookRegistry, image: Tensor, alone: Seen) -> tuple[dict[str,
         label: CONTROL_FLOW for label, grid in alone.grids.items() if seen.grids.get(label) != grid
     }
     return {**seen.lost, **others}, separable
+
+
+def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, tuple[int, ...]] | None:
+    """The first tensor that a layer returned; None if it cannot be read.
+
+    A tensor of one sample for several images is the same for all of them, as a relative position
+    bias that is computed once per pass. If its first axis is otherwise not that of the images, as
+    in windowed attention, the tensor must be of one image; the axis then is one of positions.
+
+    Returns:
+        The values [N, C, P], P positions per image, which may alias the layer's live tensor; and
+        the axes of the positions, empty for a layer that returns one number per channel.
+
+    Raises:
+        ValueError: It is of several images.
+    """
+    tensor = first_tensor(value)
+    if tensor is None or not is_observable(tensor):
+        return None
+    # Three axes are read as tokens: images have four.
+    maps = as_maps(tensor, axes_of(module, tensor.shape)).maps
+    if maps.shape[0] == 1:
+        maps = maps.expand(images, *maps.shape[1:])
+    elif maps.shape[0] != images:
+        if images != 1:
+            raise ValueError(f"{maps.shape[0]} samples in the output for {images} images")
+        maps = maps.movedim(0, 1).unsqueeze(0)  # [1, C, N, *spatial]
+    grid = tuple(maps.shape[2:])
+    return maps.reshape(*maps.shape[:2], math.prod(grid)), grid
 
 
 class Seen(CaptureListener):

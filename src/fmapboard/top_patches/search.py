@@ -18,14 +18,17 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError, ConfigurationError
 from fmapboard.extraction.failed_pass import explained, run_recorded
+from fmapboard.measure.layout import square_of
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
-from fmapboard.top_patches.fields import Fields, MeasuredFields, measure_fields
-from fmapboard.top_patches.positions import maps_of, place_in_image
+from fmapboard.top_patches.fields import Fields, MeasuredFields, maps_of, measure_fields
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
+
+_SIDE = 64
+"""Longest side of a stored crop in px; a larger one is averaged over squares of pixels."""
 
 MOST_SIZES = 4
 """Sizes of images whose fields are measured; for images of further sizes, they are the image."""
@@ -35,7 +38,7 @@ MOST_SIZES = 4
 class PatchSearch:
     """Finds the crops that excite each channel most; each image runs once.
 
-    Memory holds one batch, and per searched channel ``k`` crops of at most ``side`` px; it does not
+    Memory holds one batch, and per searched channel ``k`` crops of at most 64 px; it does not
     grow with the number of images.
 
     Attributes:
@@ -45,7 +48,6 @@ class PatchSearch:
         channels: The first channels of a layer that are searched; None for all.
         one_per_image: Take at most one crop of an image per channel.
         batch_size: Maximum number of images per pass.
-        side: Longest side of a stored crop in px; a larger one is averaged over squares of pixels.
         say: Called with a message if images run one at a time, or have too many sizes.
         images: Number of images so far.
         nan: Names of those with NaN in a layer's output.
@@ -61,7 +63,6 @@ class PatchSearch:
     channels: int | None = 64
     one_per_image: bool = True
     batch_size: int = 4
-    side: int = 64
     say: Callable[[str], object] = str
     images: int = 0
     nan: list[str] = field(default_factory=list)
@@ -96,7 +97,7 @@ class PatchSearch:
             some = slice(first, first + size)
             seen = self._run(images[some])
             for number, (picture, name) in enumerate(zip(pictures[some], names[some], strict=True)):
-                source = _Source(picture, name, self.images, self.side)
+                source = _Source(picture, name, self.images)
                 for label, output in seen.outputs.items():
                     if label not in self._of_layer:
                         self._of_layer[label] = _LayerSearch(output, self.k)
@@ -220,15 +221,15 @@ class _Outputs(CaptureListener):
 class _Source:
     """An image to cut crops from; crops of equal place share their pixels."""
 
-    def __init__(self, picture: Bytes8, name: str, number: int, side: int) -> None:
-        self.picture, self.name, self.number, self._side = picture, name, number, side
+    def __init__(self, picture: Bytes8, name: str, number: int) -> None:
+        self.picture, self.name, self.number = picture, name, number
         self.size = (picture.shape[0], picture.shape[1])
         self._cut: dict[tuple[int, ...], tuple[Bytes8, int]] = {}
 
     def cut(self, box: tuple[int, ...], cell: tuple[int, int]) -> tuple[Bytes8, int]:
         """A part of the image, shrunk so that a part as large as ``cell`` fits; and its block."""
         top, left, bottom, right = box
-        block = -(-max(*cell, bottom - top, right - left) // self._side)
+        block = -(-max(*cell, bottom - top, right - left) // _SIDE)
         place = (*box, block)
         if place not in self._cut:
             part = self.picture[top:bottom, left:right]
@@ -295,7 +296,25 @@ def _crop(value: float, place: int, source: _Source, fields: Fields) -> Crop:
         tuple(map(int, axes)),
         box,
         source.size,
-        place_in_image(place, fields.grid, source.size),
+        _place_in_image(place, fields.grid, source.size),
         pixels,
         block,
     )
+
+
+def _place_in_image(
+    position: int, grid: tuple[int, ...], image: tuple[int, int]
+) -> tuple[float, float] | None:
+    """Where in the image a position lies, as (y, x) in px; None if the axes are not an image's.
+
+    Maps are taken to cover the image evenly, as do tokens that fill a square after the prefix
+    tokens.
+    """
+    square = square_of(grid[0]) if len(grid) == 1 else None
+    if square is not None:
+        prefix, side = square
+        grid, position = (side, side), position - prefix
+    if len(grid) != 2 or position < 0:
+        return None
+    y, x = divmod(position, grid[1])
+    return (y + 0.5) / grid[0] * image[0], (x + 0.5) / grid[1] * image[1]

@@ -16,8 +16,7 @@ from torchvision.ops import SqueezeExcitation
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.extraction.of_outputs import extract
 from fmapboard.model.layers import named_layers
-from fmapboard.top_patches.fields import Fields, MeasuredFields, measure_fields
-from fmapboard.top_patches.positions import maps_of
+from fmapboard.top_patches.fields import Fields, MeasuredFields, maps_of, measure_fields
 
 SIDE = 48
 
