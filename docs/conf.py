@@ -99,7 +99,6 @@ CONTENTS = {
         "Understand": ["costs", "how_we_know", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
-    "frameworks": {"": ["lightning", "transformers", "ignite", "accelerate"]},
     "recipes": {"": [f"recipes/{page.stem}" for page in sorted(DOCS.glob("recipes/*.md"))]},
 }
 """Page -> heading in the side bar -> the pages below it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from markdown_pages import python_blocks
+from markdown_pages import is_part, python_blocks
 from module_hooks import hook_count
 from recipe_runs import names_of
 from torch import nn
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
 SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
-"""Shown verbatim; tests/frameworks/test_examples.py runs them."""
+"""Pages show parts of them; tests/frameworks/test_examples.py runs them."""
 LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "runs/layer1.0.conv1.png"}
 """Page -> a file that its blocks write."""
 STAND_INS = ROOT / "tests" / "frameworks" / "recipes" / "stand_ins"
@@ -69,7 +69,7 @@ def names_for(page: Path) -> dict[str, Any]:
 def is_run_here(page: Path, block: str) -> bool:
     if page.stem == "hooks":
         return False  # tests/docs/test_hooks.py runs it and checks its results
-    return block not in SCRIPTS
+    return not any(is_part(block, script) for script in SCRIPTS)
 
 
 def assert_nothing_is_left_behind(names: dict[str, Any], directory: Path) -> None:

@@ -14,3 +14,12 @@ def broken_links(page: Path) -> list[str]:
     """Relative links to files that do not exist."""
     links: list[str] = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     return [link for link in links if not (page.parent / link).exists()]
+
+
+def is_part(block: str, script: str) -> bool:
+    """Whether a script contains the lines of a block, at any indentation and in any layout."""
+    return _compact(block) in _compact(script)
+
+
+def _compact(text: str) -> str:
+    return re.sub(r"\s+|,(?=\s*[)\]}])", "", text)
