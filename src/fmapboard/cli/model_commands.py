@@ -16,11 +16,11 @@ from fmapboard.cli.options import (
     input_option,
     judged,
     model_arg,
+    options_of,
     preprocessing_options,
     taken,
     weights,
 )
-from fmapboard.cli.python_options import options_of
 
 COMMON = (
     *("--model", "--weights", "--checkpoint", "--logdir", "--out", "--html", "--layers"),
@@ -68,6 +68,7 @@ COMMON = (
 @options_of("visualize", "attribution", "target")
 @click.option(
     "--silence",
+    "silenced",
     multiple=True,
     metavar="LAYER:CHANNELS",
     help="Set channels of a layer to 0, such as layer1.0.conv1:3,17. Repeatable.",

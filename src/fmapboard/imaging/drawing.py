@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor, nn
 
-from fmapboard.errors import escaped
 from fmapboard.extraction.class_attribution import class_attributions
 from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.imaging.all_images import AllImages
 from fmapboard.imaging.embedding import Embedding, check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
+from fmapboard.imaging.models.checkpoints import Checkpoint
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.write_images import ImageWriter, WrittenImage
 from fmapboard.measure.layout import Sequences
@@ -34,24 +34,6 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 SIDE = 256
 """Length in px of the longer side of a picture; smaller inputs are not enlarged."""
-
-
-def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
-    """One line: the class whose attribution was drawn, and its score.
-
-    Args:
-        name: Of the image.
-        score: Name and value of the score.
-        classes: Names of the classes, if they are known.
-
-    Example:
-        >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
-        'cat.jpg: class 1 (tabby), score 12.35'
-    """
-    number = score[0].removeprefix("class ")
-    called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
-    shown = f"{score[0]} ({called})" if called else score[0]
-    return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +234,55 @@ def draw_folder(
         if vectors is not None:
             found.projector = vectors.write()
         return found
+
+
+def series_passes(
+    drawing: Drawing,
+    series: Sequence[Checkpoint],
+    images: ReadImages,
+    load: Callable[[Checkpoint], object],
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+) -> Generator[Pass, None, None]:
+    """The passes that draw every image with every checkpoint, for `drawing.draw_all`.
+
+    Each image has a run of its own, in which each checkpoint is a step.
+
+    Args:
+        drawing: What is drawn of each image.
+        series: The checkpoints.
+        images: The images, all of which are held in memory.
+        load: Loads a checkpoint into the model.
+        logdir: Directory of the run; of one run per image if there are several. None writes none.
+        out: Folder of PNG files: one folder per step, below one per image if there are several.
+
+    Raises:
+        FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
+            checkpoints is complete.
+    """
+    pixels, names = list(images.tensors()), images.names
+    places = [place or Path() for place in folders_of(Path(), names)]
+    composers = [drawing.composing(same_image=True) for _ in pixels]
+    with ExitStack() as stack:
+        boards: list[TensorBoardWriter | None] = [None] * len(pixels)
+        if logdir is not None:
+            own_places = [places[number] for number in images.numbers]
+            runs = [logdir / one.as_posix() if one.parts else logdir for one in own_places]
+            boards = [stack.enter_context(closing(TensorBoardWriter(run))) for run in runs]
+        for checkpoint in series:
+            load(checkpoint)
+            source = StepSource("checkpoint", checkpoint.path.name)
+            own = replace(drawing, step=checkpoint.step, source=source)
+            each = zip(images.numbers, pixels, boards, composers, strict=True)
+            for number, image, board, compose in each:
+                folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
+                name = f"{names[number]} ({source.name})"
+                found_as = source.name if len(pixels) == 1 else name
+                only = images.only(number, image)
+                yield Pass(own, only, board, [folder] * len(names), name, found_as, compose)
+                if board is not None:
+                    board.flush()  # Ctrl-C while the next checkpoint loads ends the process
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.errors import CheckpointError
-from fmapboard.imaging.checkpoint_series import series_of, step_in
+from fmapboard.imaging.models.checkpoints import series_of, step_in
 
 NETS = """
 from torch import nn

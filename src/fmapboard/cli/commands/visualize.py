@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from torch import nn
 
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.console import (
@@ -23,19 +26,19 @@ from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.all_images import AllImages, selected_layers
-from fmapboard.imaging.checkpoint_series import Checkpoint, series_of, series_passes
-from fmapboard.imaging.drawing import Drawing, draw_all, draw_folder, scored
+from fmapboard.imaging.drawing import Drawing, draw_all, draw_folder, series_passes
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_image
-from fmapboard.imaging.models.checkpoints import load_checkpoint
+from fmapboard.imaging.models.checkpoints import Checkpoint, load_checkpoint, series_of
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.silenced import silenced
 from fmapboard.imaging.tables import layer_table
 from fmapboard.imaging.visualize import logged_for
 from fmapboard.imaging.write_images import WrittenImage, places
+from fmapboard.interventions.channels import ChannelChange, silence
+from fmapboard.interventions.context import Intervention, intervene
 from fmapboard.model.layers import Layers
 from fmapboard.writers.remote import RemoteDirectory
 
@@ -53,7 +56,7 @@ def visualize_images(
     html: Path | None,
     only_list: bool,
     samples: int | None,
-    silence: Sequence[str],
+    silenced: Sequence[str],
     embedding: str | None,
 ) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
@@ -68,7 +71,7 @@ def visualize_images(
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option, value in (
-        ("silence", silence), ("embedding", embedding), ("step", drawing.step),
+        ("silence", silenced), ("embedding", embedding), ("step", drawing.step),
     ):  # fmt: skip
         if series and value:
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
@@ -83,13 +86,13 @@ def visualize_images(
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(loaded.model, drawing.layers)
     inputs.check(loaded.model)
-    around = silenced(loaded.model, silence) if silence else nullcontext()
+    around = silencing(loaded.model, silenced) if silenced else nullcontext()
     loaded.model.to(device_named(request.device))
     say_model(loaded)
     if html is None:
         log_dir, out = places("visualize", log_dir, out)
-    if silence:
-        console().print(f"silenced: {', '.join(silence)}", soft_wrap=True)
+    if silenced:
+        console().print(f"silenced: {', '.join(silenced)}", soft_wrap=True)
     drawing = replace(drawing, inputs=inputs)
     with logged_for(html, log_dir, count, say_report) as logdir:
         with what_ran(), around:
@@ -116,6 +119,24 @@ def visualize_images(
 def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
     report = load_checkpoint(loaded.model, checkpoint.path, key=key)
     note(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+
+
+def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
+    """One line: the class whose attribution was drawn, and its score.
+
+    Args:
+        name: Of the image.
+        score: Name and value of the score.
+        classes: Names of the classes, if they are known.
+
+    Example:
+        >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
+        'cat.jpg: class 1 (tabby), score 12.35'
+    """
+    number = score[0].removeprefix("class ")
+    called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
+    shown = f"{score[0]} ({called})" if called else score[0]
+    return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
 
 
 def _print_score(classes: Sequence[str], name: str, written: WrittenImage) -> None:
@@ -173,3 +194,38 @@ def _print_layers(
     image = loaded.preprocessing(read_image(path))
     with what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=chosen))
+
+
+def silencing(model: nn.Module, given: Sequence[str]) -> Intervention:
+    """A context manager that silences channels of a network.
+
+    Args:
+        model: Any module.
+        given: The values of ``--silence``, ``LAYER:CHANNELS`` or ``LAYER`` each.
+
+    Raises:
+        ConfigurationError: A value is invalid, or there is no such layer or channel.
+    """
+    changes: dict[str | re.Pattern[str] | type[nn.Module], list[ChannelChange]] = {}
+    for value in given:
+        layer, change = silence_option(value)
+        changes.setdefault(layer, []).append(change)
+    return intervene(model, changes)
+
+
+def silence_option(value: str) -> tuple[str, ChannelChange]:
+    """The layer, or glob, and the channels of a value of ``--silence``.
+
+    >>> silence_option("layer1.0.conv1:3,17")
+    ('layer1.0.conv1', silence([3, 17]))
+
+    Raises:
+        ConfigurationError: The value is invalid.
+    """
+    layer, colon, numbers = value.partition(":")
+    channels = [int(n) for n in numbers.split(",") if n.strip().isdecimal()] if colon else None
+    if not layer or (channels is not None and len(channels) < len(numbers.split(","))):
+        raise ConfigurationError(
+            f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
+        )
+    return layer, silence(channels)

@@ -1,7 +1,8 @@
-"""Load weights from files into a model, without running any code in the files."""
+"""Load weights from files into a model, without running any code in the files; series of files."""
 
 from __future__ import annotations
 
+import glob
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.errors import CheckpointError, closest
+from fmapboard.imaging.images import natural_order
 from fmapboard.imaging.messages import few, one_line
 from fmapboard.imaging.models.weight_files import read_file
 
@@ -345,3 +347,66 @@ def _votes(names: Iterable[str], known: Collection[str]) -> Counter[str]:
 
 def _joined(place: str, name: str) -> str:
     return f"{place}.{name}" if place and name else place or name
+
+
+_COUNTERS = ("step", "iter(?:ation)?", "epoch")
+"""Words before the number of a step in a file name, the most specific first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint of a series.
+
+    Attributes:
+        step: Number of its step.
+        path: The file or folder.
+    """
+
+    step: int
+    path: Path
+
+
+def series_of(pattern: Path | None) -> list[Checkpoint]:
+    """The checkpoints that a glob pattern matches, in the order of their steps.
+
+    The number of the step is that after "step", "iter" or "epoch" in the file name, otherwise the
+    last number in it. If a name has none, or two have the same, all are numbered from 0 in natural
+    order (``ckpt_2`` before ``ckpt_10``).
+
+    Example:
+        >>> series_of(Path("weights.pt"))
+        []
+
+    Returns:
+        An empty list if the path is not a pattern.
+
+    Raises:
+        CheckpointError: The pattern matches nothing.
+    """
+    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
+        return []
+    paths = sorted(map(Path, glob.glob(str(pattern))), key=natural_order)
+    if not paths:
+        raise CheckpointError(f"no checkpoint matches {str(pattern)!r}")
+    found = [step_in(path.name) for path in paths]
+    steps = [step for step in found if step is not None]
+    if len(set(steps)) < len(paths):
+        steps = list(range(len(paths)))
+    numbered = (Checkpoint(step, path) for step, path in zip(steps, paths, strict=True))
+    return sorted(numbered, key=lambda checkpoint: checkpoint.step)
+
+
+def step_in(name: str) -> int | None:
+    """The number of a step in a checkpoint's file name; None if it has none.
+
+    Example:
+        >>> step_in("ckpt_0120.pt"), step_in("epoch=3-step=1200-v1.ckpt"), step_in("last.pt")
+        (120, 1200, None)
+    """
+    stem = re.sub(r"\.[A-Za-z]\w*$", "", name)
+    for word in _COUNTERS:
+        counted = re.findall(rf"{word}s?[=_-]?(\d+)", stem, re.IGNORECASE)
+        if counted:
+            return int(counted[-1])
+    numbers = re.findall(r"\d+", stem)
+    return int(numbers[-1]) if numbers else None

@@ -12,7 +12,7 @@ import pytest
 
 import fmapboard
 from fmapboard.cli.model_commands import diff_command, patches_command, visualize
-from fmapboard.cli.python_options import FLAGS, arguments_of, first_sentence
+from fmapboard.cli.options import FLAGS, arguments_of, first_sentence
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], click.Command]] = {
     "visualize": (fmapboard.visualize, visualize),
