@@ -61,7 +61,7 @@ def ours(
     ahead = 2 * drawing.batch_size
     draw_folder(
         drawing, loaded.model, ReadImages.of(find_images(paths), loaded.preprocessing, ahead=ahead),
-        logdir=place / "run", out=place / "png" if files else None, embedding=None,
+        logdir=place / "run", out=place / "png" if files else None,
         say=str, each=lambda name, written: None,
     )  # fmt: skip
 

@@ -46,6 +46,7 @@ class Drawing:
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
         labels: PNG files bear the layer's name and the channels' numbers.
+        embedding: The layer whose outputs are written for the Projector, or None.
     """
 
     layers: Layers = None
@@ -61,6 +62,7 @@ class Drawing:
     effective: bool = False
     inputs: ForwardInputs | None = None
     labels: bool = False
+    embedding: str | None = None
 
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
@@ -89,6 +91,7 @@ class Pass:
         name: What it is called elsewhere; None for its name.
         compose: Made the summaries of earlier steps of the same run, by `Drawing.composing`; None
             begins a run.
+        embedding: Reads each batch of images, too, and keeps thumbnails.
     """
 
     drawing: Drawing
@@ -98,19 +101,16 @@ class Pass:
     name: str | None = None
     found_as: str | None = None
     compose: SummaryBuilder | None = None
+    embedding: Embedding | None = None
 
     def written(
-        self,
-        model: nn.Module,
-        say: Callable[[str], object],
-        embedding: Embedding | None = None,
+        self, model: nn.Module, say: Callable[[str], object]
     ) -> Generator[WrittenImage, None, None]:
         """Yield each image after everything about it is written.
 
         Args:
             model: Runs in eval mode, on the device of its parameters.
             say: Called with a message if the model runs on one image at a time.
-            embedding: Reads each batch of images, too.
 
         Raises:
             FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
@@ -132,12 +132,12 @@ class Pass:
             effective=drawing.effective,
         )  # fmt: skip
         inputs = drawing.inputs or ForwardInputs.of(None, 1)
-        recorded = self._recorded(passes, inputs, embedding)
+        recorded = self._recorded(passes, inputs)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
 
     def _recorded(
-        self, passes: ImagePasses, inputs: ForwardInputs, embedding: Embedding | None
+        self, passes: ImagePasses, inputs: ForwardInputs
     ) -> Generator[PendingStep, None, None]:
         """Yield one recorded step per image."""
         first, drawing, images = 0, self.drawing, self.images
@@ -146,8 +146,8 @@ class Pass:
             for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
                 prepared = images.prepare(batch)
                 inputs.number = images.numbers[first]
-                if embedding is not None:
-                    embedding.read(prepared)
+                if self.embedding is not None:
+                    self.embedding.read(prepared)
                 for step, image in zip(passes(prepared, first), prepared, strict=True):
                     found: Sequence[Attribution] = ()
                     if drawing.attribution:
@@ -182,18 +182,17 @@ def draw_all(
     *,
     say: Callable[[str], object],
     each: Each,
-    embedding: Embedding | None = None,
 ) -> AllImages:
     """Draw the images of all passes, and return what was found in them."""
     found = AllImages()
     for one in passes:
         names, numbers = one.images.names, one.images.numbers
-        with closing(one.written(model, say, embedding)) as written:
+        with closing(one.written(model, say)) as written:
             for number, image in enumerate(written):
                 name = one.name or names[numbers[number]]
                 found.add(one.found_as or name, image.step, image.replaced)
-                if embedding is not None:
-                    embedding.add_thumbnail(image)
+                if one.embedding is not None:
+                    one.embedding.add_thumbnail(image)
                 each(name, image)
     return found
 
@@ -205,7 +204,6 @@ def draw_folder(
     *,
     logdir: Path | RemoteDirectory | None,
     out: Path | None,
-    embedding: str | None,
     say: Callable[[str], object],
     each: Each,
 ) -> AllImages:
@@ -217,7 +215,6 @@ def draw_folder(
         images: Each with its row of ``inputs``.
         logdir: The run directory for TensorBoard, or None.
         out: The folder of PNG files, or None.
-        embedding: The layer whose outputs are written for the Projector, or None.
         say: Called with a message if the model runs on one image at a time.
         each: Called for every image.
     """
@@ -225,12 +222,14 @@ def draw_folder(
         board = None
         if logdir is not None:
             board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
-        one = Pass(drawing, images, board, folders_of(out, images.names))
         vectors = None
-        if embedding is not None:
-            place = check_embedding(embedding, model, None if board is None else board.log_dir)
-            vectors = Embedding(model, embedding, images, place)
-        found = draw_all(model, [one], say=say, each=each, embedding=vectors)
+        if drawing.embedding is not None:
+            directory = None if board is None else board.log_dir
+            place = check_embedding(drawing.embedding, model, directory)
+            vectors = Embedding(model, drawing.embedding, images, place)
+        folders = folders_of(out, images.names)
+        one = Pass(drawing, images, board, folders, embedding=vectors)
+        found = draw_all(model, [one], say=say, each=each)
         if vectors is not None:
             found.projector = vectors.write()
         return found

@@ -168,7 +168,7 @@ def visualize(
     own.check(model)
     drawing = Drawing(
         layers, batch_size, colormap, scale, depth, kernels, attribution, target,
-        step=step, effective=effective, labels=labels, inputs=own,
+        step=step, effective=effective, labels=labels, embedding=embedding, inputs=own,
     )  # fmt: skip
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
@@ -187,7 +187,7 @@ def visualize(
 
     with logged_for(report, place, len(given.sources), _say_report) as logdir:
         found = draw_folder(
-            drawing, model, given, logdir=logdir, out=folder, embedding=embedding,
+            drawing, model, given, logdir=logdir, out=folder,
             say=lambda text: log.info("%s", text), each=each,
         )  # fmt: skip
         if found.replaced:

@@ -40,7 +40,7 @@ def photograph(prepare: Preprocessing) -> ReadImages:
 def draw(model: nn.Module, drawing: Drawing, prepare: Preprocessing, folder: Path) -> None:
     draw_folder(
         drawing, model.eval(), photograph(prepare), logdir=folder / "run", out=None,
-        embedding=None, say=print, each=lambda name, written: None,
+        say=print, each=lambda name, written: None,
     )  # fmt: skip
 
 

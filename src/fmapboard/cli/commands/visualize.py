@@ -57,7 +57,6 @@ def visualize_images(
     only_list: bool,
     samples: int | None,
     silenced: Sequence[str],
-    embedding: str | None,
 ) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
@@ -71,7 +70,7 @@ def visualize_images(
     inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option, value in (
-        ("silence", silenced), ("embedding", embedding), ("step", drawing.step),
+        ("silence", silenced), ("embedding", drawing.embedding), ("step", drawing.step),
     ):  # fmt: skip
         if series and value:
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
@@ -103,8 +102,8 @@ def visualize_images(
                 with closing(passes):
                     found = draw_all(loaded.model, passes, say=note, each=score)
             else:
-                check_embedding(embedding, loaded.model, log_dir)
-                found = _draw_each(drawing, loaded, read, logdir, out, embedding)
+                check_embedding(drawing.embedding, loaded.model, log_dir)
+                found = _draw_each(drawing, loaded, read, logdir, out)
         given = len(read.sources)
         say_where(log_dir, out, images=1 if series else given)
         say_overwritten(found.replaced, out)
@@ -150,7 +149,6 @@ def _draw_each(
     images: ReadImages,
     logdir: Path | RemoteDirectory | None,
     out: Path | None,
-    embedding: str | None,
 ) -> AllImages:
     """Draw each image as a step of its own, and print tables of the layers."""
     count, unloaded = len(images.sources), loaded.not_loaded()
@@ -171,7 +169,7 @@ def _draw_each(
 
     try:
         found = draw_folder(
-            drawing, loaded.model, images, logdir=logdir, out=out, embedding=embedding,
+            drawing, loaded.model, images, logdir=logdir, out=out,
             say=partial(progress.console.print, soft_wrap=True), each=each,
         )  # fmt: skip
     finally:
