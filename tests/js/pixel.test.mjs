@@ -56,20 +56,24 @@ test("an arrow key moves to the centre of the next cell, and not beyond the map"
   assert.deepEqual(movedPoint({ u: 0, v: 1 }, 4, 4, 1, -1), { u: 0.125, v: 0.875 });
 });
 
-test("channels are ordered by value, and what is not finite comes first", () => {
+test("channels are ordered by their distance from their own mean, not finite ones first", () => {
   const levels = [
-    [0, 10, 0, 0],
+    [199, 200, 201, 200], // the largest value, at its mean
     [0, 200, 0, 0],
     [0, 90, 0, 0],
-    [0, 0, 0, 0],
+    [50, 50, 50, 50], // does not vary
+    [9, 0, 9, 0],
   ];
   const none = [0, 0, 0, 0];
-  const found = channelsAt(side(levels, [none, none, [0, 251, 0, 0], none]), { u: 0.3, v: 0.5 });
+  const marks = [none, none, [0, 251, 0, 0], none, none];
+  const found = channelsAt(side(levels, marks), { u: 0.3, v: 0.5 });
   assert.deepEqual(
     found.map((of) => of.channel),
-    [2, 1, 0, 3],
+    [2, 1, 4, 0, 3],
   );
   assert.deepEqual([found[0].mark, Number.isNaN(found[0].value), found[1].value], [251, true, 200]);
+  assert.ok(Math.abs(found[1].deviation - Math.sqrt(3)) < 1e-9);
+  assert.deepEqual([found[2].deviation, found[3].deviation, found[4].deviation], [-1, 0, NaN]);
 });
 
 test("the response at an average place is 1, whatever the scale of the channel", () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing, packed_arrays
+from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.layer_series import requested_series
+from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
 from fmapboard.runs.provider import Provider
 
@@ -39,8 +42,10 @@ class History(Binary):
         kernels: the steps at which the layer's kernels were drawn.
         arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
             ``code`` is that of the channel's state, see `health.states`;
-            ``weights.change`` is [steps, 1] if it is that of the whole layer. Of these, ``arrays``
-            of the JSON has name and shape, and the values follow as float32.
+            ``weights.change`` is [steps, 1] if it is that of the whole layer. Where not all
+            channels are drawn, ``layer.minimum``, ``layer.maximum`` and ``layer.nonfinite``
+            [steps, 1] are of all of them. Of these, ``arrays`` of the JSON has name and shape, and
+            the values follow as float32.
     """
 
     steps: list[int]
@@ -98,8 +103,31 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
             for picture in record.raw["pictures"]
             if picture["role"] == "kernels"
         ],
-        arrays={name: _table([row.get(name) for row in rows]) for name in names},
+        arrays={
+            **{name: _table([row.get(name) for row in rows]) for name in names},
+            **_of_all_channels(provider, run, key, [point.step for point in points]),
+        },
     )
+
+
+def _of_all_channels(
+    provider: Provider, run: str, key: str, steps: Sequence[int]
+) -> dict[str, Floats]:
+    """Numbers of a layer of which not all channels are drawn; empty of others, or if not known."""
+    overview = run_overview(provider, run)
+    if not overview.models:
+        return {}
+    table = health_table(provider, overview)
+    index = next((at for at, row in enumerate(table.rows) if row.key == key), None)
+    if index is None or table.rows[index].facts.drawn >= table.rows[index].facts.channels:
+        return {}
+    place = {step: at for at, step in enumerate(table.steps)}
+    found = {}
+    for what in ("minimum", "maximum", "nonfinite"):
+        column = table.columns[what][:, index]
+        known = [column[place[step]] if step in place else np.nan for step in steps]
+        found[f"layer.{what}"] = np.array(known, np.float64)[:, None]  # [steps, 1]
+    return found
 
 
 def _draws(record: Record, sample: int) -> bool:

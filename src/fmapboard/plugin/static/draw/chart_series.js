@@ -143,10 +143,16 @@ export function shareOf(history, name) {
   });
 }
 
-/** Lowest and highest value of a layer at each step; null if they are not stored. @param {import("./scene.js").History} history */
+/**
+ * Lowest and highest value of a layer at each step, over all channels where these are known, else
+ * over the drawn ones; null if they are not stored.
+ * @param {import("./scene.js").History} history
+ */
 export function rangeLines(history) {
-  const low = history.arrays["feature_maps.minimum"];
-  const high = history.arrays["feature_maps.maximum"];
+  const isOfAll = Boolean(history.arrays["layer.minimum"]);
+  const of = isOfAll ? "layer" : "feature_maps";
+  const low = history.arrays[`${of}.minimum`];
+  const high = history.arrays[`${of}.maximum`];
   if (!low || !high) return null;
   const channels = low.shape[1];
   const fold = (
@@ -159,8 +165,9 @@ export function rangeLines(history) {
         .filter(Number.isFinite)
         .reduce((a, b) => (Number.isNaN(a) ? b : by(a, b)), NaN),
     );
-  const bad = shareOf(history, "feature_maps.nonfinite");
+  const bad = shareOf(history, `${of}.nonfinite`);
   return {
+    isOfAll,
     steps: history.steps,
     least: fold(low.values, Math.min),
     most: fold(high.values, Math.max),

@@ -60,6 +60,9 @@ function entry(picture, name, value, isBad, press) {
   );
 }
 
+/** A deviation with its sign. @param {number} deviation in standard deviations */
+const sigmas = (deviation) => `${deviation > 0 ? "+" : ""}${short(deviation, 2)} σ`;
+
 /**
  * A button for the entries that are not listed; none if all are.
  * @param {number} more @param {() => void} showAll
@@ -71,7 +74,7 @@ function rest(more, showAll) {
 }
 
 /**
- * Channels of the layer, by their value at the point.
+ * Channels of the layer, by how far they are from their own mean at the point.
  * @param {App} app @param {MapsScene} scene @param {Point} point
  * @param {boolean} isWhole all of them @param {() => void} showAll
  */
@@ -82,9 +85,9 @@ export function channelItems(app, scene, point, isWhole, showAll) {
     const { pixels } = pixelsOf(scene, "a", of.channel, app.state.colours);
     const name = LEGEND.find(({ code }) => code === of.mark)?.name ?? "";
     const isBad = Number.isNaN(of.value);
-    const value = isBad
-      ? name
-      : `${short(of.value, 4)}${of.unit > 0 ? ` ± ${short(of.unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+    const unit = of.unit > 0 ? ` ± ${short(of.unit, 2)}` : "";
+    const away = Number.isNaN(of.deviation) ? "" : ` · ${sigmas(of.deviation)}`;
+    const value = isBad ? name : `${short(of.value, 4)}${unit}${name ? ` (${name})` : ""}${away}`;
     const fault = faultOf(scene, "a", of.channel);
     const called = `channel ${of.channel}${fault && !isBad ? ` · ${fault.word}` : ""}`;
     return entry(small(pixels, height, width, point, fault), called, value, isBad, () =>
@@ -105,9 +108,11 @@ export function layerItems(app, ranked, point, isWhole, showAll) {
     const averaged = of.block > 1 ? `, each the mean of ${of.block}×${of.block}` : "";
     const cell =
       of.height === 1 ? `column ${x} of ${of.width}` : `y ${y}, x ${x} of ${of.height}×${of.width}`;
+    const { drawn, channels } = of.layer;
+    const among = drawn < channels ? ` · ${drawn} of ${channels} channels` : "";
     const value = of.nonfinite
       ? `${of.nonfinite} non-finite`
-      : `${short(of.score, 3)} · channel ${of.channel} ${of.deviation > 0 ? "+" : ""}${short(of.deviation, 2)} σ`;
+      : `${short(of.score, 3)} · channel ${of.channel} ${sigmas(of.deviation)}${among}`;
     const made = entry(
       small(of.pixels, of.height, of.width, point),
       layerText(of.layer.key),

@@ -178,9 +178,11 @@ export function ranges(of, at) {
     drawNonfinite(plot, steps, finite);
   }
   drawSteps(plot, at);
-  const texts = found.map(({ series, steps, least, most }) => {
+  const texts = found.map(({ series, steps, least, most, isOfAll }) => {
     const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
-    const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}`;
+    const { drawn, channels } = series.layer;
+    const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
+    const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}${among}`;
     return { text, colour: coloursOf(at.all, series, at.runs).line };
   });
   const bad = found.some(({ finite }) => finite.some(Number.isNaN));

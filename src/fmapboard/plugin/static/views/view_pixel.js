@@ -19,6 +19,9 @@ const INPUT = 200;
 const MEASURE =
   "Ordered by how far the channels here lie from their own mean over the map: the root mean square " +
   "over the channels of (value − mean) ÷ standard deviation (σ). An average place has 1.";
+const CHANNELS =
+  "Ordered by how far each channel here lies from its own mean over the map, in standard deviations " +
+  "(σ); non-finite channels come first.";
 
 /** @param {import("../app.js").App} app */
 export function createPixel(app) {
@@ -31,7 +34,11 @@ export function createPixel(app) {
   const list = segments(
     "What is ordered by the values at the point",
     /** @type {[PixelList, string, string][]} */ ([
-      ["channels", "Channels", "the channels of this layer, by their value at the point"],
+      [
+        "channels",
+        "Channels",
+        "the channels of this layer, by how strongly they respond at the point",
+      ],
       ["layers", "Layers", "all layers, by how strongly their channels respond at the point"],
     ]),
     (pixel_list) => app.update({ pixel_list }),
@@ -127,7 +134,12 @@ export function createPixel(app) {
 
   /** @param {MapsScene} scene @param {Point} point @param {() => void} showAll */
   function channels(scene, point, showAll) {
-    say(measure, "Ordered by value, highest first; non-finite channels come first.");
+    const { drawn, channels: all } = scene.picture;
+    const rest =
+      drawn && all && drawn < all
+        ? ` Only the ${drawn} drawn of ${all} channels are compared.`
+        : "";
+    say(measure, `${CHANNELS}${rest}`);
     const key = JSON.stringify(["channels", point, app.state.colours, isWhole]);
     if (key === shown && scene === shownScene) return;
     [shown, shownScene] = [key, scene];
