@@ -253,6 +253,18 @@ test("a cell says since when its state has lasted, if it has lasted to the newes
   const line = "without interruption since step 25";
   assert.ok(!cellLines(of, codes, 1, String, "").includes(line));
   assert.ok(cellLines(of, codes, 3, String, "").includes(line));
+  const dying = [CODE.DEAD, CODE.MOSTLY_DEAD, CODE.DEAD, CODE.MOSTLY_DEAD, CODE.MOSTLY_DEAD];
+  const more = health(
+    dying.map((code) => [code]),
+    {},
+    [CONV],
+  );
+  more.since = { dead: { 0: 0 } };
+  const sinceOf = (/** @type {number} */ at) =>
+    cellLines(more, tableOf(more).codes, at, String, "").filter((each) => each.includes("since"));
+  assert.deepEqual(sinceOf(0), ["without interruption since step 0"]); // that it is dead
+  assert.deepEqual(sinceOf(1), []);
+  assert.deepEqual(sinceOf(4), [`at every kept step since step ${more.steps[3]}`]);
   const still = health([[CODE.FINE], [CODE.UNCHANGED]], {}, [CONV]);
   still.since = { unchanged: { 0: 0 } };
   const said = cellLines(still, tableOf(still).codes, 1, String, "");

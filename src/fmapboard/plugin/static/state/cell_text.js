@@ -54,13 +54,22 @@ function unknownChange(numbers, { key, kernel_shape: kernels }) {
 
 /**
  * First logged step of a state that has lasted to the newest one; "" where it is not known.
- * @param {Health} of @param {number} code @param {number} row @param {number} step of the cell
+ * @param {Health} of @param {Uint8Array} codes [steps, layers] @param {number} at index of the cell
  */
-function sinceText(of, code, row, step) {
+function sinceText(of, codes, at) {
+  const count = of.layers.length;
+  const [row, step, code] = [at % count, of.steps[Math.floor(at / count)], codes[at]];
   const since = of.since[KINDS[code] ?? ""]?.[row];
   if (since === undefined || since > step) return "";
   if (code === CODE.UNCHANGED) return `the weights are those of step ${stepText(since)}`;
-  return `without interruption since step ${stepText(since)}`;
+  // What is stored is since when a tenth of the channels are so.
+  if (code !== CODE.MOSTLY_DEAD && code !== CODE.MOSTLY_CONSTANT)
+    return `without interruption since step ${stepText(since)}`;
+  const own = of.steps.map((_, i) => codes[i * count + row]);
+  const before = own.findLastIndex((each) => each !== code);
+  const onset = of.steps[before + 1];
+  if (onset === undefined || onset > step) return "";
+  return `at every kept step since step ${stepText(onset)}`;
 }
 
 /**
@@ -79,7 +88,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   return [
     `${callName(layer)} · ${wordOf(of.step_words, step)}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
-    sinceText(of, codes[at], row, step),
+    sinceText(of, codes, at),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
     shade === "change" ? unknownChange(numbers, layer) : "",
     shownInstead(layer, labelOf(layer.shown_at ?? "")),
