@@ -44,6 +44,11 @@ def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_ra
     later = {"dead": {2: from_step(2, 0.9, 0.0)}, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
     (found,) = DeadCheck()(record(columns=later))
     assert "Lower the learning rate" in found.advice
+    # Whether they stay so is not known: channels of real runs come back.
+    assert found.meaning.startswith(
+        "These channels are 0 for the whole batch at each of these steps, so they pass no gradient "
+        "there: "
+    )
 
 
 def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None:
