@@ -1,4 +1,4 @@
-"""A layer of which some channels are drawn: what is said of all of them, and what of the drawn ones."""
+"""A layer of which not all channels are drawn: what is said of all, and what of the drawn ones."""
 
 from __future__ import annotations
 
