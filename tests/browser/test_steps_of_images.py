@@ -29,3 +29,23 @@ def test_the_tab_says_which_image_is_shown(
     about = person.see(".overview .about").text_content()
     assert about.startswith("3 layers × 4 images · a column per kept image")
     assert "at image 0 (ant.png)" in person.see(".stems").first.inner_text()
+
+
+def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_dead(
+    serve: Callable[[Path], str], visit: Callable[..., Person], image_runs: Path
+) -> None:
+    address = serve(image_runs)
+    front = visit(address, run="images", view=None)
+    front.settle()
+    said = front.see(".line:has-text('channels off')").first.text_content()
+    assert "of 8 channels off in 0 (after 1) for images 0 to 3" in said
+    assert "These channels are 0 everywhere in each of these images" in said
+    assert "learning rate" not in front.see("main").text_content()
+    maps = visit(address, run="images", layer="fmapboard/0", view="maps", channel=0)
+    maps.settle()
+    assert maps.see(".numbers tr").last.text_content() == "Stateoff after its ReLU"
+    assert maps.see(".layer .badge").first.text_content() == "50 % off"
+    maps.press("m")
+    maps.wait("document.documentElement.dataset.film === 'ready'")
+    for person in (front, maps):
+        assert "dead" not in person.frame.evaluate("document.body.innerText")

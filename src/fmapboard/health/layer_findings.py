@@ -154,6 +154,8 @@ DEAD = (
     "Lower the learning rate or warm it up; or use a leaky activation",
 )
 """What dead channels may mean, and what to do."""
+OFF = ("These channels are 0 everywhere in each of these images; others may excite them", "")
+"""The same for a run of images, which says nothing about training."""
 MEANINGS = {
     "large": "The weights grow, or the inputs are not scaled; float16 overflows at 65,504. Lower "
     "the learning rate, clip the gradients, or add normalization layers.",
@@ -164,6 +166,13 @@ MEANINGS = {
     "is wrong if that is intended.",
 }
 """What a state may mean and what to do, in sentences, by kind."""
+MEANINGS_OF_IMAGES = {
+    "large": "The images are not scaled as the network expects them, or its weights are large; "
+    "float16 overflows at 65,504.",
+    "dead": f"{OFF[0]}.",
+    "constant": MEANINGS["constant"],
+}
+"""The same for a run of images."""
 
 Place = tuple[str, str, str]
 """Kind of state, name of the model, and label of a layer."""
@@ -321,10 +330,11 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         where = _named(table, spell.row)
         if kind == "dead":
             where += after_activation(table, row)
-        text = f"{now} of {count} channels {kind} in {where} {when(table, spell)}"
+        word = "off" if kind == "dead" and table.is_of_images else kind
+        text = f"{now} of {count} channels {word} in {where} {when(table, spell)}"
         if began != now:
             ends = (table.step_text(table.steps[at]) for at in (first, spell.last))
-            text = f"channels {kind} in {where} {when(table, spell)}: {began} of {count} at "
+            text = f"channels {word} in {where} {when(table, spell)}: {began} of {count} at "
             text += f", {now} at ".join(ends)
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 

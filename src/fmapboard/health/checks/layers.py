@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.finding import Finding
-from fmapboard.health.layer_findings import DEAD, findings
+from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, after_activation, call_text
@@ -57,16 +57,19 @@ class DeadCheck(BuiltInCheck):
             count = f"{row.facts.channels} " if row.facts.channels else ""
             where = call_text(table, row) + after_activation(table, row)
             more = f"; the same in {found.more} further layers" if found.more else ""
-            meaning, advice = _FROM_START if is_from_start and not table.is_of_images else DEAD
+            meaning, advice = _FROM_START if is_from_start else DEAD
+            word, healthy = "dead", f"below {100 * self.share:.0f} %"
+            if table.is_of_images:
+                (meaning, advice), word, healthy = OFF, "off", ""
             yield Finding(
                 kind=self.kind,
                 class_="note",
-                message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
+                message=f"{100 * found.value:.0f} % of {count}channels {word} in {where} "
                 f"{table.since_text(since)}{more}",
                 since_step=since,
                 layer=found.label,
                 value=found.value,
-                healthy=f"below {100 * self.share:.0f} %",
+                healthy=healthy,
                 meaning=meaning,
                 advice=advice,
                 picture=record.picture(row),
@@ -128,7 +131,9 @@ class CopiedChannelsCheck(BuiltInCheck):
             healthy=f"below {100 * self.share:.0f} %",
             meaning="Equal kernels compute the same feature. They get equal gradients and stay "
             "equal as long as the weights behind them are equal too",
-            advice="Initialize the weights at random, not with a constant",
+            advice=""
+            if table.is_of_images
+            else "Initialize the weights at random, not with a constant",
             picture=record.picture(row),
         )
 

@@ -35,11 +35,13 @@ _LOSS = (
     "torch.autograd.set_detect_anomaly(True) names the operation"
 )
 _SMALLER = "lower the learning rate or clip the gradients"
+_SCALED = "Check how the images are scaled; in half precision, compute that layer in float32"
 _AGAINST_OVERFLOW = f"{_SMALLER.capitalize()}; in half precision, compute that layer in float32"
 _ARGUMENTS = (
     "Look for a division, logarithm, square root or exponential there, and keep its argument in "
-    f"its range with a clamp or a small constant; if the values grew before, {_SMALLER}"
+    "its range with a clamp or a small constant"
 )
+_IN_TRAINING = f"; if the values grew before, {_SMALLER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def cause(of: Evidence) -> Cause:
             _LOSS,
         )
     if of.row is None and _is_overflow(of):
-        return _overflow(of), _AGAINST_OVERFLOW
+        return _overflow(of), _against_overflow(of)
     if of.row is None:
         return f"It is not recorded what computed them; {_arithmetic(of)}", _LOSS
     own = _own_weights(of, of.row)
@@ -137,7 +139,7 @@ def cause(of: Evidence) -> Cause:
         weights = _UNKNOWN
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
     if _is_overflow(of) and not _images(of).get("nonfinite"):
-        return f"{_overflow(of)}. {weights}{meaning}", _AGAINST_OVERFLOW
+        return f"{_overflow(of)}. {weights}{meaning}", _against_overflow(of)
     return f"{weights}{meaning}", advice
 
 
@@ -214,7 +216,7 @@ def _of_later(of: Evidence, row: int) -> Cause:
     where = f"in code between {before} and this layer, or in another input of the network"
     where = where if of.place == "inputs" else f"in this layer, {where}"
     end = "" if _is_overflow(of) else f"; {_arithmetic(of)}"
-    return f"{start}{where}{end}", _ARGUMENTS
+    return f"{start}{where}{end}", _ARGUMENTS + _IN_TRAINING * (not of.table.is_of_images)
 
 
 def _images(of: Evidence) -> Mapping[str, float]:
@@ -224,6 +226,10 @@ def _images(of: Evidence) -> Mapping[str, float]:
 
 def _is_overflow(of: Evidence) -> bool:
     return _peak(of)[0] >= LARGE
+
+
+def _against_overflow(of: Evidence) -> str:
+    return _SCALED if of.table.is_of_images else _AGAINST_OVERFLOW
 
 
 def _overflow(of: Evidence) -> str:

@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.health.finding import Finding, order
-from fmapboard.health.layer_findings import MEANINGS, LayerFinding, Place
+from fmapboard.health.layer_findings import (
+    MEANINGS,
+    MEANINGS_OF_IMAGES,
+    LayerFinding,
+    Place,
+)
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthRow, HealthTable
@@ -93,7 +98,10 @@ def findings(provider: Provider, run: str) -> Findings:
         steps=len(table.steps),
         written=table.written,
         unread=unread_step(provider, overview.models[0]),
-        findings=[*(_line(each, table) for each in found), *map(_state, states)],
+        findings=[
+            *(_line(each, table) for each in found),
+            *(_state(each, table) for each in states),
+        ],
     )
 
 
@@ -174,14 +182,15 @@ def _line(finding: Finding, table: HealthTable) -> Line:
     )
 
 
-def _state(found: LayerFinding) -> Line:
+def _state(found: LayerFinding, table: HealthTable) -> Line:
+    meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
     own = {name: getattr(found, name) for name in _OF_LAYER}
     return Line(
         **own,
         class_="state",
         severity=_SEVERITY["state"],
         value=_number(found.value),
-        explanation=MEANINGS.get(found.kind, ""),
+        explanation=meanings.get(found.kind, ""),
     )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing, packed_arrays
-from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
@@ -114,15 +113,17 @@ def _of_all_channels(
     provider: Provider, run: str, key: str, steps: Sequence[int]
 ) -> dict[str, Floats]:
     """Numbers of a layer of which not all channels are drawn; empty of others, or if not known."""
-    overview = run_overview(provider, run)
-    if not overview.models:
-        return {}
-    table = health_table(provider, overview)
-    index = next((at for at, row in enumerate(table.rows) if row.key == key), None)
-    if index is None or table.rows[index].facts.drawn >= table.rows[index].facts.channels:
+    table = run_overview(provider, run).table
+    rows = () if table is None else table.rows
+    index = next((at for at, row in enumerate(rows) if row.key == key), None)
+    if (
+        table is None
+        or index is None
+        or table.rows[index].facts.drawn >= table.rows[index].facts.channels
+    ):
         return {}
     place = {step: at for at, step in enumerate(table.steps)}
-    found = {}
+    found: dict[str, Floats] = {}
     for what in ("minimum", "maximum", "nonfinite"):
         column = table.columns[what][:, index]
         known = [column[place[step]] if step in place else np.nan for step in steps]

@@ -17,6 +17,8 @@ import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
 import { Visits } from "./state/visits.js";
 import { createPage } from "./views/page.js";
+import { speakOf } from "./state/dead_word.js";
+import { kindOf } from "./state/step_words.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
 /** @typedef {import("./state/state.js").State} State */
@@ -113,6 +115,7 @@ export class App {
     const before = this.model;
     const model = look(this);
     this.model = model;
+    speakOf(kindOf(model.stepWords));
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.page.age(model);

@@ -8,6 +8,7 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import NotRecorded, RunRecord
+from fmapboard.formats.overview import StepSource
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
@@ -48,6 +49,21 @@ def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_ra
     assert found.meaning.startswith(
         "These channels are 0 for the whole batch at each of these steps, so they pass no gradient "
         "there: "
+    )
+
+
+def test_channels_that_are_off_for_each_of_several_images_are_not_blamed_on_training() -> None:
+    dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
+    of = record(columns=dead)
+    sources = {step: StepSource("image", f"{step}.png") for step in STEPS}
+    of = replace(of, health=replace(of.layers(), sources=sources, since={}))
+    (found,) = DeadCheck()(of)
+    assert found.message == (
+        "90 % of 64 channels off in `conv2` (after `relu2`) for images 0 to 70"
+    )
+    assert (found.healthy, found.advice) == ("", "")
+    assert found.meaning == (
+        "These channels are 0 everywhere in each of these images; others may excite them"
     )
 
 

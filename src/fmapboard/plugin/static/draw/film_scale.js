@@ -6,6 +6,7 @@ import { indexOf } from "../state/steps.js";
 import { short } from "./number_text.js";
 import { FAULT_COLOURS, LARGE } from "./palettes.js";
 import { ranges } from "./value_scale.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("./scene.js").History} History */
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
@@ -182,7 +183,14 @@ export function faultAt(history, role, step, channel) {
   const i = indexOf(history.steps, step);
   if (history.steps[i] !== step) return null;
   const kind = kindOf(history, role, i, channel);
-  return kind && { kind, word: WORDS[kind], brief: WORDS[kind], colour: FAULT_COLOURS[kind] };
+  return (
+    kind && {
+      kind,
+      word: inWordsOf(WORDS[kind]),
+      brief: inWordsOf(WORDS[kind]),
+      colour: FAULT_COLOURS[kind],
+    }
+  );
 }
 
 /**
@@ -224,7 +232,7 @@ export function onsets(history, role, channels) {
       if (known) known.count += 1;
       else if (kind) {
         const after = i > 0 ? history.steps[i - 1] : null;
-        of.set(kind, { channel, kind, word: WORDS[kind], step, after, count: 1 });
+        of.set(kind, { channel, kind, word: inWordsOf(WORDS[kind]), step, after, count: 1 });
       }
     });
     found.push(...of.values());

@@ -9,6 +9,7 @@ import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { differencePeaks, mainColumn, otherColumn, parts, whyNot } from "./scene_columns.js";
 import { sorting } from "./sorting.js";
 import { ranges as rangesOf } from "./value_scale.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
 /** @typedef {import("../data/answers.js").MapsPicture} MapsPicture */
@@ -192,8 +193,8 @@ export function loudest(of) {
     return { kind: "large", word: "large", brief: "large", colour: FAULT_COLOURS.large };
   }
   if (of.dead) {
-    const dead = marked("dead", "dead", MARK.DEAD);
-    return { ...dead, word: of.after ? `dead after ${of.after}` : "dead" };
+    const dead = marked("dead", deadWord(), MARK.DEAD);
+    return { ...dead, word: of.after ? `${dead.word} after ${of.after}` : dead.word };
   }
   if (of.constant) return marked("constant", "const", MARK.CONSTANT);
   return null;

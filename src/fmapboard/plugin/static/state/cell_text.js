@@ -5,6 +5,7 @@ import { counted, percent, short, stepText } from "../draw/number_text.js";
 import { callName } from "./call_names.js";
 import { CODE, KINDS, STATES } from "./health_states.js";
 import { wordOf } from "./step_words.js";
+import { deadWord, inWordsOf } from "./dead_word.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
@@ -25,7 +26,7 @@ function cellNumbers(value, channels) {
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
   const shares = [
     share("nonfinite", "non-finite"),
-    share("dead", "dead"),
+    share("dead", deadWord()),
     share("constant", "constant"),
   ];
   const known = shares.filter(Boolean);
@@ -87,7 +88,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const { word, what } = STATES[codes[at]];
   return [
     `${callName(layer)} · ${wordOf(of.step_words, step)}`,
-    codes[at] > 1 ? `${word}: ${what}` : word,
+    codes[at] > 1 ? `${inWordsOf(word)}: ${what}` : word,
     sinceText(of, codes, at),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
     shade === "change" ? unknownChange(numbers, layer) : "",

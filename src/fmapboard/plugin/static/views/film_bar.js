@@ -9,6 +9,7 @@ import { counted, stepText } from "../draw/number_text.js";
 import { choice, h, say, segments, show } from "./dom.js";
 import { goText, inputNote, keptKind, onsetText, scaleNote, stepsOf } from "./film_notes.js";
 import { keptFrom } from "./view_first_fault.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
 /** @typedef {import("../data/film.js").Strip} Strip */
@@ -175,7 +176,7 @@ export function createFilmBar(app) {
     faults.replaceChildren(
       ...(items.length
         ? items
-        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")}.`]),
+        : [`Never non-finite, large, ${deadWord()} or constant at the ${kept.join(" and ")}.`]),
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }

@@ -7,6 +7,7 @@ import { faultOfFrame, whyNoFrame } from "../draw/film_captions.js";
 import { isBeyond } from "../draw/film_scale.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND, MARK } from "../draw/palettes.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../data/film.js").Strip} Strip */
 /** @typedef {import("../data/film_frames.js").Frame} Frame */
@@ -43,9 +44,9 @@ export function describe(strip, i, channel, place) {
   }
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
   const { value, unit, mark } = valueAt(planes, channel, y, x, lo[channel], hi[channel]);
-  const known = LEGEND.find(({ code }) => code === mark)?.name;
+  const known = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
   const said = Number.isNaN(value)
-    ? (known ?? "no value")
+    ? known || "no value"
     : `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${known ? ` (${known})` : ""}`;
   const { block, layout } = /** @type {import("../data/answers.js").MapsPicture} */ (
     pictureOf(/** @type {Frame} */ (strip.frame(i)).maps, strip.role)

@@ -5,6 +5,7 @@ import { percent, short } from "../draw/number_text.js";
 import { callText } from "../state/call_names.js";
 import { CODE, KINDS, SEVERE } from "../state/health_states.js";
 import { layerChange } from "./change_text.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** @typedef {import("../data/health.js").Overview} Overview */
 
@@ -38,7 +39,7 @@ function fault(of, follows = true) {
   const badges = {
     nonfinite: of.nan ? "NaN" : "Inf",
     large: "large",
-    dead: `${share(of.channels_dead)} dead`,
+    dead: `${share(of.channels_dead)} ${deadWord()}`,
     constant: `${share(alone)} const`,
     unchanged: "no change",
   };
@@ -69,8 +70,8 @@ export function health(of, layer = undefined) {
         `in ${of.channels_nonfinite} of ${of.channels} channels`
       : "all values finite",
     of.dead_known
-      ? `${of.channels_dead} of ${of.channels} channels dead${after}`
-      : "dead channels not known: no activation such as ReLU follows directly",
+      ? `${of.channels_dead} of ${of.channels} channels ${deadWord()}${after}`
+      : `${deadWord()} channels not known: no activation such as ReLU follows directly`,
     `${of.channels_constant} constant`,
     layerChange(of),
   ];

@@ -12,6 +12,7 @@ import { BORDER, stateFrame } from "../draw/state_frame.js";
 import { prepare } from "../draw/theme.js";
 import { layerText } from "../state/compare.js";
 import { h } from "./dom.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../data/pixel_layers.js").Ranked} Ranked */
@@ -83,7 +84,7 @@ export function channelItems(app, scene, point, isWhole, showAll) {
   const readings = channelsAt(scene.a, point);
   const items = readings.slice(0, isWhole ? Infinity : FIRST).map((of) => {
     const { pixels } = pixelsOf(scene, "a", of.channel, app.state.colours);
-    const name = LEGEND.find(({ code }) => code === of.mark)?.name ?? "";
+    const name = inWordsOf(LEGEND.find(({ code }) => code === of.mark)?.name ?? "");
     const isBad = Number.isNaN(of.value);
     const unit = of.unit > 0 ? ` ± ${short(of.unit, 2)}` : "";
     const away = Number.isNaN(of.deviation) ? "" : ` · ${sigmas(of.deviation)}`;

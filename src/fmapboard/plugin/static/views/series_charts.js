@@ -11,6 +11,7 @@ import { indexOf } from "../state/steps.js";
 import { keyed } from "./chart_key.js";
 import { say, show } from "./dom.js";
 import { coloursOf, dashOf } from "./series_key.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** @typedef {import("../data/answers.js").RunEntry} RunEntry */
 /** @typedef {import("../state/series.js").Series} Series */
@@ -131,7 +132,7 @@ export function shares(of, at) {
         : { colour, dash: [] };
       const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? layer.channels;
       const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
-      const fault = name === "nonfinite" ? "non-finite" : name;
+      const fault = name === "nonfinite" ? "non-finite" : name === "dead" ? deadWord() : name;
       const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
       const any = values.some((value) => value > 0);
       const text = `${several ? `${letters}: ` : ""}${fault} ${now} %${among}`;
@@ -146,7 +147,7 @@ export function shares(of, at) {
   show(of.canvas, any);
   if (any) keyed(of.value, shown);
   else say(of.value, `none at any ${kindOf(at.words)}`);
-  if (several) of.value.title = "solid: dead; dashed: constant; dotted: non-finite";
+  if (several) of.value.title = `solid: ${deadWord()}; dashed: constant; dotted: non-finite`;
   if (!any) return true;
   const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1], false, at.words);
   for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);

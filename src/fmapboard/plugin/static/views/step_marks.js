@@ -3,6 +3,7 @@
 
 import { stepText } from "../draw/number_text.js";
 import { FAULT_COLOURS } from "../draw/palettes.js";
+import { inWordsOf } from "../state/dead_word.js";
 import { prepare, theme } from "../draw/theme.js";
 import { callName } from "../state/call_names.js";
 import { faultsOf, faultsOfLayer } from "../state/health_states.js";
@@ -49,7 +50,7 @@ export function paintStepMarks(canvas, width, { steps, layer, health }) {
   }
   const said = faults.slice(0, 3).map(({ step, kind, layers }) => {
     const others = layers.length > 1 ? ` and ${layers.length - 1} more` : "";
-    return `step ${stepText(step)}: ${kind} in ${callName(layers[0])}${others}`;
+    return `step ${stepText(step)}: ${inWordsOf(kind)} in ${callName(layers[0])}${others}`;
   });
   canvas.setAttribute(
     "aria-label",

@@ -20,6 +20,7 @@ import { drawnRange } from "../draw/captions.js";
 import { leftToRight } from "../draw/scene_columns.js";
 import { explain } from "./glossary.js";
 import { createBar } from "./view_legend.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -265,7 +266,7 @@ function numbersTable(table, scene, channel) {
       [
         bad && "non-finite",
         of.large && "large",
-        of.dead && (of.after ? `dead after its ${of.after}` : "dead"),
+        of.dead && (of.after ? `${deadWord()} after its ${of.after}` : deadWord()),
         of.constant && "constant",
       ]
         .filter(Boolean)

@@ -23,6 +23,7 @@ import {
   revealColumn,
 } from "./kernel_text.js";
 import { listed } from "../state/film.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -276,7 +277,7 @@ export function reading(scene, part, channel, y, x) {
     side.lo[channel],
     side.hi[channel],
   );
-  const name = LEGEND.find(({ code }) => code === mark)?.name;
-  if (Number.isNaN(value)) return name ?? "no value";
+  const name = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
+  if (Number.isNaN(value)) return name || "no value";
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
 }

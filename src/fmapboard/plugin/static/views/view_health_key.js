@@ -8,6 +8,7 @@ import { css } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
 import { CODE, STATES, tableOf } from "../state/health_states.js";
 import { h, say, segments } from "./dom.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../draw/health_colours.js").Theme} Theme */
 /** @typedef {import("../state/health_states.js").Shade} Shade */
@@ -53,6 +54,7 @@ export function createHealthKey(app) {
     const dark = document.documentElement.dataset.theme === "dark";
     shades.draw(shade);
     const now = JSON.stringify([
+      inWordsOf("dead"),
       lo,
       hi,
       text,
@@ -101,5 +103,5 @@ function entry(code, name, unknown = false) {
   context.putImageData(image, 0, 0);
   if (unknown) return h("li", { title: DOTTED }, canvas, "brightness not recorded");
   const { word, what } = STATES[code];
-  return h("li", { title: what }, canvas, word);
+  return h("li", { title: what }, canvas, inWordsOf(word));
 }

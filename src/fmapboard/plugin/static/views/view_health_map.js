@@ -11,6 +11,7 @@ import { cellLines } from "../state/cell_text.js";
 import { SEVERE, STATES, tableOf } from "../state/health_states.js";
 import { indexOf } from "../state/steps.js";
 import { h, say, show } from "./dom.js";
+import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../draw/health_layout.js").Binned} Binned */
@@ -231,7 +232,7 @@ export function createHealthMap(app) {
         layers,
         steps: health.steps,
         worst,
-        severe: (layer) => (worst[layer] >= SEVERE ? STATES[worst[layer]].word : ""),
+        severe: (layer) => (worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : ""),
       },
       look,
     );

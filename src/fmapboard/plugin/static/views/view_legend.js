@@ -13,6 +13,7 @@ import { drawnOf, stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { theme } from "../draw/theme.js";
 import { explain } from "./glossary.js";
+import { deadWord } from "../state/dead_word.js";
 
 /** What a title of a difference says of the inputs of its sides. */
 const INPUTS = Object.freeze({
@@ -133,7 +134,8 @@ export function createLegend() {
     if (!maps) return;
     const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
     const dead = entries.get("dead");
-    if (dead) say(dead.said, follower ? `dead after its ${follower.type}: 0 there` : "dead");
+    if (dead)
+      say(dead.said, follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord());
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
     main.draw(...drawnRange(maps, c), state.colours, `${whose}, ${drawnOf(maps, state)}`);
