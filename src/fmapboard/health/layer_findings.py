@@ -301,7 +301,7 @@ def _dead(table: HealthTable, dead: Flags) -> Flags:
     """Where a layer has dead channels that last, in maps that are not too small to tell."""
     values = np.array([row.facts.values for row in table.rows])
     # The channels have been dead since before they had been so for `LASTING` steps.
-    long = back_to_start(table.columns["dead_lasting"] >= MINOR, dead)
+    long = back_to_start(dead & (table.columns["dead_lasting"] >= MINOR), dead)
     flags: Flags = long & (values >= _LEAST_VALUES)
     return flags
 

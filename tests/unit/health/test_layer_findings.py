@@ -120,6 +120,11 @@ def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
     assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
 
 
+def test_a_damaged_record_with_lastingly_dead_channels_alone_has_no_finding() -> None:
+    unknown = [float("nan")] * 10
+    assert findings(table(dead={1: unknown}, dead_lasting={1: [0.5] * 10})) == []
+
+
 def test_shares_are_rounded_as_in_the_tab() -> None:
     dead = {"dead": {0: [0.125] * 10}, "dead_lasting": {0: [0.125] * 10}}
     found = only(table(**dead, facts={0: {"channels": 8}}))
