@@ -1,13 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/views/glossary.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/state/gone.js";
 import { leftToRight } from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
-
-const ROOT = new URL("../../", import.meta.url);
 
 /** An element that only keeps what is set on it. */
 const element = () => {
@@ -26,13 +23,6 @@ test("a term is explained in the tooltip, and for screen readers by the help", (
   assert.equal(made.set["aria-describedby"], "term-dead term-large");
   assert.equal(explain(element(), "dead").title, GLOSSARY.dead[1]);
   assert.throws(() => explain(element(), "alive"), /no term alive; there are maps, inputs/);
-});
-
-test("the docs explain every term with the words of the tab", () => {
-  const page = readFileSync(new URL("docs/tab_keys.md", ROOT), "utf8").replace(/\s+/g, " ");
-  for (const [name, text] of Object.values(GLOSSARY)) {
-    assert.ok(page.includes(`**${name}** | ${text} |`), name);
-  }
 });
 
 test("what an address names but is not there is said while its replacement is shown", () => {

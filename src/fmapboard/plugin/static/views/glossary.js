@@ -1,8 +1,8 @@
 // @ts-check
-/** The terms of the tab in plain words: for tooltips, screen readers, the help and the docs. */
+/** The terms of the tab in plain words: for tooltips, screen readers and the help. */
 
 /**
- * Name and explanation of each term; docs/tab_keys.md quotes them.
+ * Name and explanation of each term.
  * @type {Readonly<Record<string, readonly [name: string, text: string]>>}
  */
 export const GLOSSARY = Object.freeze({
