@@ -58,7 +58,7 @@ def test_each_column_says_its_run_step_and_sample_and_what_is_missing(
     ]
     assert person.see(".match:visible").all_text_contents() == ["matched by position: conv2"]
     on_c, on_d, on_all = notes(person)
-    assert on_c == "different step: step 20 is not kept; different input image"
+    assert on_c == "different step: step 20 has no pictures here; different input image"
     assert on_d == MISSING
     assert on_all.startswith("Different input images")
     seen = inputs(person)

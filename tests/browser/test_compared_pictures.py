@@ -110,7 +110,7 @@ def test_another_run_at_another_step_is_said_on_the_picture(
 ) -> None:
     person = open_compared(visit, compared, run="batches", compare="late@", show="all", channel=2)
     assert headings(person) == ["A batches · step 20 · sample 0", "B late · step 14 · sample 0"]
-    assert notes(person)[0].startswith("different step: step 20 is not kept")
+    assert notes(person)[0].startswith("different step: step 20 has no pictures here")
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
     assert titles[:2] == ["A: batches · step 20", "B: late · step 14"]
     table = person.see(".numbers th[scope=col]").all_text_contents()

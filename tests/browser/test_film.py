@@ -280,3 +280,22 @@ def test_a_step_far_beyond_the_others_does_not_set_their_scale(
     readout = person.see(".film .status")
     person.see(".film-strip").hover(position={"x": 156 + 5 * 104 + 20, "y": 180})
     assert "beyond the scale" in readout.text_content()
+
+
+def test_a_strip_opens_at_the_first_fault_of_its_channels_unless_a_step_is_chosen(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    def first_column(**state: object) -> float:
+        person = visit(
+            grown_address, width=900, run="probed", layer="fmapboard/first", view="film", tile=96,
+            **state,
+        )  # fmt: skip
+        person.wait(READY)
+        person.settle()
+        scrolled = "document.querySelector('.film-strip').scrollLeft"
+        person.wait(f"{scrolled} > 0")
+        return float(person.frame.evaluate(scrolled))
+
+    newest = first_column(channels="0")  # has no fault
+    assert first_column(channels="1") < newest
+    assert first_column(channels="1", step=LAST) == newest

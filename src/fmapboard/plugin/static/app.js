@@ -54,6 +54,8 @@ export class App {
     this.gone = [];
     /** @type {Set<string>} */
     this.relisted = new Set();
+    /** Layer that is shown until the first one with a difference is known. @type {{run: string, layer: string}|null} */
+    this.provisional = null;
     this.page = createPage(this);
   }
 

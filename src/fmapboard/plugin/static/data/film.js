@@ -1,7 +1,7 @@
 // @ts-check
 /** Builds what a film strip shows from the state, the history of the layer, and loaded frames. */
 
-import { kernelPeak, kernelStep, lockedRanges } from "../draw/film_scale.js";
+import { kernelPeak, kernelStep, lockedRanges, onsets } from "../draw/film_scale.js";
 import { pointOf } from "../draw/crosshair.js";
 import { filmChannels } from "../state/film.js";
 import { filmColumns } from "./film_columns.js";
@@ -20,8 +20,8 @@ import { createFrames, createInputs } from "./film_frames.js";
 const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 
 /**
- * A film, and what can be requested for it.
- * @typedef {Film & {of: FilmColumn, hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
+ * A film, and what can be requested for it; `opensAt` is the column that is brought into view.
+ * @typedef {Film & {of: FilmColumn, opensAt: number, hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
  *   question: (i: number) => Question, inputQuestion: (i: number) => InputQuestion|null}} Strip
  */
 
@@ -50,6 +50,16 @@ function inTurn(lists) {
   return Array.from({ length: most }, (_, i) =>
     lists.flatMap((list) => list.slice(i, i + 1)),
   ).flat();
+}
+
+/**
+ * The column of the first fault of the channels while no step is chosen; else that of the step.
+ * @param {FilmColumn} of @param {number[]} channels @param {import("../state/state.js").State} state
+ */
+function opensAt({ layer, history, role, step }, channels, state) {
+  const first = Math.min(...onsets(history, role, channels).map((each) => each.step));
+  const isChosen = state.step !== null || !Number.isFinite(first);
+  return indexOf(layer.steps, isChosen ? step : first);
 }
 
 /** Number of channels that have pictures. @param {FilmColumn} of */
@@ -109,6 +119,7 @@ export class FilmSource {
         how,
         kernelPeak: isLocked ? kernels.peak : 0,
         kernelsBeyond: isLocked && kernels.isPart,
+        opensAt: opensAt(of, channels, state),
       });
     }
     return { strips, notes };

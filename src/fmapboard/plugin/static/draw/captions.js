@@ -66,7 +66,14 @@ export function rangeText(scene, part, channel) {
     return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
   }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
+  if (maps && question && isZero(maps, question.role, channel)) return "0";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
+}
+
+/** True if all values are 0, which a difference has no scale for. @param {import("../data/decoded_maps.js").Maps} maps @param {string} role @param {number} channel */
+function isZero({ arrays }, role, channel) {
+  const [least, most] = [arrays[`${role}.minimum`], arrays[`${role}.maximum`]];
+  return least?.values[channel] === 0 && most?.values[channel] === 0;
 }
 
 /**

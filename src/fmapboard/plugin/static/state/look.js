@@ -3,6 +3,7 @@
 
 import { ServerError } from "../data/api.js";
 import { attributionOf } from "./attribution.js";
+import { firstDifferent, isOfDifferences } from "./differences.js";
 import { tableFor } from "./front.js";
 import { goneText, replaced } from "./gone.js";
 import { inPalette } from "./palette.js";
@@ -49,6 +50,13 @@ export function look(app) {
   if (layers.length && !layers.some((each) => each.key === state.layer)) {
     app.gone = replaced(app.gone, "layer", state.layer, layers[0].key);
     state.layer = layers[0].key;
+    if (isOfDifferences(state.run)) app.provisional = { run: state.run, layer: state.layer };
+  }
+  const { provisional } = app;
+  if (provisional?.run === state.run && provisional.layer === state.layer) {
+    const first = firstDifferent(app, layers);
+    if (first.isKnown) app.provisional = null;
+    if (first.layer) state.layer = first.layer.key;
   }
   const layer = layers.find((each) => each.key === state.layer);
   if (layer?.roles.length && !layer.roles.includes(state.role)) state.role = layer.roles[0];

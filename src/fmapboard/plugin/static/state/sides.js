@@ -120,7 +120,8 @@ function other(source, { question: main, columns }, of, i, first) {
 /** @param {Placed} of @param {Question} question @param {Question} main */
 function aboutStep({ column }, question, main) {
   const asked = column.step ?? main.step;
-  if (asked !== question.step) return [`different step: step ${stepText(asked)} is not kept`];
+  if (asked !== question.step)
+    return [`different step: step ${stepText(asked)} has no pictures here`];
   return isSame(question, main) ? ["the same picture as A"] : [];
 }
 

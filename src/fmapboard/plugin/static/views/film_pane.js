@@ -146,8 +146,8 @@ export function createPane(on) {
   });
 
   function reveal() {
-    if (!placed || !strip || strip.current < 0) return;
-    const left = columnLeft(placed, strip.current) - placed.gutter;
+    if (!placed || !strip || strip.opensAt < 0) return;
+    const left = columnLeft(placed, strip.opensAt) - placed.gutter;
     const seen = scroller.clientWidth - placed.gutter - placed.columnWidth;
     if (left < scroller.scrollLeft) scroller.scrollLeft = Math.max(0, left - 8);
     else if (left > scroller.scrollLeft + seen) scroller.scrollLeft = left - Math.max(0, seen) + 8;
@@ -191,7 +191,13 @@ export function createPane(on) {
     show(heading, Boolean(letter));
     scroller.setAttribute("aria-label", letter ? `${letter}. ${HELP}` : HELP);
     paint();
-    const key = JSON.stringify([of.of.run, of.layer.key, of.current, placed?.tileWidth]);
+    const key = JSON.stringify([
+      of.of.run,
+      of.layer.key,
+      of.current,
+      of.opensAt,
+      placed?.tileWidth,
+    ]);
     if (key === revealed) return;
     revealed = key;
     reveal();

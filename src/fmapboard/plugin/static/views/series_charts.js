@@ -80,8 +80,12 @@ function perParameter(of, at, group, word, usual = null) {
     const value = valueAtStep(drawn, steps, at.step);
     const of = steps[indexOf(steps, at.step)];
     const other = of === undefined || of === at.step ? "" : ` (step ${stepText(of)})`;
-    return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}${other}`, colour };
+    return {
+      text: `${name} ${Number.isNaN(value) ? "NaN" : short(value, usual ? 2 : 3)}${other}`,
+      colour,
+    };
   });
+  texts.push({ text: axis.log ? "logarithmic axis" : "linear axis", colour: "" });
   const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
   if (axis.log && lines.some((each) => Array.from(each.values).includes(0)))
     texts.push({ text: "▾ at the lower edge: 0", colour: "" });

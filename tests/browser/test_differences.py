@@ -1,0 +1,34 @@
+"""The run of differences that `diff` writes, in a real browser."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from browser_visitor import Person
+from torch import nn
+
+import fmapboard
+
+
+def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_palette(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3), nn.Conv2d(4, 2, 3))
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        other[1].weight[0] += 0.1  # type: ignore[operator, index]
+    fmapboard.diff(model, other, torch.rand(1, 3, 12, 12), log_dir=tmp_path)
+    address = serve(tmp_path)
+    person = visit(address, run="difference")
+    person.wait("document.documentElement.dataset.layer === 'fmapboard/1'")
+    person.settle()
+    chosen = "[...document.querySelectorAll('.toolbar select')].map((each) => each.value)"
+    assert "signed" in person.frame.evaluate(chosen)
+    equal = visit(address, run="difference", layer="fmapboard/0", channel=0)
+    equal.settle()
+    equal.see(".grid canvas").first.hover(position={"x": 30, "y": 30})
+    assert "−1" not in equal.see(".grid .status, .status").first.text_content()
