@@ -6,6 +6,7 @@ import contextlib
 import gc
 import inspect
 import linecache
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import torch
 import fmapboard
 
 OURS = str(Path(fmapboard.__file__).parent)
+_TAKES_LOCK = re.compile(r"\s*with .*_lock\b", re.IGNORECASE)
 
 
 class TimesUp(Exception):
@@ -57,6 +59,7 @@ class Interruption:
 
     def __init__(self, number: int, handler: Callable[[int, FrameType | None], None]) -> None:
         self._left, self._handler = number, handler
+        self._inside: set[tuple[int, int]] = set()  # frame and line of a block that holds a lock
         self.at = ""
 
     def __enter__(self) -> Interruption:
@@ -73,13 +76,11 @@ class Interruption:
         path = frame.f_code.co_filename
         if not path.startswith(OURS):
             return None
+        if event == "call":  # another frame may have had its address
+            self._inside = {held for held in self._inside if held[0] != id(frame)}
         # A generator that is deleted before its end is entered too, but not by signal handlers.
         is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
-        # Nor is one called between the body and the exit of `with torch._C.…:`, which is C code.
-        leaves = (
-            not torch._C._is_torch_function_enabled()
-            and "with torch._C." in linecache.getline(path, frame.f_lineno)
-        )
+        leaves = event == "line" and self._leaves(frame)
         if (event == "line" and not leaves) or (event in ("call", "return") and not is_generator):
             self._left -= 1
             if self._left < 0:
@@ -87,3 +88,16 @@ class Interruption:
                 self.at = f"{path.removeprefix(OURS)}:{frame.f_lineno} {event}"
                 self._handler(signal.SIGALRM, frame)
         return self._trace
+
+    def _leaves(self, frame: FrameType) -> bool:
+        """True between the body and the exit of a block whose exit is C code.
+
+        Python calls no signal handler there, and an exception would leave a lock locked.
+        """
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if "with torch._C." in text:
+            return not torch._C._is_torch_function_enabled()
+        if not _TAKES_LOCK.match(text):
+            return False
+        self._inside ^= {(id(frame), frame.f_lineno)}
+        return (id(frame), frame.f_lineno) not in self._inside

@@ -24,6 +24,7 @@ from torch._dynamo import eval_frame
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fmapboard
+from fmapboard.gradients import optimizer_hook
 from fmapboard.writers.folder import MemoryWriter
 
 PROBE = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
@@ -49,6 +50,7 @@ def state(model: nn.Module) -> dict[str, object]:
         "modes of modules": [m.training for m in modules],
         "stance": str(eval_frame._stance.stance),
         "step hooks": type(torch_optimizer._global_optimizer_pre_hooks).__name__,  # type: ignore[attr-defined]
+        "locks": optimizer_hook._lock._is_owned(),
         "grad": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),
         "dispatch modes": torch._C._len_torch_dispatch_stack(),
