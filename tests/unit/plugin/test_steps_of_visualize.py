@@ -32,7 +32,7 @@ def test_a_step_of_images_is_named_after_the_file(tab: Tab) -> None:
 def test_nothing_lasts_from_one_image_to_the_next(tab: Tab, image_runs: Path) -> None:
     assert tab.open("data/health", run="images")[0]["since"] == {}
     found = [one["message"] for one in tab.ask("data/findings", run="images")["findings"]]
-    assert "50 % of 8 channels dead in `0` (after `1`) for images 0 to 3" in found
+    assert "50 % of 8 channels off in `0` (after `1`) for images 0 to 3" in found
     large = [text for text in found if text.startswith("magnitudes up to")]
     assert large[0].endswith("for image 3 (dog.png)")
     (run,) = read_runs(image_runs)
