@@ -209,7 +209,7 @@ def no_memory_left(mode: str, settings: Settings, check: Check) -> None:
     try:
         torch.cuda.set_per_process_memory_fraction(min(1.0, needed / total))
         _trains_alone(train)
-        with fmapboard.watch(train.raw, writer=writer, every=1) as board:
+        with fmapboard.watch(train.model, writer=writer, every=1) as board:
             losses = []
             for number in range(6):
                 with board.step(number):

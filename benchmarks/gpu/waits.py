@@ -91,7 +91,7 @@ def no_waits(case: Case, settings: Settings, check: Check) -> None:
     for _ in range(3):
         train()
     with fmapboard.watch(
-        train.raw,
+        train.model,
         writer=MemoryWriter(),
         every=1,
         kernels=1,
