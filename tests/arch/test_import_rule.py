@@ -36,7 +36,7 @@ PLUGIN_MAY_IMPORT = {
     *("plugin", "health", "runs", "records", "formats", "errors"),
 }
 WITHOUT_TORCH = {
-    *("cli.main", "cli.options", "cli.model_commands", "cli.run_dirs"),
+    *("cli.main", "cli.options", "cli.run_dirs"),
     *("cli.commands.serve", "cli.commands.tab_server", "cli.commands.report", "cli.commands.check"),
     *("cli.commands.doctor", "cli.commands.doctor_probe"),
     *("imaging.images", "writers", "summary", "render"),

@@ -13,7 +13,7 @@ import pytest
 import fmapboard
 from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
-from fmapboard.cli.model_commands import COMMON as COMMON_OF_VISUALIZE
+from fmapboard.cli.main import COMMON as COMMON_OF_VISUALIZE
 from fmapboard.formats import tags
 from fmapboard.options import COMMON
 from fmapboard.render.palettes import PALETTES

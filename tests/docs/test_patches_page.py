@@ -8,8 +8,7 @@ import click
 import pytest
 from PIL import Image
 
-from fmapboard.cli.main import run
-from fmapboard.cli.model_commands import patches_command
+from fmapboard.cli.main import patches_command, run
 from fmapboard.demo.bundled import bundled
 
 PAGE = (Path(__file__).parents[2] / "docs" / "patches.md").read_text()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,36 +15,23 @@ import click
 from click.shell_completion import shell_complete
 
 from fmapboard import __version__
-from fmapboard.cli.model_commands import diff_command, patches_command, visualize
-from fmapboard.cli.options import (
-    EXISTING,
-    HELP,
-    LAYERS,
-    ExampleGroup,
-    command,
-    judged,
-)
+from fmapboard.cli.options import EXISTING, HELP, ExampleGroup, command, options_of, taken
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.errors import FmapboardError, escaped
+from fmapboard.errors import CaptureError, FmapboardError, escaped
 
 if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
 
-
 SHELLS = ("bash", "zsh", "fish")
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
-
-_port = click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=6006,
-    show_default=True,
-    help="TensorBoard's port; 0 for any free one.",
+COMMON = (
+    *("--model", "--weights", "--checkpoint", "--logdir", "--out", "--html", "--layers"),
+    *("--list", "--samples", "--attribution", "--device"),
 )
-_no_open = click.option(
-    "--no-open", is_flag=True, help="Print the tab's address without opening a browser."
-)
+"""The options that ``--help`` and the documentation list first."""
+PREPROCESSING = "input_size", "mean", "std", "resize", "crop"
+"""The fields of `ModelRequest` that change how images are prepared."""
 
 
 @click.group(cls=ExampleGroup, context_settings=HELP, invoke_without_command=True)
@@ -61,28 +48,13 @@ def fmapboard(context: click.Context) -> None:
 
 
 @command("fmapboard demo --serve", "Train a small network and log its feature maps.")
-@click.option(
-    "--logdir",
-    "--log-dir",
-    type=Directory(remote=False),
-    default=Path("runs/demo"),
-    show_default=True,
-    help="Run directory; if it is not empty, the next free name is used, such as runs/demo-2.",
-)
-@click.option(
-    "--steps", type=click.IntRange(min=1), default=None, help="Training steps.  [default: 250]"
-)
-@click.option(
-    "--every", type=click.IntRange(min=1), default=25, show_default=True, help="Log every N steps."
-)
-@click.option("--serve", is_flag=True, help="Start TensorBoard on the run afterwards.")
-@_port
-@_no_open
-def demo(no_open: bool, **options: Any) -> None:
+@options_of("run_demo", "log_dir", "steps", "every", "serve")
+@options_of("run_server", "port", "open_browser")
+def demo(**options: Any) -> None:
     """Train a small network on bundled photographs and log its feature maps; works offline."""
     from fmapboard.cli.commands.demo import run_demo
 
-    run_demo(open_browser=not no_open, **options)
+    run_demo(**options)
 
 
 @command("fmapboard serve runs/demo", "Start TensorBoard and open the Feature maps tab.")
@@ -90,13 +62,9 @@ def demo(no_open: bool, **options: Any) -> None:
 @click.option(
     *("--logdir", "--log-dir"), "also", type=Directory(remote=True), help="The same as LOGDIR."
 )
-@_port
-@_no_open
+@options_of("run_server", "port", "open_browser")
 def serve(
-    logdir: Path | RemoteDirectory | None,
-    also: Path | RemoteDirectory | None,
-    port: int,
-    no_open: bool,
+    logdir: Path | RemoteDirectory | None, also: Path | RemoteDirectory | None, **options: Any
 ) -> None:
     """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
 
@@ -106,31 +74,20 @@ def serve(
 
     if logdir is not None and also is not None:
         raise click.UsageError(f"two directories: {logdir} and --logdir {also}; give only one")
-    run_server(logdir or also or Path("runs"), port, open_browser=not no_open)
+    run_server(logdir or also or Path("runs"), **options)
 
 
 @command("fmapboard check runs/demo", "Say in words what is wrong in a logged run.")
 @click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of findings.")
-@click.option(
-    "--without", "silenced", multiple=True, metavar="KIND", help="Leave out a check. Repeatable."
-)
-@click.option(
-    "--check",
-    "further",
-    multiple=True,
-    metavar="MODULE:NAME",
-    help="Add a check of your own, such as package.module:MyCheck. Repeatable.",
-)
-@click.pass_context
-def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> None:
+@options_of("check_runs", "as_json", "silenced", "further")
+def check(runs: tuple[Path, ...], **options: Any) -> int:
     """Say what is wrong in each RUN directory: warnings, and notes on unusual numbers.
 
     Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
     """
     from fmapboard.cli.commands.check import check_runs
 
-    context.exit(judged(lambda: check_runs(runs, **options)))
+    return _judged(lambda: check_runs(runs, **options))
 
 
 @command("fmapboard doctor", "Check that TensorBoard has the Feature maps tab.")
@@ -171,34 +128,7 @@ def completion(shell: str | None) -> None:
     name="report",
 )
 @click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
-@click.option(
-    "--out",
-    "-o",
-    type=EXISTING,
-    default=Path("report.html"),
-    show_default=True,
-    help="The HTML file.",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    default=8,
-    show_default=True,
-    help="Pictures of at most N steps per run: first, last, where faults began, others between.",
-)
-@click.option(
-    "--layers",
-    help="Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
-    **LAYERS,
-)
-@click.option(
-    "--max-mb",
-    type=click.FloatRange(min=0, min_open=True),
-    default=20,
-    show_default=True,
-    help="Size limit; to keep it, maps are drawn smaller, then steps and layers are left out.",
-)
-@click.option("--no-input", is_flag=True, help="Leave out pictures of the network's input.")
+@options_of("write_report", "out", "steps", "layers", "max_mb", "inputs")
 def report_command(**options: Any) -> None:
     """Write the Feature maps tab of each RUN directory into one HTML file.
 
@@ -208,8 +138,107 @@ def report_command(**options: Any) -> None:
     from fmapboard.cli.commands.report import say_report
     from fmapboard.report.write import write_report
 
-    layers, inputs = options.pop("layers") or (), not options.pop("no_input")
-    say_report(write_report(**options, layers=layers, inputs=inputs))
+    say_report(write_report(**options))
+
+
+@command(
+    "visualize photo.jpg --model resnet34 --logdir runs/x --out maps",
+    "Draw a network's feature maps for images.",
+    common=COMMON,
+)
+@click.argument("images", nargs=-1, type=EXISTING)
+@options_of("ModelRequest", "spec", "model_args", "forward_args", "inputs", "weights")
+@click.option(
+    "--checkpoint",
+    type=EXISTING,
+    help="Load weights from this file, folder of shards or index of shards; a glob such as "
+    "'ckpt_*.pt' makes one step per checkpoint.",
+)
+@options_of("ModelRequest", "checkpoint_key")
+@options_of("visualize", "log_dir", "out", "html", "step", "layers")
+@options_of("visualize_images", "only_list")
+@options_of("ModelRequest", *PREPROCESSING)
+@options_of("visualize_images", "samples")
+@options_of("visualize", "batch_size", "colormap", "scale", "depth", "labels", "kernels")
+@options_of("visualize", "attribution", "target")
+@options_of("visualize_images", "silenced")
+@options_of("visualize", "effective", "embedding")
+@options_of("ModelRequest", "device")
+@click.version_option(__version__, prog_name="visualize (fmapboard)")
+def visualize(**options: Any) -> None:
+    """Draw the feature maps of a network for each of IMAGES (files or folders).
+
+    Folders are searched with their subfolders; unreadable files in them are left out and listed.
+    Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
+    below runs/visualize.
+    """
+    from fmapboard.cli.commands.visualize import visualize_images
+    from fmapboard.imaging.drawing import Drawing
+    from fmapboard.imaging.models.request import ModelRequest
+
+    request, drawing = taken(ModelRequest, options), taken(Drawing, options)
+    visualize_images(request, drawing, **options)
+
+
+@command(
+    "fmapboard diff a.pt b.pt --model resnet18 photo.jpg",
+    "Find the first layer in which two checkpoints differ.",
+    name="diff",
+)
+@click.argument("first", type=EXISTING, metavar="A")
+@click.argument("second", type=EXISTING, metavar="B")
+@click.argument("images", nargs=-1, type=EXISTING)
+@click.option(
+    "--model",
+    "spec",
+    required=True,
+    help="The network of both checkpoints: as --model of visualize.",
+)
+@options_of("diff_checkpoints", "spec_b")
+@options_of("ModelRequest", "model_args", "forward_args", "inputs", "checkpoint_key")
+@options_of("diff_checkpoints", "checkpoint_key_b")
+@options_of("diff", "tolerance")
+@options_of("diff_checkpoints", "as_json")
+@options_of("diff", "out", "log_dir", "layers")
+@options_of("ModelRequest", *PREPROCESSING, "device")
+def diff_command(**options: Any) -> int:
+    """Find the first layer in which checkpoints A and B differ on IMAGES.
+
+    B's layers run in lockstep with A's: each receives what A's layer received, so that the error it
+    adds is its own. Without IMAGES, a bundled photograph is used. Folders are searched with their
+    subfolders; unreadable files in them are left out and listed.
+
+    Exits with 0 if no layer differs, 1 if one does, 2 for bad usage or an unreadable file.
+    """
+    from fmapboard.cli.commands.diff import diff_checkpoints
+    from fmapboard.imaging.models.request import ModelRequest
+
+    request = taken(ModelRequest, options)
+    return _judged(lambda: diff_checkpoints(request, **options))
+
+
+@command(
+    "fmapboard patches photos/ --model resnet18 --layers 'layer2.*' --out patches",
+    "Find the parts of images that excite each channel most.",
+    name="patches",
+)
+@click.argument("images", nargs=-1, required=True, type=EXISTING)
+@click.option("--model", "spec", required=True, help="The network: as --model of visualize.")
+@options_of("ModelRequest", "model_args", "forward_args", "weights", "checkpoint", "checkpoint_key")
+@options_of("patches", "layers", "k", "channels", "one_per_image", "log_dir", "out", "step")
+@options_of("ModelRequest", *PREPROCESSING)
+@options_of("patches", "batch_size")
+@options_of("ModelRequest", "device")
+def patches_command(**options: Any) -> None:
+    """Find the parts of IMAGES (files or folders) that excite each channel of a network most.
+
+    Folders are searched with their subfolders; unreadable files in them are left out and listed.
+    Each image runs once. Without --log-dir and --out, both are written below runs/patches.
+    """
+    from fmapboard.cli.commands.patches import search_images
+    from fmapboard.imaging.models.request import ModelRequest
+
+    search_images(taken(ModelRequest, options), **options)
 
 
 for _command in (
@@ -232,6 +261,29 @@ def shell_in(environment: Mapping[str, str]) -> str:
             "fmapboard completion bash"
         )
     return shell
+
+
+def _judged(found: Callable[[], bool]) -> int:
+    """The exit status of a command that looks for something.
+
+    Args:
+        found: runs it; True if something was found.
+
+    Raises:
+        FmapboardError: it failed; the exit code is `_USAGE`, also for errors of other types, for
+            which Python would exit with 1.
+    """
+    try:
+        return 1 if found() else 0
+    except FmapboardError as error:
+        error.exit_code = _USAGE
+        raise
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        raise
+    except Exception as error:
+        failed = CaptureError(f"{type(error).__name__}: {error}")
+        failed.exit_code = _USAGE
+        raise failed from error
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

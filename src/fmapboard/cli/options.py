@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.errors import CaptureError, FmapboardError
 
 if TYPE_CHECKING:
     from fmapboard.imaging.models.preprocessing import Size
@@ -107,50 +106,9 @@ def taken(kind: type[T], options: dict[str, Any]) -> T:
 EXISTING = click.Path(path_type=Path)
 """The type of a path."""
 
-LAYERS: Mapping[str, Any] = {
-    "multiple": True,
-    "metavar": "GLOB",
-    "callback": lambda context, option, given: list(given) or None,
-}
-"""Of ``--layers``, whose value is a list, or None if the option was not given."""
 
-model_arg = click.option(
-    "--model-arg",
-    "model_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An argument of the model's constructor, such as num_classes=10. Repeatable.",
-)
-forward_arg = click.option(
-    "--forward-arg",
-    "forward_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An argument that the model's forward takes in addition to the images. Repeatable.",
-)
-input_option = click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="A tensor (torch.save, or .npy) that the model's forward takes in addition to the images; "
-    "or package.module:function, which turns images into all arguments. Repeatable.",
-)
-checkpoint_key = click.option(
-    "--checkpoint-key",
-    metavar="NAME",
-    help="Which weights to load if a checkpoint holds several, such as state_dict_ema.",
-)
-weights = click.option(
-    "--weights",
-    default="DEFAULT",
-    show_default=True,
-    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
-    "name of torchvision weights.",
-)
-device = click.option(
-    "--device", default="cpu", show_default=True, help="Torch device, such as cuda:0."
-)
+def _negated(context: click.Context, option: click.Parameter, given: bool) -> bool:
+    return not given
 
 
 def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
@@ -189,53 +147,18 @@ def _size(text: str) -> Size:
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-_OPTIONS = (
-    click.option(
-        "--input-size", type=click.IntRange(min=1), help="Side of the square input in px."
-    ),
-    click.option(
-        "--mean",
-        type=_numbers,
-        metavar="NUMBERS",
-        help="Subtracted per channel, for pixels from 0 to 1, such as 0.485,0.456,0.406.",
-    ),
-    click.option(
-        "--std",
-        type=_positive_numbers,
-        metavar="NUMBERS",
-        help="Divides each channel after that.",
-    ),
-    click.option(
-        "--resize",
-        type=_size,
-        metavar="SIZE",
-        help="Shorter side in px, HEIGHTxWIDTH, or none to keep the image's size.",
-    ),
-    click.option(
-        "--crop",
-        type=_size,
-        metavar="SIZE",
-        help="Centre crop after that: side in px, HEIGHTxWIDTH, or none.",
-    ),
-)
-
-
-def preprocessing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command; what is not given stays as the weights expect."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 FLAGS: Mapping[str, Mapping[str, Any]] = {
     "log_dir": {"flags": ("--logdir", "--log-dir"), "type": Directory(remote=True)},
     "out": {"type": Directory(remote=False)},
     "html": {"type": EXISTING},
     "step": {"type": click.IntRange(min=0)},
     "layers": {
-        **LAYERS,
-        "help": "Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. "
-        "Repeatable.",
+        "multiple": True,
+        "metavar": "GLOB",
+        "callback": lambda context, option, given: list(given) or None,
+    },
+    "visualize.layers": {
+        "help": "Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers.",
     },
     "batch_size": {"type": click.IntRange(min=1)},
     "colormap": {"type": Palette(["grey", "viridis", "magma", "signed"])},
@@ -248,8 +171,11 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "absent": "the one with the highest score",
     },
     "embedding": {"metavar": "LAYER"},
+    "only_list": {"flags": ("--list",)},
+    "samples": {"type": click.IntRange(min=1)},
+    "silenced": {"flags": ("--silence",), "metavar": "LAYER:CHANNELS"},
     "patches.layers": {
-        "help": "Layers to search, such as 'layer1.*'. Repeatable.",
+        "help": "Layers to search, such as 'layer1.*'.",
         "absent": "all convolutions",
     },
     "k": {"flags": ("-k",), "type": click.IntRange(min=1)},
@@ -260,7 +186,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     },
     "one_per_image": {
         "flags": ("--several-per-image",),
-        "callback": lambda context, option, given: not given,
+        "callback": _negated,
         "help": "Take the largest values of all positions.",
         "absent": "at most one crop of an image",
     },
@@ -269,10 +195,44 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "absent": "1e-12 in float64, 1e-5 in float32, 5e-4 in float16, 4e-3 in bfloat16",
     },
     "diff.layers": {
-        "help": "Layers to draw; always with the first difference. Repeatable.",
+        "help": "Layers to draw; always with the first difference.",
         "absent": "convolutions",
     },
     "diff.log_dir": {"type": Directory(remote=False)},
+    "spec_b": {"flags": ("--model-b",), "metavar": "MODEL"},
+    "checkpoint_key_b": {"metavar": "NAME"},
+    "as_json": {"flags": ("--json",)},
+    "spec": {"flags": ("--model",)},
+    "model_args": {"flags": ("--model-arg",), "metavar": "NAME=VALUE"},
+    "forward_args": {"flags": ("--forward-arg",), "metavar": "NAME=VALUE"},
+    "ModelRequest.inputs": {"flags": ("--input",), "metavar": "NAME=FILE"},
+    "checkpoint": {"type": EXISTING},
+    "checkpoint_key": {"metavar": "NAME"},
+    "input_size": {"type": click.IntRange(min=1)},
+    "mean": {"type": _numbers, "metavar": "NUMBERS"},
+    "std": {"type": _positive_numbers, "metavar": "NUMBERS"},
+    "resize": {"type": _size, "metavar": "SIZE"},
+    "crop": {"type": _size, "metavar": "SIZE"},
+    "check_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
+    "further": {"flags": ("--check",), "metavar": "MODULE:NAME"},
+    "run_demo.log_dir": {"type": Directory(remote=False), "default": "runs/demo"},
+    "steps": {"type": click.IntRange(min=1)},
+    "run_demo.steps": {"absent": "250"},
+    "every": {"type": click.IntRange(min=1)},
+    "port": {"type": click.IntRange(0, 65535)},
+    "open_browser": {
+        "flags": ("--no-open",),
+        "callback": _negated,
+        "help": "Print the tab's address without opening a browser.",
+    },
+    "write_report.out": {"flags": ("--out", "-o"), "type": EXISTING, "default": "report.html"},
+    "write_report.layers": {"callback": None},
+    "max_mb": {"type": click.FloatRange(min=0, min_open=True)},
+    "write_report.inputs": {
+        "flags": ("--no-input",),
+        "callback": _negated,
+        "help": "Leave out pictures of the network's input.",
+    },
 }
 """Name of an argument, or function and name -> how its option differs from what Python says.
 
@@ -280,16 +240,24 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
 arguments of `click.option`.
 """
 
-_MODULES = {
+FILES = {
     "visualize": "imaging/visualize.py",
     "patches": "imaging/patches.py",
     "diff": "model_comparison/two_models.py",
+    "write_report": "report/write.py",
+    "ModelRequest": "imaging/models/request.py",
+    "visualize_images": "cli/commands/visualize.py",
+    "diff_checkpoints": "cli/commands/diff.py",
+    "check_runs": "cli/commands/check.py",
+    "run_demo": "cli/commands/demo.py",
+    "run_server": "cli/commands/serve.py",
 }
+"""The functions and classes of whose arguments options are made, and where they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A keyword argument of a function: its type and default, and what the docstring says."""
+    """An argument of a function or dataclass: type and default, and what the docstring says."""
 
     type: str
     default: Any
@@ -297,45 +265,47 @@ class Argument:
 
 
 @functools.cache
-def arguments_of(function: str) -> Mapping[str, Argument]:
-    """The keyword arguments of ``visualize``, ``patches`` or ``diff`` by name.
+def arguments_of(name: str) -> Mapping[str, Argument]:
+    """The arguments of a function or dataclass of `FILES` that its docstring lists, by name.
 
     They are read from the source: importing the function would import torch, which takes seconds.
     """
-    source = resources.files("fmapboard").joinpath(_MODULES[function]).read_text("utf-8")
-    (node,) = (
-        each
-        for each in ast.parse(source).body
-        if isinstance(each, ast.FunctionDef) and each.name == function
-    )
-    section = (ast.get_docstring(node) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
-    texts = dict(re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M))
-    positional = node.args.args[len(node.args.args) - len(node.args.defaults) :]
-    pairs = [
-        *zip(positional, node.args.defaults, strict=True),
-        *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
-    ]
+    source = resources.files("fmapboard").joinpath(FILES[name]).read_text("utf-8")
+    kinds = ast.FunctionDef, ast.ClassDef
+    (node,) = (one for one in ast.parse(source).body if isinstance(one, kinds) and one.name == name)
+    section = re.split(r"\n(?:Args|Attributes):\n", ast.get_docstring(node) or "")[1]
+    texts = dict(re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.partition("\n\n")[0], re.M))
+    given: dict[str, tuple[ast.expr | None, ast.expr | None]]
+    if isinstance(node, ast.ClassDef):
+        own = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+        given = {ast.unparse(one.target): (one.annotation, one.value) for one in own}
+    else:
+        positional, few = node.args.args, node.args.defaults
+        defaults = [*[None] * (len(positional) - len(few)), *few, *node.args.kw_defaults]
+        every = zip([*positional, *node.args.kwonlyargs], defaults, strict=True)
+        given = {one.arg: (one.annotation, default) for one, default in every}
     return {
-        one.arg: Argument(
-            ast.unparse(one.annotation or ast.Constant(None)),
+        argument: Argument(
+            "" if kind is None else ast.unparse(kind),
             None if default is None else ast.literal_eval(default),
-            " ".join(texts[one.arg].split()),
+            " ".join(texts[argument].split()),
         )
-        for one, default in pairs
+        for argument, (kind, default) in given.items()
+        if argument in texts
     }
 
 
-def options_of(function: str, *names: str) -> Decorator:
-    """Add the options for arguments of a Python function, changed by `FLAGS`.
+def options_of(name: str, *arguments: str) -> Decorator:
+    """Add the options for arguments of a function or dataclass, changed by `FLAGS`.
 
     Args:
-        function: ``"visualize"``, ``"patches"`` or ``"diff"``.
-        names: Of the arguments, in the order of the help.
+        name: One of `FILES`.
+        arguments: Their names, in the order of the help.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names):
-            command = _option(function, name)(command)
+        for argument in reversed(arguments):
+            command = _option(name, argument)(command)
         return command
 
     return add
@@ -345,13 +315,16 @@ def _option(function: str, name: str) -> Decorator:
     argument = arguments_of(function)[name]
     given = {**FLAGS.get(name, {}), **FLAGS.get(f"{function}.{name}", {})}
     flags = given.pop("flags", (f"--{name.replace('_', '-')}",))
-    absent = f"  [default: {given.pop('absent')}]" if "absent" in given else ""
     text = given.pop("help", None) or first_sentence(argument.text)
-    if argument.type == "bool":
+    if argument.type == "Sequence[str]":
+        given["multiple"] = True
+    elif argument.type == "bool":
         given["is_flag"] = True
-    elif argument.default is not None:
-        given |= {"default": argument.default, "show_default": True}
-    return click.option(*flags, name, help=text + absent, **given)
+    elif (default := given.pop("default", argument.default)) is not None:
+        given |= {"default": default, "show_default": True}
+    repeatable = " Repeatable." if given.get("multiple") else ""
+    absent = f"  [default: {given.pop('absent')}]" if "absent" in given else ""
+    return click.option(*flags, name, help=text + repeatable + absent, **given)
 
 
 def first_sentence(text: str) -> str:
@@ -363,30 +336,3 @@ def first_sentence(text: str) -> str:
     """
     sentence = re.split(r"(?<=\.)\s", text)[0]
     return re.sub(r"; None [^.;]*|``\"?|\"?``", "", sentence)
-
-
-FAILED = 2
-"""Exit status for bad usage, unreadable input, and every other error."""
-
-
-def judged(found: Callable[[], bool]) -> int:
-    """The exit status of a command.
-
-    Args:
-        found: runs it; True if something was found.
-
-    Raises:
-        FmapboardError: it failed; the exit code is `FAILED`, also for errors of other types, for
-            which Python would exit with 1.
-    """
-    try:
-        return 1 if found() else 0
-    except FmapboardError as error:
-        error.exit_code = FAILED
-        raise
-    except BrokenPipeError:  # whoever reads the output has seen enough
-        raise
-    except Exception as error:
-        failed = CaptureError(f"{type(error).__name__}: {error}")
-        failed.exit_code = FAILED
-        raise failed from error

@@ -27,7 +27,7 @@ def write_report(
     *,
     steps: int = 8,
     layers: Sequence[str] = (),
-    max_mb: float = 20.0,
+    max_mb: float = 20,
     inputs: bool = True,
     below: bool = True,
 ) -> Report:
@@ -35,12 +35,13 @@ def write_report(
 
     Args:
         runs: run directories, or directories above them.
-        out: the HTML file; replaced if it exists.
-        steps: pictures of at most this many steps per run, evenly spaced, with the first and last.
-        layers: globs on layer names; one that begins with ``!`` excludes. Empty for all layers.
-        max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
-            largest maps are drawn at half their side, or less, down to 8 px; then steps are left
-            out down to two; then the layers whose pictures take most bytes.
+        out: The HTML file. It is replaced if it exists.
+        steps: Pictures of at most N steps per run: first, last, where faults began, others between.
+        layers: Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers. Empty for
+            all.
+        max_mb: Size limit; to keep it, maps are drawn smaller, then steps and layers are left out.
+            In 10⁶ bytes. The largest maps are drawn at half their side, or less, down to 8 px; then
+            steps are left out down to two; then the layers whose pictures take most bytes.
         inputs: False to leave out every picture that shows the network's input.
         below: also read the runs in directories below.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable
@@ -11,8 +12,9 @@ import click
 import pytest
 
 import fmapboard
-from fmapboard.cli.model_commands import diff_command, patches_command, visualize
-from fmapboard.cli.options import FLAGS, arguments_of, first_sentence
+from fmapboard.cli.main import diff_command, patches_command, visualize
+from fmapboard.cli.main import fmapboard as fmapboard_command
+from fmapboard.cli.options import FILES, FLAGS, arguments_of, first_sentence
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], click.Command]] = {
     "visualize": (fmapboard.visualize, visualize),
@@ -25,7 +27,8 @@ PYTHON_ONLY = {"transform", "normalization", "inputs", "forward_kwargs"}
 
 def documented(function: Callable[..., Any]) -> dict[str, str]:
     """The docstring's text on each argument, on one line."""
-    section = (inspect.getdoc(function) or "").split("Args:\n")[1].split("\n\n")[0]
+    text = inspect.getdoc(function) or ""
+    section = re.split(r"(?:Args|Attributes):\n", text)[1].split("\n\n")[0]
     parts = re.split(r"^ {4}(\w+): ", section, flags=re.M)[1:]
     return {
         name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)
@@ -59,26 +62,50 @@ def test_the_help_of_an_option_is_the_first_sentence_about_the_argument(function
         assert option.name is not None
         own = differing(function, option.name)
         expected = own.get("help") or first_sentence(texts[option.name])
+        expected += " Repeatable." if option.multiple else ""
         absent = f"  [default: {own['absent']}]" if "absent" in own else ""
         assert option.help == expected + absent
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_is_read_from_the_source_is_what_python_says(function: str) -> None:
-    called, _ = FUNCTIONS[function]
-    parameters = inspect.signature(called).parameters.values()
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_read_from_the_source_is_what_python_says(name: str) -> None:
+    module = FILES[name].removesuffix(".py").replace("/", ".")
+    called = getattr(importlib.import_module(f"fmapboard.{module}"), name)
+    texts = documented(called)
     expected = {
-        one.name: (one.annotation, one.default, documented(called)[one.name])
-        for one in parameters
-        if one.default is not one.empty
+        one.name: (one.annotation, None if one.default is one.empty else one.default, text)
+        for one in inspect.signature(called).parameters.values()
+        if (text := texts.get(one.name)) is not None
     }
-    read = arguments_of(function)
+    read = arguments_of(name)
     assert {n: (one.type, one.default, one.text) for n, one in read.items()} == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "expected"),
+    [
+        ("demo", "every", "Log every N steps."),
+        ("demo", "steps", "Training steps.  [default: 250]"),
+        ("serve", "port", "TensorBoard's port; 0 for any free one."),
+        ("check", "silenced", "Leave out a check. Repeatable."),
+        ("report", "layers", "Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes "
+         "layers. Repeatable."),
+        ("patches", "device", "Torch device, such as cuda:0."),
+        ("diff", "as_json", "Print a JSON object with all layers."),
+    ],
+)  # fmt: skip
+def test_the_help_is_what_the_docstring_says_of_the_function_that_runs(
+    command: str, name: str, expected: str
+) -> None:
+    own = {one.name: one for one in fmapboard_command.commands[command].params}
+    option = own[name]
+    assert isinstance(option, click.Option)
+    assert option.help == expected
+
+
 def test_the_table_of_flags_names_only_arguments_that_exist() -> None:
-    every = {name for function in FUNCTIONS for name in arguments_of(function)}
-    of_functions = {f"{f}.{name}" for f in FUNCTIONS for name in arguments_of(f)}
+    every = {name for function in FILES for name in arguments_of(function)}
+    of_functions = {f"{f}.{name}" for f in FILES for name in arguments_of(f)}
     assert FLAGS.keys() <= every | of_functions
 
 

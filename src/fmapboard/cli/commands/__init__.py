@@ -1,4 +1,4 @@
-"""What each command does; `main` and `model_commands` have their options.
+"""What each command does; `main` has their options.
 
 A module is imported when its command runs::
 

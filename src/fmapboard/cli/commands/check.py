@@ -23,9 +23,10 @@ def check_runs(
 
     Args:
         paths: run directories, or directories above them.
-        as_json: print one JSON array instead of text.
-        silenced: kinds of checks to leave out.
-        further: checks to add, each as ``package.module:NAME`` of a check or its class.
+        as_json: Print one JSON array of findings. Otherwise text is printed.
+        silenced: Leave out a check. Its kind, each.
+        further: Add a check of your own, such as ``package.module:MyCheck``. Names of checks, or of
+            their classes, which are called without arguments.
 
     Raises:
         FmapboardError: an argument is invalid, or a run cannot be read.

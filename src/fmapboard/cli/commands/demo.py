@@ -30,22 +30,27 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 def run_demo(
-    logdir: Path, steps: int | None, every: int, serve: bool, port: int, open_browser: bool = True
+    log_dir: Path,
+    steps: int | None = None,
+    every: int = 25,
+    serve: bool = False,
+    port: int = 6006,
+    open_browser: bool = True,
 ) -> None:
     """Train the network with logging on, draw one photograph, and print how to open the run.
 
     Args:
-        logdir: run directory; if it exists and is not empty, ``<logdir>-2`` and so on.
-        steps: training steps; None for `STEPS`.
-        every: log each step whose number it divides.
-        serve: start TensorBoard on the run afterwards.
-        port: TensorBoard's port.
-        open_browser: with ``serve``, open the tab in the user's browser.
+        log_dir: Run directory; if it is not empty, the next free name is used, such as runs/demo-2.
+        steps: Training steps. None for `STEPS`.
+        every: Log every N steps.
+        serve: Start TensorBoard on the run afterwards.
+        port: As for `run_server`, as is ``open_browser``.
+        open_browser: Likewise.
 
     Raises:
         FmapboardError: the run directory cannot be written to.
     """
-    run = new_directory(logdir)
+    run = new_directory(log_dir)
     out = console()
     photographs = Photographs.load()
     names = ", ".join(photographs.names)

@@ -44,6 +44,19 @@ def diff_checkpoints(
 ) -> bool:
     """Compare two checkpoints, print the result, and return True if a layer differs.
 
+    Args:
+        request: The network of both checkpoints, and how its input is prepared.
+        first: The checkpoint to compare with.
+        second: The other one.
+        images: Image files and folders; empty for the bundled photograph.
+        spec_b: The network of B, if it is another.
+        checkpoint_key_b: The same for B, if it is another.
+        tolerance: As in ``diff``, as are ``out``, ``log_dir`` and ``layers``.
+        as_json: Print a JSON object with all layers.
+        out: Likewise.
+        log_dir: Likewise.
+        layers: Likewise.
+
     Raises:
         FmapboardError: An option is invalid, or something failed; the message is one line.
     """

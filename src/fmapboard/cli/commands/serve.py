@@ -67,13 +67,15 @@ def server_command(
     ]
 
 
-def run_server(logdir: Path | RemoteDirectory, port: int, *, open_browser: bool = True) -> None:
+def run_server(
+    logdir: Path | RemoteDirectory, port: int = 6006, *, open_browser: bool = True
+) -> None:
     """Run TensorBoard until it is interrupted; on POSIX it replaces this process.
 
     Args:
-        logdir: the log directory.
-        port: the port; 0 for any free one.
-        open_browser: open the Feature maps tab in the user's browser, if there is one.
+        logdir: The log directory.
+        port: TensorBoard's port; 0 for any free one.
+        open_browser: Open the Feature maps tab in the user's browser, if there is one.
 
     Raises:
         ConfigurationError: the directory does not exist.

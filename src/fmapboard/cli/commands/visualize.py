@@ -60,6 +60,17 @@ def visualize_images(
 ) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
+    Args:
+        request: The model.
+        drawing: What is drawn.
+        images: Image files and folders; empty for the bundled photograph.
+        log_dir: The run directory, or None.
+        out: The folder of PNG files, or None.
+        html: The report, or None.
+        only_list: List the layers and draw nothing; with IMAGES, also the shapes that they return.
+        samples: Draw only the first N images.
+        silenced: Set channels of a layer to 0, such as layer1.0.conv1:3,17.
+
     Raises:
         FmapboardError: an option is invalid, or the model or a file fails; the message is one line.
             The output of earlier images is kept.

@@ -19,26 +19,29 @@ from fmapboard.model.layers import named_layers
 class ModelRequest:
     """Which model to load and how its input is prepared, as the command line's options say it.
 
+    The options are made of the fields: the first sentence of each is the help.
+
     Attributes:
-        spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
-            (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
-            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the
-            callable is a `torch.nn.Module` or returns one. The current folder is importable.
-            Literals in parentheses are arguments of the constructor, such as
-            ``"my_package.unet:UNet(n_classes=2)"``.
-        weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
-            model keeps the weights it has), a file, or a torchvision name such as
-            ``"IMAGENET1K_V2"``.
-        checkpoint: A weights file, or a folder or index of shards; if given, no weights are
+        spec: A torchvision name, timm:NAME, hf:NAME (Hugging Face), a folder of save_pretrained,
+            package.module:callable, or demo, the bundled network; arguments as in
+            'package.module:Net(width=64)'. The callable is a `torch.nn.Module` or returns one. The
+            current folder is importable. The arguments are literals.
+        weights: DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the
+            name of torchvision weights. With none, a callable's model keeps the weights it has.
+        checkpoint: Load weights from this file, folder or index of shards. No others are then
             downloaded.
-        checkpoint_key: Which weights to load if the checkpoint holds several, such as
-            ``"state_dict_ema"``.
-        model_args: ``NAME=VALUE``, keyword arguments for the constructor.
-        forward_args: ``NAME=VALUE``, keyword arguments for every call of ``forward``.
-        inputs: What the model takes in addition to images, as `forward_inputs.inputs_from` reads.
-        input_size: Side of the square input, px; None for the size that the weights expect.
-        mean: As in `preprocessing.changed`, as are ``std``, ``resize`` and ``crop``.
-        device: Name of the torch device that the commands move the model to.
+        checkpoint_key: Which weights to load if a checkpoint holds several, such as state_dict_ema.
+        model_args: An argument of the model's constructor, such as num_classes=10.
+        forward_args: An argument that the model's forward takes in addition to the images.
+        inputs: A tensor (torch.save, or .npy) that the model's forward takes in addition to the
+            images; or package.module:function, which turns images into all arguments. As
+            `forward_inputs.inputs_from` reads it.
+        input_size: Side of the square input in px. None for the size that the weights expect.
+        mean: Subtracted per channel, for pixels from 0 to 1, such as 0.485,0.456,0.406.
+        std: Divides each channel after that.
+        resize: Shorter side in px, HEIGHTxWIDTH, or none to keep the image's size.
+        crop: Centre crop after that: side in px, HEIGHTxWIDTH, or none.
+        device: Torch device, such as cuda:0. The commands move the model to it.
     """
 
     spec: str = "demo"

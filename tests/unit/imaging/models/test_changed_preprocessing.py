@@ -10,8 +10,7 @@ import pytest
 from loaded_model import input_image
 from run_reader import read, steps_of
 
-from fmapboard.cli.main import run_visualize
-from fmapboard.cli.model_commands import visualize
+from fmapboard.cli.main import run_visualize, visualize
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.preprocessing import Preprocessing, changed, from_huggingface
