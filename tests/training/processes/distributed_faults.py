@@ -1,8 +1,8 @@
 """One of two processes in which fmapboard fails on rank 1 alone; started by test_distributed.
 
-Arguments: kind (ddp, fsdp), rank, port, folder. For each fault, the network is trained as without
-fmapboard. Writes by fault, as JSON: a hash of the final parameters, the messages and the tags of
-the steps that were written.
+Arguments: rank, port, folder, kinds (ddp, fsdp). For each fault, the network is trained as without
+fmapboard. Writes for each kind, by fault, as JSON: a hash of the final parameters, the messages and
+the tags of the steps that were written.
 """
 
 from __future__ import annotations
@@ -215,24 +215,24 @@ def cases(kind: str) -> dict[str, Case]:
     return found
 
 
-def main(kind: str, rank: int, port: str, folder: Path) -> None:
+def main(rank: int, port: str, folder: Path, *kinds: str) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     torch.set_num_threads(1)
     limit = timedelta(seconds=30)  # a rank that is left waiting fails
     dist.init_process_group("gloo", rank=rank, world_size=2, timeout=limit)
-    found: dict[str, Any] = {"bare": train(kind, None, MemoryWriter(), [0])}
-    for label, case in cases(kind).items():
-        try:
-            found[label] = watched(kind, case)
-        except BaseException as error:
-            sys.stderr.write(f"rank {rank}: {label}: {error}\n")
-            raise
-    (folder / f"faults{rank}.json").write_text(json.dumps(found))
+    for kind in kinds:
+        found: dict[str, Any] = {"bare": train(kind, None, MemoryWriter(), [0])}
+        for label, case in cases(kind).items():
+            try:
+                found[label] = watched(kind, case)
+            except BaseException as error:
+                sys.stderr.write(f"rank {rank}: {kind}: {label}: {error}\n")
+                raise
+        (folder / f"{kind}{rank}.json").write_text(json.dumps(found))
     dist.barrier()
     sys.stderr.flush()
     os._exit(0)  # see distributed_training.py
 
 
 if __name__ == "__main__":
-    kind, rank, port, folder = sys.argv[1:]
-    main(kind, int(rank), port, Path(folder))
+    main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), *sys.argv[4:])

@@ -1,8 +1,9 @@
-"""One of two processes that train a network together; started by test_distributed.
+"""One of two processes that train networks together; started by test_distributed.
 
-Arguments: kind (ddp; fsdp; flat or original, the parameters of FSDP1; compiled(KIND) and
-ddp(compiled)), rank, port, folder, watched (0 or 1). Writes the activations, gradient norms, final
-parameters and messages of its rank as JSON.
+Arguments: rank, port, folder, kinds (ddp; fsdp; flat or original, the parameters of FSDP1;
+compiled(KIND) and ddp(compiled)). Trains each kind unwatched, then each kind watched, into a folder
+per kind. Writes the activations, gradient norms, final parameters and messages of its rank there,
+as JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -72,10 +74,8 @@ def full(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def train(kind: str, rank: int, folder: Path, watched: bool) -> dict[str, Any]:
+    torch._dynamo.reset()
     torch.manual_seed(0)
     model = wrapped(SharedReluNet(), kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -108,14 +108,25 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
         optimizer.step()
     if board is not None:
         board.close()
+    logging.getLogger("fmapboard").removeHandler(messages)
     state = b"".join(full(p.detach()).numpy().tobytes() for p in model.parameters())
-    seen = {
+    return {
         "stem": [stem.tolist() for stem in stems],
         "norms": norms,
         "state": hashlib.sha256(state).hexdigest(),
         "messages": messages.texts,
     }
-    (folder / f"seen{rank}.json").write_text(json.dumps(seen))
+
+
+def main(rank: int, port: str, folder: Path, *kinds: str) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    for name, watched in (("bare", False), ("seen", True)):
+        for kind in kinds:
+            sys.stderr.write(f"{name} {kind}\n")  # the last one is what failed
+            seen = train(kind, rank, folder / kind, watched)
+            (folder / kind / f"{name}{rank}.json").write_text(json.dumps(seen))
     dist.barrier()
     # Torch 2.15 sometimes aborts while it destroys FSDP2's gloo groups, unwatched too (3 of 24
     # processes). Everything is written by now.
@@ -124,5 +135,4 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
 
 
 if __name__ == "__main__":
-    kind, rank, port, folder, watched = sys.argv[1:]
-    main(kind, int(rank), port, Path(folder), watched == "1")
+    main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), *sys.argv[4:])

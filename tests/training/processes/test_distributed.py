@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from tensorboard.util import tensor_util
 from fmapboard.formats.tab_records import unpack
 
 HERE = Path(__file__).parent
+KINDS = (
+    *("ddp", "fsdp", "flat", "original", "ddp(compiled)", "compiled(ddp)"),
+    *("compiled(fsdp)", "compiled(original)"),
+)
 
 
 NORMS = {"gradient_norm", "gradient_norm_before_clipping"}
@@ -36,15 +41,16 @@ ALONE = {
 """What leaves rank 1 without statistics to share at step 1."""
 
 
-def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
+def run_ranks(script: str, folder: Path, *kinds: str, **environment: str) -> None:
     """Run two processes that each train with one half of the batches."""
     port = str(free_port())
+    paths = os.pathsep.join(filter(None, sys.path))
     started = [
         subprocess.Popen(
-            [sys.executable, HERE / script, kind, str(rank), port, folder, *arguments],
+            [sys.executable, HERE / script, str(rank), port, folder, *kinds],
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONPATH": paths, **environment},
         )
         for rank in range(2)
     ]
@@ -58,35 +64,63 @@ def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
             process.communicate()
 
 
-def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
-    """Train in two processes; what each of them recorded."""
-    folder.mkdir()
-    run_ranks("distributed_training.py", kind, folder, str(int(watched)))
-    return [json.loads((folder / f"seen{rank}.json").read_text()) for rank in range(2)]
+@dataclass(frozen=True)
+class Trained:
+    """What the ranks of all trainings recorded; the files of a kind are in a folder of its name."""
+
+    folder: Path
+
+    def ranks(self, kind: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What both ranks recorded unwatched, and watched."""
+        skip_if_not_trainable(kind)
+        bare, seen = (
+            [json.loads((self.folder / kind / f"{name}{r}.json").read_text()) for r in range(2)]
+            for name in ("bare", "seen")
+        )
+        return bare, seen
+
+    def run(self, kind: str, rank: int = 0) -> Path:
+        return self.folder / kind / f"run{rank}"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """All kinds, trained by one pair of processes: to import torch takes longer than to train."""
+    if not torch.distributed.is_available():
+        pytest.skip("torch without distributed")
+    folder = tmp_path_factory.mktemp("distributed")
+    kinds = [kind for kind in KINDS if is_trainable(kind)]
+    for kind in kinds:
+        (folder / kind).mkdir()
+    run_ranks("distributed_training.py", folder, *kinds, FMAPBOARD_ON_ERROR="raise")
+    return Trained(folder)
+
+
+def is_trainable(kind: str) -> bool:
+    """Whether this torch can; ``fully_shard`` of torch 2.6 cannot run on a CPU at all."""
+    return "fsdp" not in kind or torch.__version__ >= "2.7"
 
 
 def skip_if_not_trainable(kind: str) -> None:
     if not torch.distributed.is_available():
         pytest.skip("torch without distributed")
-    if kind == "fsdp" and torch.__version__ < "2.7":
+    if not is_trainable(kind):
         pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
-    tmp_path: Path, kind: str
+    trained: Trained, kind: str
 ) -> None:
-    skip_if_not_trainable(kind)
-    bare = train(kind, tmp_path / "bare", watched=False)
-    seen = train(kind, tmp_path / "seen", watched=True)
+    bare, seen = trained.ranks(kind)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
     assert seen[0]["state"] == seen[1]["state"]
-    assert not (tmp_path / "seen" / "run1").exists()
+    assert not trained.run(kind, 1).exists()
     said = [rank["messages"] for rank in seen]
     assert said[1] == []
     expected = ["fmapboard: the probe is not drawn:"] if kind == "fsdp" else []
     assert [text[:34] for text in said[0]] == expected
-    accumulator = read(tmp_path / "seen" / "run0")
+    accumulator = read(trained.run(kind))
     logged = accumulator.Tensors("gradient_norm/total")
     assert [event.step for event in logged] == [0, 2, 4]
     for event in logged:
@@ -108,14 +142,12 @@ def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
 
 @pytest.mark.parametrize("kind", ["flat", "original"])
 def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
-    tmp_path: Path, kind: str
+    trained: Trained, kind: str
 ) -> None:
-    skip_if_not_trainable("fsdp")
-    bare = train(kind, tmp_path / "bare", watched=False)
-    seen = train(kind, tmp_path / "seen", watched=True)
+    bare, seen = trained.ranks(kind)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
-    assert not (tmp_path / "seen" / "run1").exists()
-    tags = tags_of(read(tmp_path / "seen" / "run0"))
+    assert not trained.run(kind, 1).exists()
+    tags = tags_of(read(trained.run(kind)))
     assert {
         *("feature_maps_8x3x3x3/stem", "gradients_of_maps_9x8x3x3/deep"),
         *("dead_channels/relu.call2", "activations/deep", "attribution/relu.call2/sample_0"),
@@ -126,29 +158,25 @@ def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
 
 @pytest.mark.parametrize("kind", ["ddp(compiled)", "compiled(ddp)"])
 def test_compiled_ranks_train_as_if_unwatched_and_their_maps_are_logged(
-    tmp_path: Path, kind: str
+    trained: Trained, kind: str
 ) -> None:
-    skip_if_not_trainable(kind)
-    bare = train(kind, tmp_path / "bare", watched=False)
-    seen = train(kind, tmp_path / "seen", watched=True)
+    bare, seen = trained.ranks(kind)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
     assert [rank["messages"] for rank in seen] == [[], []]
-    accumulator = read(tmp_path / "seen" / "run0")
+    accumulator = read(trained.run(kind))
     for tag in ("gradient_norm/total", "feature_maps_8x3x3x3/stem", "feature_maps_9x8x3x3/deep"):
         assert [event.step for event in accumulator.Tensors(tag)] == [0, 2, 4]
 
 
 @pytest.mark.parametrize("kind", ["compiled(fsdp)", "compiled(original)"])
 def test_compiled_ranks_with_sharded_parameters_run_no_pass_of_ours_and_say_so_once(
-    tmp_path: Path, kind: str
+    trained: Trained, kind: str
 ) -> None:
-    skip_if_not_trainable("fsdp")
-    bare = train(kind, tmp_path / "bare", watched=False)
-    seen = train(kind, tmp_path / "seen", watched=True)
+    bare, seen = trained.ranks(kind)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
     (said,) = [text for text in seen[0]["messages"] if "compiled" in text]
     assert "its parameters are sharded over ranks, which would wait for each other" in said
-    tags = tags_of(read(tmp_path / "seen" / "run0"))
+    tags = tags_of(read(trained.run(kind)))
     assert not [tag for tag in tags if tag.startswith("feature_maps_")]
 
 
@@ -168,11 +196,21 @@ def assert_statistics_are_of_both_batches(
 Runs = dict[str, dict[str, Any]]
 
 
-def train_with_faults(kind: str, folder: Path) -> tuple[Runs, Runs]:
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which both ranks recorded their trainings with faults, of all kinds."""
+    if not torch.distributed.is_available():
+        pytest.skip("torch without distributed")
+    folder = tmp_path_factory.mktemp("faults")
+    kinds = [kind for kind in ("ddp", "fsdp") if is_trainable(kind)]
+    run_ranks("distributed_faults.py", folder, *kinds, FMAPBOARD_ON_ERROR="")
+    return folder
+
+
+def both_ranks(folder: Path, kind: str) -> tuple[Runs, Runs]:
     """What rank 0 and rank 1 recorded, of which rank 1 fails; both trained as if unwatched."""
     skip_if_not_trainable(kind)
-    run_ranks("distributed_faults.py", kind, folder)
-    sane, failing = (json.loads((folder / f"faults{rank}.json").read_text()) for rank in range(2))
+    sane, failing = (json.loads((folder / f"{kind}{rank}.json").read_text()) for rank in range(2))
     bare = sane.pop("bare")
     assert failing.pop("bare") == bare
     assert {name for name, run in sane.items() if run["state"] != bare} == set()
@@ -180,9 +218,8 @@ def train_with_faults(kind: str, folder: Path) -> tuple[Runs, Runs]:
     return sane, failing
 
 
-@pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(tmp_path: Path) -> None:
-    sane, failing = train_with_faults("fsdp", tmp_path)
+def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(faults: Path) -> None:
+    sane, failing = both_ranks(faults, "fsdp")
     for name, run in failing.items():
         assert any("made to fail" in text for text in run["messages"]) == ("none" not in name), name
     complete = set(sane["none, counted, steps [1]"]["tags"]["1"])
@@ -197,11 +234,8 @@ def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(tmp_path: Path
             assert not missing["2"], name
 
 
-@pytest.mark.usefixtures("errors_are_only_logged")
-def test_statistics_are_merged_again_at_the_step_after_a_failure_on_one_rank(
-    tmp_path: Path,
-) -> None:
-    sane, failing = train_with_faults("ddp", tmp_path)
+def test_statistics_are_merged_again_at_the_step_after_a_failure_on_one_rank(faults: Path) -> None:
+    sane, failing = both_ranks(faults, "ddp")
     reference = sane["none, marked, steps [1]"]
     complete = {step: set(tags) for step, tags in reference["tags"].items()}
     special = {"full disk", "early close", "other numbers", "exchange"}

@@ -39,7 +39,6 @@ def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype(
         torch.empty(0, 7),
         torch.arange(_LARGE + 1, dtype=torch.int64).to(torch.uint8),
         torch.rand(_LARGE),
-        torch.rand(4)[1::2][:1],
     ]
     monkeypatch.setattr(transfer_module, "_MOST_PACKED", 0)
     opened = Transfer()._parcel(contents).open()
