@@ -23,7 +23,6 @@ from fmapboard.errors import (
 from fmapboard.imaging.images import IMAGE_SUFFIXES
 from fmapboard.imaging.messages import one_line
 from fmapboard.imaging.models.factory import check_forward_takes, imported, signature_of
-from fmapboard.imaging.models.slow_loading import loading
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
@@ -282,11 +281,10 @@ def _read(path: Path, text: str) -> Any:
             "torch.save(tensor, 'FILE.pt')"
         )
     try:
-        with loading(path):
-            if path.suffix.lower() == ".npy":
-                value = torch.from_numpy(np.load(path, allow_pickle=False))
-            else:
-                value = torch.load(path, map_location="cpu", weights_only=True)
+        if path.suffix.lower() == ".npy":
+            value = torch.from_numpy(np.load(path, allow_pickle=False))
+        else:
+            value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged files make the unpickler raise nearly anything
         raise CheckpointError(
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "

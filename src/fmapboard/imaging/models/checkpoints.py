@@ -5,14 +5,12 @@ from __future__ import annotations
 import glob
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from fmapboard.errors import CheckpointError, closest
 from fmapboard.imaging.images import natural_order
@@ -88,21 +86,27 @@ def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> 
 
     Raises:
         CheckpointError: the file cannot be read (see `read_state_dict`), none of its names is in
-            the model, or the shape of a tensor differs; the model is then unchanged.
+            the model, or the shape of a tensor differs.
     """
     own = model.state_dict()
     found = read_state_dict(path, own.keys(), key=key)
     state = found.tensors
-    _check_names(state, own, path)
-    _check_shapes(state, own, path)
+    if not own.keys() & state.keys():
+        raise CheckpointError(
+            f"{str(path)!r} does not fit: none of its {len(state)} names ({few(list(state), 2)}) "
+            f"is among the model's {len(own)} ({few(list(own), 2)})"
+        )
     # Layers read the version of their format from `_metadata`; without an entry in the file, the
     # model's own, current, version is assumed.
     versions = {**getattr(own, "_metadata", {}), **getattr(state, "_metadata", {})}
     state._metadata = versions  # type: ignore[attr-defined]  # where torch keeps it
     try:
         result = model.load_state_dict(state, strict=False)
-    except Exception as error:  # a model's own loading hooks may raise anything
-        raise CheckpointError(f"{str(path)!r} does not fit: {one_line(error)}") from error
+    except Exception as error:  # shapes differ; a model's own loading hooks may raise anything
+        raise CheckpointError(
+            f"{str(path)!r} does not fit: {one_line(error, most=300)}; if the model was built with "
+            "another number of classes: --model-arg num_classes=N, or as its constructor calls it"
+        ) from error
     missing, unexpected = tuple(result.missing_keys), tuple(result.unexpected_keys)
     return LoadReport(
         missing,
@@ -126,53 +130,8 @@ def _nonfinite(state: Mapping[str, Tensor], model: nn.Module) -> tuple[str, ...]
     return tuple(said)
 
 
-def _check_names(state: Mapping[str, Tensor], own: Mapping[str, Tensor], path: Path) -> None:
-    if own.keys() & state.keys():
-        return
-    raise CheckpointError(
-        f"{str(path)!r} does not fit: none of its {len(state)} names ({few(list(state), 2)}) "
-        f"is among the model's {len(own)} ({few(list(own), 2)})"
-    )
-
-
-def _check_shapes(state: Mapping[str, Tensor], own: Mapping[str, Any], path: Path) -> None:
-    differing = {
-        name: (state[name].shape, own[name].shape)
-        for name in own
-        if name in state and not is_lazy(own[name]) and own[name].shape != state[name].shape
-    }
-    if differing:
-        said = [
-            f"{name} is {_shape(there)} in the file and {_shape(here)} in the model"
-            for name, (there, here) in differing.items()
-        ]
-        classes = _classes(differing.values())
-        advice = (
-            f"; if that is the number of classes: --model-arg num_classes={classes}, or as the "
-            "constructor calls it"
-            if classes is not None
-            else ""
-        )
-        raise CheckpointError(f"{str(path)!r} does not fit: {few(said)}{advice}")
-
-
-def _classes(pairs: Collection[tuple[torch.Size, torch.Size]]) -> int | None:
-    """The first side of the shapes that differ, if they differ in it alone and all alike."""
-    if any(not one or not other or one[1:] != other[1:] for one, other in pairs):
-        return None
-    sides = {(one[0], other[0]) for one, other in pairs}
-    return sides.pop()[0] if len(sides) == 1 else None
-
-
-def _shape(shape: torch.Size) -> str:
-    return "x".join(map(str, shape)) or "a single number"
-
-
 _DEPTH = 3
 """Maximum nesting depth of a state dict inside a checkpoint."""
-
-_NESTS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema", "model_ema", "ema")
-"""Common keys of state dicts, in order of preference among equally good ones."""
 
 _WRAPPERS = re.compile(
     r"(?<![^.])(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
@@ -199,47 +158,30 @@ def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The part of a checkpoint under a dotted key: a dictionary, or the names with that prefix.
 
     Example:
-        >>> chosen({"ema": {"net.weight": 1, "old.weight": 2}}, "ema.net")
-        {'weight': 1}
+        >>> import torch
+        >>> weight = torch.ones(1)
+        >>> list(chosen({"ema": {"net.weight": weight, "old.weight": weight}}, "ema.net"))
+        ['weight']
 
     Raises:
         CheckpointError: there is no such part; the text lists the parts there are.
     """
-    part = _under(raw, key)
-    if part is None:
-        places = _places(raw)
-        raise CheckpointError(
-            f"the checkpoint has no {key!r}{closest(key, places, listed=0)}; "
-            f"it holds {few(places, 6) or 'no named tensors'}"
-        )
-    return part
-
-
-def _under(raw: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    for end in (m.start() for m in re.finditer(r"\.|$", key)):
-        part = raw.get(key[:end])
-        if isinstance(part, Mapping):
-            found = _under(part, key[end + 1 :]) if key[end:] else part
-            if found is not None:
-                return found
-    plain = {name: value for name, value in raw.items() if isinstance(name, str)}
-    bare = {_WRAPPERS.sub("", name): value for name, value in plain.items()}
-    for names in (plain, bare):
-        named = {name: value for name, value in names.items() if name.startswith(f"{key}.")}
+    places = dict(_candidates(raw))
+    for place, state in places.items():
+        if place == key:
+            return state
+        names = [(_joined(place, _WRAPPERS.sub("", str(name))), name) for name in state]
+        named = {full: state[name] for full, name in names if full.startswith(f"{key}.")}
         if named:
-            return {name.removeprefix(f"{key}."): value for name, value in named.items()}
-    return None
-
-
-def _places(raw: Mapping[str, Any]) -> list[str]:
-    """Keys for `chosen`: of every dictionary of tensors, then of the top-level names in them."""
-    candidates = list(_candidates(raw, _DEPTH))
+            return {full.removeprefix(f"{key}."): value for full, value in named.items()}
     starts = (
-        _joined(place, start)
-        for place, state in candidates
-        for start in sorted({key.partition(".")[0] for key in state if isinstance(key, str)})
+        _joined(place, str(name).partition(".")[0]) for place in places for name in places[place]
     )
-    return [*(place for place, _ in candidates if place), *starts]
+    known = list(dict.fromkeys([*filter(None, places), *starts]))
+    raise CheckpointError(
+        f"the checkpoint has no {key!r}{closest(key, known, listed=0)}; "
+        f"it holds {few(known, 6) or 'no named tensors'}"
+    )
 
 
 def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
@@ -248,19 +190,19 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
     Every dictionary of tensors inside ``raw`` is a candidate (``{"state_dict": …}``,
     ``{"model": …, "ema": …}``). Each candidate is read in several ways: with and without the
     ``module.`` and ``_orig_mod.`` that DataParallel and torch.compile insert, and without a common
-    prefix such as Lightning's ``model.``. If no name matches then, a prefix that the expected names
-    have in common is added. The reading with the most names in ``expected_keys`` wins. On a tie,
-    trained weights win over averaged ones, and then names with fewer changes. Tensors alias those
-    of ``raw``.
+    prefix such as Lightning's ``model.``. The reading with the most names in ``expected_keys``
+    wins. On a tie, trained weights win over averaged ones, and then names with fewer changes.
+    Tensors alias those of ``raw``.
 
     Example:
+        >>> import torch
         >>> list(find({"state_dict": {"module.weight": torch.ones(1)}}, {"weight"}).tensors)
         ['weight']
     """
     expected = frozenset(expected_keys)
     readings = [
         reading
-        for place, candidate in _candidates(raw, _DEPTH)
+        for place, candidate in _candidates(raw)
         for reading in _readings(place, candidate, expected)
     ]
     if not readings:
@@ -277,15 +219,14 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
 
 
 def _candidates(
-    state: Mapping[str, Any], depth: int, place: str = ""
+    state: Mapping[str, Any], depth: int = _DEPTH, place: str = ""
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every dictionary with named tensors, preceded by its dotted key; outer ones first."""
     if any(isinstance(key, str) and isinstance(state[key], Tensor) for key in state):
         yield place, state
-    known = {name: rank for rank, name in enumerate(_NESTS)}
-    names = [key for key in state if isinstance(key, str) and isinstance(state[key], Mapping)]
-    for name in sorted(names, key=lambda name: known.get(name, len(known))) if depth else ():
-        yield from _candidates(state[name], depth - 1, _joined(place, name))
+    for key, value in state.items() if depth else ():
+        if isinstance(key, str) and isinstance(value, Mapping):
+            yield from _candidates(value, depth - 1, _joined(place, key))
 
 
 def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) -> Iterator[Found]:
@@ -294,19 +235,15 @@ def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) ->
     for wrappers, keys in ((False, plain), (True, [_WRAPPERS.sub("", key) for key in plain])):
         for prefix in _prefixes(keys, expected):
             tensors = _renamed(state, wrappers=wrappers, prefix=prefix)
-            if not expected & tensors.keys():
-                tensors = _renamed(tensors, added=_missing_prefix(tensors, expected))
             shown = "" if _WRAPPERS.sub("", prefix) == "" else prefix.removesuffix(".")
             yield Found(tensors, _joined(place, shown))
 
 
-def _renamed(
-    state: Mapping[str, Any], *, wrappers: bool = False, prefix: str = "", added: str = ""
-) -> dict[str, Tensor]:
-    """The tensors with other names: without wrappers and ``prefix``, and below ``added``."""
+def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[str, Tensor]:
+    """The tensors with other names: without wrappers and ``prefix``."""
 
     def rename(key: str) -> str:
-        return added + (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
+        return (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
 
     tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
     # Renamed tensors come last, so that they replace one that already has the new name.
@@ -321,28 +258,14 @@ def _renamed(
 
 def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
     """The prefixes whose removal turns the most keys into expected ones, shortest first."""
-    votes = _votes(keys, expected)
+    votes = Counter(
+        name[: dot.end()]
+        for name in dict.fromkeys(keys)
+        for dot in re.finditer(r"^|\.", name)
+        if name[dot.end() :] in expected
+    )
     most = max(votes.values(), default=0)
     return sorted((prefix for prefix in votes if votes[prefix] == most), key=len) or [""]
-
-
-def _missing_prefix(keys: Collection[str], expected: frozenset[str]) -> str:
-    """The prefix that turns most of the keys into expected ones; empty if none or several do.
-
-    The keys lack it if the file holds only a part of the model, such as its backbone.
-    """
-    votes = _votes(expected, keys)
-    (best, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
-    return best if most > second and 2 * most > len(keys) else ""
-
-
-def _votes(names: Iterable[str], known: Collection[str]) -> Counter[str]:
-    """Dotted prefix -> number of the names that are known without it."""
-    votes: Counter[str] = Counter()
-    for name in dict.fromkeys(names):
-        ends = [0, *(dot.end() for dot in re.finditer(r"\.", name))]
-        votes.update(name[:end] for end in ends if name[end:] in known)
-    return votes
 
 
 def _joined(place: str, name: str) -> str:

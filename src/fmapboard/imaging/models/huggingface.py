@@ -28,7 +28,6 @@ from fmapboard.imaging.models.checkpoints import LoadReport
 from fmapboard.imaging.models.preprocessing import assumed, from_huggingface
 from fmapboard.imaging.models.pretrained import fetching, hub_offline_if_unreachable
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest, labels_of
-from fmapboard.imaging.models.slow_loading import loading
 
 _NO_CODE = {"trust_remote_code": False}
 """Without it, transformers asks on the terminal whether to run the code, and waits for 15 s."""
@@ -60,7 +59,7 @@ def build_huggingface(request: ModelRequest) -> LoadedModel:
         name = saved_folder(name)
     transformers = optional("transformers", extra="transformers", why=repr(spec))
     reading = folder_errors(request) if is_folder else hub_errors(request)
-    reach = loading(Path(name)) if is_folder else hub_offline_if_unreachable()
+    reach = contextlib.nullcontext() if is_folder else hub_offline_if_unreachable()
     with reach, reading, _quiet(transformers):
         model, report = _build(transformers, name, request)
         processor = _processor(transformers, name)
