@@ -214,7 +214,7 @@ def simulated_device() -> Iterator[Machine]:
     def module(device: Any) -> Any:
         return DeviceModule(torch.device(device).type)
 
-    _side_stream.cache_clear()
+    _side_stream.cache_clear()  # the machine may have a real device
     _device_constructors()  # a cached list, which must hold `torch.empty` itself
     scaling_is_unavailable = "torch.cuda.amp.common.amp_definitely_not_available"
     with ExitStack() as patches:
@@ -224,6 +224,7 @@ def simulated_device() -> Iterator[Machine]:
         patches.enter_context(mock.patch.object(torch.xpu, "_lazy_init", return_value=None))
         patches.enter_context(mock.patch(scaling_is_unavailable, return_value=False))
         patches.enter_context(_Dispatch())
+        patches.callback(_side_stream.cache_clear)
         yield machine
 
 
