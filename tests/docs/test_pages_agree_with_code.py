@@ -55,32 +55,30 @@ def test_the_page_of_options_names_every_palette_and_scale() -> None:
         assert f'"{value}"' in text
 
 
-def test_the_page_of_visualize_lists_every_option_with_its_default() -> None:
-    options = [
-        p for p in main.visualize.params if isinstance(p, click.Option) and p.name != "version"
-    ]
-    expected = {p.opts[0]: f"`{p.default}`" if p.show_default else "" for p in options}
-    assert dict(zip(cells("visualize.md"), cells("visualize.md", 1), strict=True)) == {
-        f"`{flag}`": default for flag, default in expected.items()
-    }
-
-
 def test_the_page_and_the_help_of_visualize_begin_with_the_common_options() -> None:
-    page = (DOCS / "visualize.md").read_text().split("## All other options")[0]
-    assert re.findall(r"^\| `(--[a-z-]+)`", page, re.M) == list(COMMON_OF_VISUALIZE)
+    options = {p.opts[0]: p for p in main.visualize.params if isinstance(p, click.Option)}
+    assert list(zip(cells("visualize.md"), cells("visualize.md", 1), strict=True)) == [
+        (f"`{flag}`", f"`{options[flag].default}`" if options[flag].show_default else "")
+        for flag in COMMON_OF_VISUALIZE
+    ]
     text = main.visualize.get_help(click.Context(main.visualize))
     common, others = text.split("Common options:")[1].split("All other options:")
     assert re.findall(r"^  (--[a-z-]+)", common, re.M) == list(COMMON_OF_VISUALIZE)
-    every = {p.opts[0] for p in main.visualize.params if isinstance(p, click.Option)}
     listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", others, re.M)
-    assert set(listed) == every - set(COMMON_OF_VISUALIZE) | {"--help"}
+    assert set(listed) == options.keys() - set(COMMON_OF_VISUALIZE) | {"--help"}
     assert "IMAGES" not in others
 
 
-def test_every_flag_in_an_example_of_visualize_exists() -> None:
-    blocks = re.findall(r"```sh\n *(visualize.*?)```", (DOCS / "visualize.md").read_text(), re.S)
-    known = {flag for parameter in main.visualize.params for flag in parameter.opts}
-    assert set(re.findall(r" (--[a-z-]+)", " ".join(blocks))) <= known
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.stem)
+def test_every_flag_of_a_command_that_a_page_shows_exists(page: Path) -> None:
+    commands = {"visualize": main.visualize}
+    commands |= {f"fmapboard {name}": each for name, each in main.fmapboard.commands.items()}
+    text = page.read_text()
+    code = re.findall(r"```sh\n(.*?)```", text, re.DOTALL) + re.findall(r"`[^`\n]+`", text)
+    shown = r"^[ `]*(visualize|fmapboard [a-z]+)( [^`#\n]*)"
+    for name, arguments in re.findall(shown, "\n".join(code), re.MULTILINE):
+        known = {flag for each in commands[name].params for flag in each.opts} | {"--help"}
+        assert set(re.findall(r" (--?[a-z][a-z-]*)", arguments)) <= known, name
 
 
 def test_the_page_of_keys_lists_those_of_the_help() -> None:
