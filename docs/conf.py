@@ -99,7 +99,6 @@ CONTENTS = {
         "Understand": ["costs", "how_we_know", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
-    "recipes": {"": [f"recipes/{page.stem}" for page in sorted(DOCS.glob("recipes/*.md"))]},
 }
 """Page -> heading in the side bar -> the pages below it."""
 
@@ -108,7 +107,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Append a page's table of contents; to the page on contributing, CONTRIBUTING.md itself."""
     for caption, names in CONTENTS.get(page, {}).items():
         pages = [name for name in names if list(DOCS.glob(f"{name}.*"))]
-        options = ":hidden:\n" + (f":caption: {caption}\n" if caption else "")
+        options = f":hidden:\n:caption: {caption}\n"
         source[0] += "\n```{toctree}\n" + options + "\n" + "\n".join(pages) + "\n```\n"
     if page == "contributing":
         text = (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8")

@@ -76,7 +76,7 @@ def in_mode(report: Report, settings: Settings, work: Work, mode: str) -> None:
     added: list[Added] = []
     body = partial(fmapboard_adds, settings, known, added)
     report.run("cost", f"{about}: fmapboard", body)
-    if added and not compiled:  # a logged step runs eagerly: launches do not compare
+    if added and not compiled:  # its logged step has a second, uncompiled pass
         for name, holds in budgets(work, known, added[0], settings):
             report.run("budgets", f"{about}: {name}", holds)
     if mode == "eager":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
@@ -35,25 +36,34 @@ def run(report: Report, settings: Settings) -> None:
 
 
 def records(mode: str, sizes: dict[str, int | None], settings: Settings, check: Check) -> None:
-    """All records of two logged steps, with the device held so that copies arrive late."""
+    """All records of two logged steps, with the device held so that copies arrive late.
+
+    The maps of a compiled model are those of an uncompiled pass: they are compared with the maps of
+    another such pass, on a copy of the model.
+    """
     device = settings.device
-    options = {**EVERYTHING, **sizes}
+    compiled = MODES[mode].compiled is not None
+    options = {**EVERYTHING, **sizes, "activation_gradients": not compiled}
     train, writer = Training(small(tiny=settings.tiny), mode, device), MemoryWriter()
     for _ in range(3):
         train()
     wrong: list[str] = []
     compared = 0
     with fmapboard.watch(
-        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **options
+        train.model, writer=writer, every=1, kernels=1, scaler=train.scaler, **options
     ) as board:
         for number in range(2):
             scale = 1.0 if train.scaler is None else train.scaler.get_scale()
             device.sync()
             if device.is_cuda:
                 device.hold(0.2)
-            with board.step(number), compare.clones(train.raw) as kept:
+            copied = copy.deepcopy(train.raw) if compiled else train.raw
+            with board.step(number), compare.clones(copied) as kept:
                 train()
                 overwrite_freed_memory(device)
+                if compiled:
+                    with torch.no_grad():
+                        copied(train.x)
             overwrite_freed_memory(device)
             board.flush()
             step = writer.steps[-1]

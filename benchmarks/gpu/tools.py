@@ -37,7 +37,7 @@ class Fmapboard:
     def __init__(self, train: Training, folder: Path, **options: Any) -> None:
         self._train, self._writer = train, _Noting(folder)
         self._board = fmapboard.watch(
-            train.raw, writer=self._writer, every=1, kernels=False, scaler=train.scaler, **options
+            train.model, writer=self._writer, every=1, kernels=False, scaler=train.scaler, **options
         )
 
     @property

@@ -103,7 +103,7 @@ class Training:
 
     @contextmanager
     def eager(self) -> Iterator[None]:
-        """Run a compiled model eagerly, as a logged step does."""
+        """Run a compiled model eagerly, so that hooks of the layers run."""
         with torch.compiler.set_stance("force_eager"):
             yield
 

@@ -29,6 +29,7 @@ from gpu.right import PlantedNet
 from gpu.trainings import Training
 
 PACKAGE = str(Path(fmapboard.__file__).parent)
+TRAININGS = str(Path(__file__).parent)
 WORKER = "fmapboard"
 """Name of the threads that may wait."""
 HELD_S = 0.3
@@ -91,7 +92,7 @@ def no_waits(case: Case, settings: Settings, check: Check) -> None:
     for _ in range(3):
         train()
     with fmapboard.watch(
-        train.raw,
+        train.model,
         writer=MemoryWriter(),
         every=1,
         kernels=1,
@@ -153,7 +154,7 @@ class Wait:
     """A wait for the device.
 
     Attributes:
-        place: File and line of the innermost frame of fmapboard, or of anyone's.
+        place: File and line of the innermost frame of fmapboard or of the training.
         is_ours: True if fmapboard waited, and not in its worker thread.
     """
 
@@ -170,10 +171,11 @@ def noted_waits() -> Iterator[list[Wait]]:
         if not str(message).startswith("called a synchronizing"):
             return
         stack = traceback.extract_stack()[:-1]
-        own = [frame for frame in stack if frame.filename.startswith(PACKAGE)]
-        last = (own or stack)[-1]
+        known = [frame for frame in stack if frame.filename.startswith((PACKAGE, TRAININGS))]
+        last = (known or stack)[-1]  # fmapboard calls forward, which is the training's
         in_worker = threading.current_thread().name == WORKER
-        found.append(Wait(f"{Path(last.filename).name}:{last.lineno}", bool(own) and not in_worker))
+        is_ours = last.filename.startswith(PACKAGE) and not in_worker
+        found.append(Wait(f"{Path(last.filename).name}:{last.lineno}", is_ours))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -11,7 +11,6 @@ import pytest
 import torch
 from markdown_pages import is_part, python_blocks
 from module_hooks import hook_count
-from recipe_runs import names_of
 from torch import nn
 
 import fmapboard
@@ -19,29 +18,20 @@ import fmapboard
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
-SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
-"""Pages show parts of them; tests/frameworks/test_examples.py runs them."""
+SCRIPTS = {path.read_text() for path in (ROOT / "examples").rglob("*.py")}
+"""Pages show parts of them; test_examples.py and recipes/ in tests/frameworks run them."""
 LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "runs/layer1.0.conv1.png"}
 """Page -> a file that its blocks write."""
-STAND_INS = ROOT / "tests" / "frameworks" / "recipes" / "stand_ins"
-REPLACED = {path.stem for path in STAND_INS.iterdir() if path.stem != "__pycache__"}
-
-
-def forget() -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] in REPLACED]:
-        del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
 def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A temporary directory, one thread, and stand-ins for libraries that CI does not install."""
+    """A temporary directory and one thread."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(STAND_INS)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_CONSOLE", "off")
     if "wandb" in sys.modules:
         sys.modules["wandb"].teardown()  # it reads the environment when it starts
-    forget()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -49,21 +39,12 @@ def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     if "wandb" in sys.modules:
         sys.modules["wandb"].tensorboard.unpatch()  # sync_tensorboard=True outlives its run
         sys.modules["wandb"].teardown()
-    forget()
 
 
 def prints(block: str) -> list[str]:
     """What each line ``print(...)  # result`` of a block says that it prints; "" without one."""
     lines = [line for line in block.splitlines() if line.startswith("print(")]
     return [line.partition("  # ")[2] for line in lines]
-
-
-def names_for(page: Path) -> dict[str, Any]:
-    """What a page's blocks may use: a recipe is the body of its script's ``train(steps, ...)``."""
-    if page.parent.name != "recipes":
-        return {"__name__": "__main__"}
-    steps = 8 if page.stem == "ultralytics_yolo" else 2  # a whole epoch
-    return names_of(page.stem) | {"steps": steps, "every": 1, "logdir": Path("runs")}
 
 
 def is_run_here(page: Path, block: str) -> bool:
@@ -85,7 +66,7 @@ def assert_nothing_is_left_behind(names: dict[str, Any], directory: Path) -> Non
 def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = names_for(page)
+    names: dict[str, Any] = {"__name__": "__main__"}
     for number, block in enumerate(python_blocks(page)):
         if is_run_here(page, block):
             exec(compile(block, f"{page.name} block {number}", "exec"), names)

@@ -16,7 +16,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.measure.reducer import average
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import is_dtensor
-from fmapboard.model.tensors import is_observable, tensors
+from fmapboard.model.tensors import as_bytes, is_observable, tensors
 from fmapboard.records import InputImage, Normalization
 from fmapboard.render.quantize import shrink
 
@@ -212,7 +212,7 @@ def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...
 
 def _digest(image: Tensor) -> bytes:
     """Equal for images with equal bytes."""
-    values = image.contiguous().view(-1).view(torch.uint8).numpy()
+    values = as_bytes(image).numpy()
     return hashlib.blake2b(values.data).digest()
 
 

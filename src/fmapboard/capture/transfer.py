@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fmapboard.capture.compiled import CAPTURES
 from fmapboard.errors import WarnOnce, first_line, interrupt_in
-from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model.tensors import as_bytes, map_tensors, tensors
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Transfer:
         if pinned is None:
             groups = [_widest_first(contents, range(len(contents)))]
         with torch.no_grad():
-            parts = [[_bytes(contents[n]) for n in group] for group in groups]
+            parts = [[as_bytes(contents[n]) for n in group] for group in groups]
             pieces = [
                 own[0] if len(own) == 1 and pinned is not None else torch.cat(own) for own in parts
             ]
@@ -186,11 +186,6 @@ def _groups(contents: list[Tensor]) -> list[list[int]]:
 def _widest_first(contents: list[Tensor], numbers: Iterable[int]) -> list[int]:
     """Widest types first, so that every tensor in a piece is aligned for its dtype."""
     return sorted(numbers, key=lambda n: -contents[n].element_size())
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    """A tensor's bytes, a view where possible."""
-    return tensor.contiguous().view(-1).view(torch.uint8)
 
 
 def _event(module: Any, stream: Any) -> Any:

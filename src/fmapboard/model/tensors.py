@@ -194,3 +194,9 @@ def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = 
         pieces.append(piece if change is None else change(piece))
         sizes.append(tuple(map(len, own)))
     return Packed(tuple(pieces), tuple(map(tuple, groups.values())), tuple(sizes))
+
+
+def as_bytes(tensor: Tensor) -> Tensor:
+    """A tensor's bytes, one after the other, uint8: a view where possible."""
+    flat = tensor.contiguous().as_strided((tensor.numel(),), (1,))  # one value keeps any stride
+    return flat.view(torch.uint8)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.tab_records import Floats
 
 
@@ -28,7 +29,8 @@ class Answer:
     """Base of the answers: frozen dataclasses, which are sent as JSON.
 
     Left out are fields of type ``bytes``, ``as_of``, those whose default is None while they are
-    None, and the underscore at the end of a name that is a Python keyword.
+    None, and the underscore at the end of a name that is a Python keyword. In place of a field of
+    type `LayerFacts`, its fields are sent.
     """
 
     __slots__ = ()
@@ -117,11 +119,17 @@ def as_dict(answer: Any) -> dict[str, Any]:
 def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
     """The names that are sent, what gets their values, and which of them may be absent."""
     sent = [each for each in fields(kind) if each.type != "bytes" and each.name != "as_of"]
-    names = [each.name.rstrip("_") for each in sent]
-    optional = [name for name, each in zip(names, sent, strict=True) if each.default is None]
-    if len(sent) == 1:
-        return names, lambda answer: (getattr(answer, sent[0].name),), optional
-    return names, attrgetter(*(each.name for each in sent)), optional
+    places: dict[str, str] = {}
+    for each in sent:
+        if each.type == "LayerFacts":
+            places |= {fact.name: f"{each.name}.{fact.name}" for fact in fields(LayerFacts)}
+        else:
+            places[each.name.rstrip("_")] = each.name
+    optional = [each.name.rstrip("_") for each in sent if each.default is None]
+    values_of = attrgetter(*places.values())
+    if len(places) == 1:
+        return list(places), lambda answer: (values_of(answer),), optional
+    return list(places), values_of, optional
 
 
 def _spelled(content: Any) -> Any:

@@ -161,10 +161,6 @@ class Reader:
         """See `Provider`."""
         return self.source.built.renew((self.experiment, *key), build, nbytes)
 
-    def kept(self, key: tuple[str, ...]) -> Any:
-        """See `Provider`."""
-        return self.source.built.get((self.experiment, *key))
-
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """See `Provider`."""
         return self.source.ends.unread(run, tag, read)

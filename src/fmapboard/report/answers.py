@@ -154,7 +154,7 @@ class RunAnswers:
         yield self._asked("findings")
         for layer in self._listed.layers:
             yield self._asked("numbers", key=layer.key or "")
-            for sample in range(layer.samples):
+            for sample in range(layer.facts.samples):
                 yield self._asked("history", key=layer.key or "", sample=sample)
 
     def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Embedded]:
@@ -167,7 +167,7 @@ class RunAnswers:
         chosen = set(steps)
         shown = [_shown(layer, chosen) for layer in self._listed.layers]
         if not self._inputs:
-            shown = [replace(one, roles=[r for r in one.roles if r != _INPUTS]) for one in shown]
+            shown = [_without_input(one) for one in shown]
         inputs = [_at(one, chosen) for one in self._listed.inputs] if self._inputs else []
         listed = replace(_at(self._listed, chosen), layers=shown, inputs=inputs)
         yield self._of("layers", listed)
@@ -208,14 +208,14 @@ class RunAnswers:
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
         keys = {layer.key for layer in self._listed.layers}
-        rows = [
+        rows = tuple(
             replace(
                 row,
                 key=row.key if row.key in keys else None,
                 shown_at=row.shown_at if row.shown_at in keys else None,
             )
             for row in found.layers
-        ]
+        )
         first = found.first_nonfinite
         if first is not None and first.shown_at not in keys:
             first = replace(first, shown_at=None)
@@ -256,6 +256,11 @@ def _begun(health: Health, keys: Collection[str]) -> dict[str, dict[str, int]]:
         kind: {row: step for row, step in since.items() if row in rows}
         for kind, since in health.since.items()
     }
+
+
+def _without_input(layer: Layer) -> Layer:
+    roles = tuple(role for role in layer.facts.roles if role != _INPUTS)
+    return replace(layer, facts=replace(layer.facts, roles=roles))
 
 
 def _without(found: Maps, role: str) -> Maps:

@@ -109,10 +109,6 @@ class Provider(Protocol):
         """A value that is kept for later requests; see `Cache.renew`."""
         ...
 
-    def kept(self, key: tuple[str, ...]) -> Any:
-        """What `built` returned last for a key, without asking for anything; None if nothing."""
-        ...
-
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """The newest step of a series that is not read yet; see `LogEnds.unread`."""
         ...
@@ -187,10 +183,6 @@ class Files:
     ) -> T:
         """See `Provider`."""
         return self._built.renew(key, build, nbytes)
-
-    def kept(self, key: tuple[str, ...]) -> Any:
-        """See `Provider`."""
-        return self._built.get(key)
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """None: the files are read to their ends."""

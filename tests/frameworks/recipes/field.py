@@ -1,7 +1,7 @@
-"""Run a recipe with the real library, with and without fmapboard; check what its page promises.
+"""Run a recipe with the real library, with and without fmapboard; check what its section promises.
 
 PYTHONPATH=tests/helpers python tests/frameworks/recipes/field.py RECIPE DIRECTORY
-Exit status 0 if everything that the page promises is there, 1 otherwise.
+Exit status 0 if everything that the section promises is there, 1 otherwise.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.tab_records import Floats
 from fmapboard.plugin.answers import Answer, Binary, Png, body, dumped, packed_arrays
 
@@ -51,6 +52,20 @@ def test_an_answer_of_one_field_is_an_object() -> None:
         steps: list[int]
 
     assert body(One([1, 2])) == b'{"steps":[1,2]}'
+
+
+def test_what_is_known_of_a_layer_is_sent_among_the_fields_of_its_answer() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Known(Answer):
+        facts: LayerFacts
+        step: int
+
+    facts = LayerFacts("a.call2", "a", "ReLU", None, 2, 5, channels=3, values=4)
+    assert json.loads(body(Known(facts, 7))) == {
+        "label": "a.call2", "layer": "a", "type": "ReLU", "kernel_shape": None, "call": 2,
+        "position": 5, "channels": 3, "values": 4, "drawn": 0, "samples": 1, "roles": [],
+        "activation": None, "transposed_stride": None, "step": 7,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

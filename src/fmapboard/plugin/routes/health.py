@@ -37,25 +37,6 @@ MAX_NUMBERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class HealthLayer:
-    """What is known of a layer call; see `formats.overview.LayerFacts` and `HealthRow`."""
-
-    name: str
-    label: str
-    layer: str
-    type: str
-    kernel_shape: tuple[int, ...] | None
-    call: int
-    position: int
-    channels: int
-    values: int
-    drawn: int
-    activation: str | None
-    key: str | None
-    shown_at: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Scale:
     """What a brightness is of, and the values of its lowest and highest level, if any is known."""
 
@@ -101,7 +82,7 @@ class Health(Binary):
     steps: tuple[int, ...]
     wall_times: tuple[float, ...]
     written: int
-    layers: list[HealthLayer]
+    layers: tuple[HealthRow, ...]
     since: dict[str, dict[str, int]]
     step_words: dict[str, str]
     first_nonfinite: FirstFault | None
@@ -140,7 +121,7 @@ def health(provider: Provider, run: str) -> Health:
         steps=table.steps,
         wall_times=table.wall_times,
         written=table.written,
-        layers=[_layer(row) for row in table.rows],
+        layers=table.rows,
         since={
             kind: {str(row): step for row, step in rows.items()}
             for kind, rows in table.since.items()
@@ -306,14 +287,3 @@ def _first_nonfinite(table: HealthTable) -> FirstFault | None:
 def _scale(of: Shading) -> Scale:
     lo, hi = (end if math.isfinite(end) else None for end in (of.lo, of.hi))
     return Scale(of.of, lo, hi)
-
-
-def _layer(row: HealthRow) -> HealthLayer:
-    facts = {name: getattr(row.facts, name) for name in _FACTS}
-    return HealthLayer(**facts, name=row.name, key=row.key, shown_at=row.shown_at)
-
-
-_FACTS = (
-    "label", "layer", "type", "kernel_shape", "call", "position", "channels", "values", "drawn",
-    "activation",
-)  # fmt: skip

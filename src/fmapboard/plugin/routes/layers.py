@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fmapboard.formats.overview import LayerFacts, source_text
 from fmapboard.formats.tab_records import FormatError
@@ -20,14 +21,14 @@ _MAX_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A layer whose feature maps are drawn; see `formats.overview.LayerFacts`.
+    """A layer whose feature maps or kernels are drawn.
 
     Attributes:
         key: tag of its records.
         name: name of the model; "" for none.
+        facts: what is known about it.
         step_from_first: True if the first step is that of the first-step record.
         error: why its newest record cannot be read; None if it can.
-        roles: which pictures it has.
         steps_written: number of its records, those that are not kept included.
         steps: the steps that can be shown, ascending; None if they are those of the answer.
         wall_times: their times, s; None as ``steps``.
@@ -35,19 +36,9 @@ class Layer:
 
     key: str | None
     name: str
-    label: str
+    facts: LayerFacts
     step_from_first: bool
     error: str | None
-    layer: str
-    call: int
-    type: str
-    kernel_shape: Sequence[int] | None
-    position: int
-    channels: int
-    drawn: int
-    samples: int
-    roles: list[str]
-    activation: str | None
     steps_written: int
     steps: Sequence[int] | None = None
     wall_times: Sequence[float] | None = None
@@ -88,34 +79,6 @@ class Layers(Answer):
     unread: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The steps that can be shown of a series, and their times, s."""
-
-    steps: tuple[int, ...]
-    wall_times: tuple[float, ...]
-    from_first: bool
-
-    @classmethod
-    def of(cls, series: Kept) -> _Shown:
-        points = series.points
-        steps = tuple(point.step for point in points)
-        times = tuple(point.wall_time for point in points)
-        return cls(steps, times, series.first_step_is_restored)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of a layer."""
-
-    key: str | None
-    name: str
-    facts: LayerFacts
-    shown: _Shown
-    written: int
-    error: str | None = None
-
-
 def layers(provider: Provider, run: str) -> Layers:
     """The layers of a run.
 
@@ -137,13 +100,18 @@ def layers(provider: Provider, run: str) -> Layers:
         )
     )
     times: dict[int, float] = {}
-    for shown in {id(one.shown): one.shown for one in known}.values():
-        times.update(zip(shown.steps, shown.wall_times, strict=True))
+    for one in {id(one.steps): one for one in known}.values():  # most layers share their steps
+        times.update(zip(one.steps or (), one.wall_times or (), strict=True))
     steps = tuple(sorted(times))
     whole = steps, tuple(times[step] for step in steps)
     return Layers(
         run=run,
-        layers=[_layer(one, whole) for one in known],
+        layers=[
+            replace(one, steps=None, wall_times=None)
+            if (one.steps, one.wall_times) == whole
+            else one
+            for one in known
+        ],
         inputs=_inputs(provider, run, known),
         steps=whole[0],
         wall_times=whole[1],
@@ -152,25 +120,35 @@ def layers(provider: Provider, run: str) -> Layers:
             for model in overview.models
             for step, source in model.table.sources.items()
         },
-        steps_written=max(one.written for one in known),
+        steps_written=max(one.steps_written for one in known),
         unread=unread_step(provider, overview.models[0]) if overview.models else None,
     )
 
 
-def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[_Known]:
+def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[Layer]:
     """The layers of a model whose feature maps are drawn."""
     rows = [row for row in model.table.rows if "feature_maps" in row.facts.roles]
     missed = model.newest_column("missed")
     # A layer that had no record at some steps is kept at other steps than the overview.
     with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]
     own = {series.layer.key: series for series in series_of(provider, run, with_gaps)}
-    of_model, written = _Shown.of(model.kept), model.newest.steps_written
+    of_model, written = _shown(model.kept), model.newest.steps_written
     listed = []
     for row in rows:
         series = own.get(row.key or "")
-        shown = of_model if series is None else _Shown.of(series)
-        steps = max(_steps_written(written, missed.get(row.facts.label)), len(shown.steps))
-        listed.append(_Known(row.key, row.name, row.facts, shown, steps))
+        shown = of_model if series is None else _shown(series)
+        listed.append(
+            Layer(
+                key=row.key,
+                name=row.name,
+                facts=_of_known_roles(row.facts),
+                error=None,
+                steps_written=max(
+                    _steps_written(written, missed.get(row.facts.label)), len(shown["steps"])
+                ),
+                **shown,
+            )
+        )
     return listed
 
 
@@ -179,7 +157,7 @@ def _steps_written(steps: int, missed: float | None) -> int:
     return steps - int(missed) if missed is not None and 0 <= missed <= steps else steps
 
 
-def _from_records(provider: Provider, every: list[Series]) -> list[_Known]:
+def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
     """Layers of which the overview does not tell, from their last record and their first."""
     ends = [point for series in every for point in (series.points[-1], series.points[0])]
     headers = iter(headers_at(provider, ends))
@@ -187,13 +165,29 @@ def _from_records(provider: Provider, every: list[Series]) -> list[_Known]:
     for series in every:
         both = next(headers), next(headers)
         known = [header for header in both if isinstance(header, Header)]
-        shown = _Shown.of(series)
-        # A restarted run starts counting at 1 again.
-        written = max([len(shown.steps), *(header.steps_written for header in known[:1])])
-        error = str(both[0]) if isinstance(both[0], FormatError) else None
-        facts = _facts(series.layer.label, known)
-        listed.append(_Known(series.layer.key, series.layer.name, facts, shown, written, error))
+        shown = _shown(series)
+        listed.append(
+            Layer(
+                key=series.layer.key,
+                name=series.layer.name,
+                facts=_of_known_roles(_facts(series.layer.label, known)),
+                error=str(both[0]) if isinstance(both[0], FormatError) else None,
+                # A restarted run starts counting at 1 again.
+                steps_written=max([len(shown["steps"]), *(of.steps_written for of in known[:1])]),
+                **shown,
+            )
+        )
     return listed
+
+
+def _shown(series: Kept) -> dict[str, Any]:
+    """The steps of a `Layer` that can be shown, and their times."""
+    points = series.points
+    return {
+        "steps": tuple(point.step for point in points),
+        "wall_times": tuple(point.wall_time for point in points),
+        "step_from_first": series.first_step_is_restored,
+    }
 
 
 def _facts(label: str, known: list[Header]) -> LayerFacts:
@@ -217,33 +211,13 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
     )
 
 
-def _layer(known: _Known, whole: tuple[tuple[int, ...], tuple[float, ...]]) -> Layer:
-    """A layer as it is sent; ``whole`` has the steps of all layers, and their times."""
-    facts, shown = known.facts, known.shown
-    has_all = (shown.steps, shown.wall_times) == whole
-    return Layer(
-        key=known.key,
-        name=known.name,
-        label=facts.label,
-        step_from_first=shown.from_first,
-        error=known.error,
-        layer=facts.layer,
-        call=facts.call,
-        type=facts.type,
-        kernel_shape=facts.kernel_shape,
-        position=facts.position,
-        channels=facts.channels,
-        drawn=facts.drawn,
-        samples=facts.samples,
-        roles=[role for role in ROLES if role in facts.roles],
-        activation=facts.activation,
-        steps_written=known.written,
-        steps=None if has_all else shown.steps,
-        wall_times=None if has_all else shown.wall_times,
-    )
+def _of_known_roles(facts: LayerFacts) -> LayerFacts:
+    """The facts with the roles in the order in which the tab offers them, each once."""
+    roles = tuple(role for role in ROLES if role in facts.roles)
+    return facts if roles == facts.roles else replace(facts, roles=roles)
 
 
-def _inputs(provider: Provider, run: str, known: list[_Known]) -> list[InputSeries]:
+def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSeries]:
     """The series of the network's inputs, one per model and drawn sample."""
     samples: dict[str, int] = {}
     for one in known:

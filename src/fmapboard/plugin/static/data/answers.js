@@ -54,8 +54,10 @@
  * @property {number[]|null} kernel_shape
  * @property {number} position in the order of calls, from 0
  * @property {number} channels
+ * @property {number} values per channel, over the whole batch
  * @property {number} drawn channels that have pictures
  * @property {number} samples per picture
+ * @property {number[]|null} transposed_stride of a transposed convolution
  * @property {Role[]} roles
  * @property {string|null} activation label of the activation module that follows
  * @property {string} [behind] label of the layer that an activation directly follows; `api.js` adds it

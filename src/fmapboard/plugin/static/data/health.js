@@ -18,6 +18,9 @@ import { withFeeders } from "./feeders.js";
  * @property {number} channels
  * @property {number} values per channel, over the whole batch
  * @property {number} drawn number of channels that have pictures
+ * @property {number} samples per picture
+ * @property {import("./answers.js").Role[]} roles
+ * @property {number[]|null} transposed_stride of a transposed convolution
  * @property {string|null} activation label of the activation that directly follows
  * @property {string} [behind] label of the layer that an activation directly follows
  * @property {string|null} key tag of the layer's records, null if it has no pictures
