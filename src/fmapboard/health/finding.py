@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmapboard.formats.checks import StoredFinding
+from fmapboard.formats.checks import Class, StoredFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,7 @@ class Finding(StoredFinding):
     """One fault of a run.
 
     Attributes:
-        kind: what was found, such as ``"dead"``; the built-in checks use their own kind.
+        kind: what was found, such as ``"dead"``; "" becomes the kind of the check.
         class_: ``"warning"`` for what is wrong for certain, whatever the network; ``"note"`` for a
             number that healthy runs seldom have.
         message: what was measured, where and since which step, as a sentence without its full stop;
@@ -31,6 +31,8 @@ class Finding(StoredFinding):
         model: name of the model, as in ``watch(name=...)``; "" for none. Set by `run_checks`.
     """
 
+    kind: str = ""
+    class_: Class = "note"
     picture: str = ""
     model: str = ""
 

@@ -121,16 +121,14 @@ class LayerFinding:
         name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
         index: that of the layer's row in the table; None if it has none.
-        key: tag of the layer's records, or None if it has no pictures.
-        shown_at: key of the layer whose pictures show it, or None.
         since: first logged step with it, or the first kept one if ``after`` is given.
-        after: last kept step without it, if there may be logged steps between the two that are no
-            longer kept; otherwise None.
-        until: last kept step with it, if a later step is without; otherwise None.
         value: the share of channels, 0 to 1, or for ``large`` the largest magnitude, at the newest
             step with it.
-        more: number of further layers with a fault of this kind that have no finding of their own.
         message: the finding in one sentence.
+        more: number of further layers with a fault of this kind that have no finding of their own.
+        until: last kept step with it, if a later step is without; otherwise None.
+        after: last kept step without it, if there may be logged steps between the two that are no
+            longer kept; otherwise None.
     """
 
     kind: str
@@ -138,14 +136,12 @@ class LayerFinding:
     name: str
     label: str
     index: int | None
-    key: str | None
-    shown_at: str | None
     since: int
-    after: int | None
-    until: int | None
     value: float
-    more: int
     message: str
+    more: int
+    until: int | None
+    after: int | None = None
 
 
 DEAD = (
@@ -246,22 +242,10 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         place = f"in {where} (of such parameters the first in the model's order)"
     kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
     last, until = (own.last, own.until) if own is not None else (-1, None)
-    shares = table.columns["nonfinite"]
-    return LayerFinding(
-        "nonfinite",
-        3,
-        told.name,
-        told.label or "",
-        row,
-        None if row is None else table.rows[row].key,
-        None if row is None else table.rows[row].shown_at,
-        told.step,
-        None,
-        until,
-        float("nan") if row is None else float(shares[last, row]),
-        more,
-        f"{kinds} {_began(table, told, own)}, {place}{_further(more)}",
-    )
+    share = math.nan if row is None else float(table.columns["nonfinite"][last, row])
+    text = f"{kinds} {_began(table, told, own)}, {place}{_further(more)}"
+    label = told.label or ""
+    return LayerFinding("nonfinite", 3, told.name, label, row, told.step, share, text, more, until)
 
 
 def _began(table: HealthTable, told: FirstNonfinite, own: Spell | None) -> str:
@@ -382,6 +366,6 @@ def _finding(
 ) -> LayerFinding:
     row = table.rows[spell.row]
     return LayerFinding(
-        kind, severity, row.name, row.facts.label, spell.row, row.key, row.shown_at,
-        spell.since, spell.after, spell.until, float(value), more, message,
+        kind, severity, row.name, row.facts.label, spell.row, spell.since, float(value), message,
+        more, spell.until, spell.after,
     )  # fmt: skip

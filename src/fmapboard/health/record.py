@@ -170,14 +170,14 @@ class Check(Protocol):
 
 
 class BuiltInCheck(ABC):
-    """A built-in check: a `Check` that yields its findings one by one."""
+    """A built-in check: a `Check` that yields its findings, which are of its own kind."""
 
     __slots__ = ()
     kind: ClassVar[str]
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
-        return list(self._found(record))
+        return [replace(found, kind=self.kind) for found in self._found(record)]
 
     @abstractmethod
     def _found(self, record: RunRecord) -> Iterator[Finding]:

@@ -86,7 +86,10 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
     failed: dict[str, str] = {}
     for check in checks:
         try:
-            found += [replace(each, model=record.name) for each in check(record)]
+            found += [
+                replace(each, kind=each.kind or check.kind, model=record.name)
+                for each in check(record)
+            ]
         except NotRecorded as missing:
             lacking[check.kind] = str(missing)
         except Exception as error:

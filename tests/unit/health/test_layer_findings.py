@@ -73,7 +73,7 @@ def test_what_watch_wrote_names_the_exact_place() -> None:
     facts = {1: {"label": "conv1.call2", "call": 2}}
     found = only(table(nonfinite={1: from_step(2, 0.5)}, first=first, facts=facts))
     assert found.message == "NaN and +Inf since step 20, first in `conv1` (call 2)"
-    assert (found.since, found.shown_at) == (20, "fmapboard/conv1")
+    assert (found.since, found.index) == (20, 1)
 
 
 def test_a_gradient_that_was_nonfinite_once() -> None:
@@ -81,7 +81,7 @@ def test_a_gradient_that_was_nonfinite_once() -> None:
     found = only(table(first=first, nonfinite={0: from_step(4, 0.5)}))
     where = "the gradient of parameter `conv0.weight` (of such parameters the first in the model's"
     assert found.message == f"NaN at step 37, in {where} order); then in 1 further layer"
-    assert (found.label, found.shown_at, found.since) == ("", None, 37)
+    assert (found.label, found.index, found.since) == ("", None, 37)
 
 
 def test_an_input_is_told_from_an_output() -> None:

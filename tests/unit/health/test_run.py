@@ -276,3 +276,14 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
     given = step(0)
     assert stored(live(Fails([])), given) is given
     assert FAILED.pop() == ("mine", "ValueError: no way")
+
+
+def test_a_finding_that_says_neither_kind_nor_class_is_a_note_of_the_checks_kind() -> None:
+    class Check:
+        kind = "mine"
+
+        def __call__(self, record: RunRecord) -> list[Finding]:
+            return [Finding(message="it is so")]
+
+    (found,) = run_checks(RunRecord(), [Check()]).findings
+    assert (found.kind, found.class_) == ("mine", "note")

@@ -50,8 +50,6 @@ class VanishingCheck(BuiltInCheck):
         if found.early.any():
             (meaning, advice), size = _SMALL, f"are {value:.0e} times those of the last ones"
         yield Finding(
-            kind=self.kind,
-            class_="note",
             message="gradients per weight of the first layers, "
             f"from `{found.first}` on, {size} since step {found.since}",
             since_step=found.since,
@@ -101,8 +99,6 @@ class ExplodingCheck(BuiltInCheck):
         at = int(is_large[step].argmax())
         row, value = table.rows[at], float(grown[:, at].max())
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"magnitudes in {call_text(table, row)} grew {value:.2g}-fold since step "
             f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
             f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
@@ -129,8 +125,6 @@ class ExplodingCheck(BuiltInCheck):
         if value < self.depth:
             return None
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"the standard deviation of the activations grows {value:.2g}-fold from "
             f"{call_text(table, known[0][0])} to {call_text(table, row)} "
             f"at {table.step_text(table.steps[0])}",
@@ -153,8 +147,6 @@ class ExplodingCheck(BuiltInCheck):
             return None
         value = float(np.median(found.early))
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"gradients per weight of the first layers, from `{found.first}` on, are "
             f"{value:.0e} times those of the last ones since step {found.since}",
             since_step=found.since,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -43,8 +44,9 @@ class DeadCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         table = record.layers()
-        if _has_constant_images(record):
-            return  # that is the cause
+        with suppress(NotRecorded):
+            if ConstantImagesCheck()(record):
+                return  # that is the cause
         for found in findings(table):
             if found.kind != self.kind or found.until is not None or found.index is None:
                 continue
@@ -62,8 +64,6 @@ class DeadCheck(BuiltInCheck):
             if table.is_of_images:
                 (meaning, advice), word, healthy = OFF, "off", ""
             yield Finding(
-                kind=self.kind,
-                class_="note",
                 message=f"{100 * found.value:.0f} % of {count}channels {word} in {where} "
                 f"{table.since_text(since)}{more}",
                 since_step=since,
@@ -121,8 +121,6 @@ class CopiedChannelsCheck(BuiltInCheck):
         others = len(copied) - 1
         more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
         yield Finding(
-            kind=self.kind,
-            class_="note",
             message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
             f"copy in the layer at {table.step_text(table.steps[0])}{more}",
             since_step=table.steps[0],
@@ -155,8 +153,6 @@ class UnevenUpsamplingCheck(BuiltInCheck):
                 continue
             sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
             yield Finding(
-                kind=self.kind,
-                class_="note",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,
@@ -171,13 +167,6 @@ class UnevenUpsamplingCheck(BuiltInCheck):
 
 _EQUAL = 1e-4
 """Numbers of copies differ by at most this share of the channel's range."""
-
-
-def _has_constant_images(record: RunRecord) -> bool:
-    try:
-        return bool(ConstantImagesCheck()(record))
-    except NotRecorded:
-        return False
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:

@@ -35,7 +35,6 @@ class NotInOptimizerCheck(BuiltInCheck):
         names, count = last.not_in_optimizer or (), last.count("not_in_optimizer")
         are = "parameters are" if count > 1 else "parameter is"
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"{count} trainable {are} in no optimizer since step {since}: "
             f"{named(names, count)}",
@@ -65,7 +64,6 @@ class GradientsNotClearedCheck(BuiltInCheck):
         (since, _), (_, last) = found[0], found[-1]
         names, count = last.not_cleared or (), last.count("not_cleared")
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
             f"before the backward pass at {len(found)} of {len(later)} {record.steps_called} "
@@ -90,7 +88,6 @@ class EvalModeCheck(BuiltInCheck):
             return
         modules = [name or "the model" for name in newest(record).eval_modules]
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"the model is in eval mode while it trains, since step {since}"
             + (f": {named(modules)}" if modules else ""),
@@ -112,7 +109,6 @@ class ConstantImagesCheck(BuiltInCheck):
             return
         since, batch, text = found
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"all {batch} images of the batch are constant, each of one value only, {text}",
             since_step=since,
@@ -144,7 +140,6 @@ class IdenticalImagesCheck(BuiltInCheck):
             return
         since, batch, text = found
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"all {batch} images of the batch are the same {text}",
             since_step=since,
@@ -168,8 +163,6 @@ class IdenticalImagesCheck(BuiltInCheck):
         places = {index for pair in pairs for index in pair}
         one, other = min(pairs)
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"{len(places)} images of the batch are the same as another one, at the "
             f"same places of the batch at each of {len(batches)} logged steps, such as images "
             f"{one} and {other} (counted from 0)",
@@ -219,8 +212,6 @@ class InputScaleCheck(BuiltInCheck):
             return
         since = min(record.network_input)
         yield Finding(
-            kind=self.kind,
-            class_="note",
             message=f"{text} (median of {len(every)} logged steps) "
             f"{record.layers().since_text(since)}",
             since_step=since,

@@ -60,7 +60,6 @@ class NonfiniteCheck(BuiltInCheck):
                 told = None  # the finding is from other numbers
             meaning, advice = cause(Evidence(record, table, found.since, found.index, told))
             yield Finding(
-                kind=self.kind,
                 class_="warning",
                 message=found.message,
                 since_step=found.since,

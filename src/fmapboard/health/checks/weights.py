@@ -69,7 +69,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
         rate = f" at a learning rate of {last.rates[1]:.2g}" if last.rates else ""
         of = "weights" if len(found) == 1 else f"{len(found)} weights"
         yield Finding(
-            kind=self.kind,
             class_="warning",
             message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
             f"steps that the optimizer applied{rate}: {named(names)}",
@@ -98,8 +97,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
             "before it was copied or rebuilt"
         )
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
             f"and weights are the same since step {idle.since}, although backward passes run",
             since_step=idle.since,
@@ -116,8 +113,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
         if len(rates) < self.at_zero or any(high > 0 for _, high in rates.values()):
             return None
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"the learning rate is 0 at each of {len(rates)} logged steps",
             since_step=min(rates),
             value=len(rates),
@@ -137,8 +132,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
         if not norms and not set.intersection(*none.values()):
             return None
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"no parameter has a gradient other than 0 at any of {len(none)} logged steps "
             "at which an optimizer stepped",
             since_step=min(none),
@@ -159,8 +152,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
             return None
         are = "weights are" if len(names) > 1 else "weight is"
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"{len(names)} trainable {are} without a gradient at each of {len(facts)} "
             f"logged steps, in layers that are used: {named(names)}",
             since_step=min(facts),
@@ -270,8 +261,6 @@ class UpdateRatioCheck(BuiltInCheck):
             return
         since, parameter = steps[at], list(chosen)[int(np.nanargmax(most))]
         yield Finding(
-            kind=self.kind,
-            class_="note",
             message=f"{text} since step {since}; the most in `{parameter}`",
             since_step=since,
             parameter=parameter,
@@ -342,8 +331,6 @@ class BatchnormGapCheck(BuiltInCheck):
         worst, since = max(late, key=lambda layer: late[layer][1]), min(steps)
         factor = math.exp(min(value, 700))
         yield Finding(
-            kind=self.kind,
-            class_="note",
             message=f"the variance of the batches differs by a factor of {factor:.2g} from "
             f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
             f"the most in `{worst}`",
@@ -368,8 +355,6 @@ class BatchnormGapCheck(BuiltInCheck):
         since = next(at for at, of in record.facts.items() if names[0] in of.initial_norms)
         count = len(names) + last[-1][1].left_out.get("initial_norms", 0)
         return Finding(
-            kind=self.kind,
-            class_="note",
             message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
             f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
             f"{since}: {named(names, count)}",

@@ -184,19 +184,20 @@ def _line(finding: Finding, table: HealthTable) -> Line:
 
 def _state(found: LayerFinding, table: HealthTable) -> Line:
     meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
+    row = None if found.index is None else table.rows[found.index]
     own = {name: getattr(found, name) for name in _OF_LAYER}
     return Line(
         **own,
         class_="state",
         severity=_SEVERITY["state"],
+        key=None if row is None else row.key,
+        shown_at=None if row is None else row.shown_at,
         value=_number(found.value),
         explanation=meanings.get(found.kind, ""),
     )
 
 
-_OF_LAYER = (
-    "kind", "name", "label", "key", "shown_at", "since", "after", "until", "more", "message",
-)  # fmt: skip
+_OF_LAYER = "kind", "name", "label", "since", "after", "until", "more", "message"
 
 
 def _row(finding: Finding, table: HealthTable) -> HealthRow | None:
