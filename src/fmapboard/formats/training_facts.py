@@ -3,7 +3,8 @@
 One record per logged step of a training in the series ``tags.TRAINING_FACTS``: what only the
 training process can know. A record is one JSON blob with the keys of `TrainingFacts` and
 ``format``. Lists of names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each
-had. Readers ignore keys that they do not know; a missing key has the default of `TrainingFacts`.
+had. Readers ignore keys that they do not know, such as ``frozen`` and ``accumulated`` of earlier
+writers; a missing key has the default of `TrainingFacts`.
 
 The series ``tags.FIRST_NONFINITE_RECORD`` has one record, of the first step with a non-finite
 value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
@@ -159,7 +160,6 @@ class TrainingFacts:
             its kind; None if the input is no batch of images.
         nonfinite_weights: parameters of which one of the values kept for the histogram (all, up to
             16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
-        frozen: parameters with ``requires_grad=False``.
         no_gradient: trainable parameters that an optimizer holds which stepped, without a gradient;
             None if no optimizer stepped.
         initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
@@ -170,7 +170,6 @@ class TrainingFacts:
         eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
             nothing was trained.
         batch: number of images in the batch; None if the input is no batch of images.
-        accumulated: the gradients of two or more forward passes were applied.
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         left_out: name of a field -> how many entries of it were not stored.
@@ -182,14 +181,12 @@ class TrainingFacts:
     constant_images: tuple[int, ...] | None = None
     identical_images: tuple[tuple[int, int], ...] | None = None
     nonfinite_weights: tuple[str, ...] | None = None
-    frozen: tuple[str, ...] = ()
     no_gradient: tuple[str, ...] | None = None
     initial_norms: tuple[str, ...] = ()
     unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
     rates: tuple[float, float] | None = None
     eval_mode: bool | None = None
     batch: int | None = None
-    accumulated: bool = False
     idle: Idle | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 

@@ -258,7 +258,6 @@ class _Seen:
         versions: version counters of the trainable parameters when the step opened, by ``id``.
         groups: what each optimizer updates, by its ``id``.
         has_none: parameter of an optimizer that stepped -> it had no gradient.
-        accumulated: the gradients of several forward passes were applied.
         modules: what ``eval_modules`` returned when the first backward pass began; None before.
         is_cleared: no parameter had a gradient at that moment.
         with_gradient: the parameters that have one after a backward pass.
@@ -267,7 +266,6 @@ class _Seen:
     versions: Mapping[int, int]
     groups: dict[int, list[Group]] = field(default_factory=dict)
     has_none: dict[str, bool] = field(default_factory=dict)
-    accumulated: bool = False
     modules: tuple[str, ...] | None = None
     is_cleared: bool = False
     with_gradient: tuple[str, ...] = ()
@@ -345,8 +343,6 @@ class FactRecorder:
             eval_mode=None if modules is None else bool(modules),
             eval_modules=modules or (),
             batch=None if live.batch is None else live.batch.size,
-            frozen=tuple(name for name in reader.names.values() if name not in trainable),
-            accumulated=seen.accumulated and chosen is not None,  # children are no passes
             no_gradient=no_gradient if has_stepped else None,
             idle=idle,
         )
@@ -382,7 +378,6 @@ class FactRecorder:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
         seen, names = self._seen, {id(parameter): name for name, parameter in own.items()}
-        seen.accumulated |= self._selection.fed > 1
         for name, parameter in own.items():
             is_none = parameter.requires_grad and parameter.grad is None
             seen.has_none[name] = is_none and seen.has_none.get(name, True)

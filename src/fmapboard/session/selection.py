@@ -229,22 +229,17 @@ class _Graph:
     Args:
         selection: is told of the backward pass.
         candidate: the forward pass; None if it was not recorded.
-
-    Attributes:
-        is_used: its backward pass has begun.
     """
 
     def __init__(self, selection: PassSelection, candidate: Candidate | None) -> None:
         self._selection = weakref.ref(selection)
         self._candidate = None if candidate is None else weakref.ref(candidate)
-        self.is_used = False
 
     def __call__(self, gradients: Any = None) -> None:
         """The hook of the nodes of the model's output."""
         selection = self._selection()
         if selection is not None:
-            candidate = None if self._candidate is None else self._candidate()
-            selection._backward_begins(self, candidate)
+            selection._backward_begins(None if self._candidate is None else self._candidate())
 
 
 def _call(reference: weakref.ref[_Graph]) -> None:
@@ -273,8 +268,6 @@ class PassSelection:
         guard: as passed.
         passes: tells which passes could train something.
         chosen: the pass whose gradients the optimizer used; None before the decision.
-        fed: number of forward passes, recorded or not, whose backward pass contributed to the
-            gradients, as far as it is known.
         finds_input: find what learns in front of a model that is not frozen.
         learned: leaf tensors in front of the model, by ``id``: an image, or weights.
     """
@@ -327,7 +320,6 @@ class PassSelection:
         self._current: Candidate | None = None
         self.chosen: Candidate | None = None
         self._abandoned = {True: 0, False: 0}  # by `model.training`
-        self.fed = 0
 
     @property
     def gave_up(self) -> bool:
@@ -451,7 +443,6 @@ class PassSelection:
         self._marks = marks(self._checked)
         if len(kept) == len(before) == len(self._marks):
             return False
-        self.fed = 0
         for one in self._candidates:
             if one.known is State.USED:
                 one.known = State.CLEARED
@@ -460,7 +451,7 @@ class PassSelection:
                 one.known = State.OVERTAKEN
         return True
 
-    def _backward_begins(self, graph: _Graph, candidate: Candidate | None) -> None:
+    def _backward_begins(self, candidate: Candidate | None) -> None:
         with self.guard("backward pass"):
             if self.chosen is not None:
                 return
@@ -471,8 +462,6 @@ class PassSelection:
                 self._in_backward = True
                 self._when_backward_ends()
                 self._notify_begins()
-            self.fed += not graph.is_used
-            graph.is_used = True
             if candidate is not None:
                 candidate.known = State.USED
 

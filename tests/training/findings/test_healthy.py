@@ -170,8 +170,3 @@ LOOPS = [
 def test_a_healthy_loop_has_no_fault(loop: Loop, way: Way) -> None:
     found = trained(loop, way)
     assert {step: faults(one) for step, one in found.items() if faults(one)} == {}
-
-
-def test_several_forwards_are_recorded_as_accumulation() -> None:
-    assert {one.accumulated for one in trained(micro_batches, Way(1)).values()} == {True}
-    assert {one.accumulated for one in trained(plain, Way(1)).values()} == {False}

@@ -33,13 +33,11 @@ FULL = TrainingFacts(
     identical_images=((0, 4), (0, 5)),
     unchanged={"conv1.weight": Unchanged(3, 120)},
     nonfinite_weights=("conv2.weight",),
-    frozen=("stem.weight",),
     rates=(1e-4, 0.1),
-    accumulated=True,
     no_gradient=("unused.weight",),
     idle=Idle(4, 80, is_held=None, is_cleared=True),
     initial_norms=("bn1",),
-    left_out={"frozen": 7},
+    left_out={"initial_norms": 7},
 )
 
 
@@ -66,13 +64,11 @@ def test_the_record_is_the_documented_json() -> None:
         "identical_images": [[0, 4], [0, 5]],
         "unchanged": {"conv1.weight": {"steps": 3, "since": 120}},
         "nonfinite_weights": ["conv2.weight"],
-        "frozen": ["stem.weight"],
         "rates": {"lo": 1e-4, "hi": 0.1},
-        "accumulated": True,
         "no_gradient": ["unused.weight"],
         "idle": {"steps": 4, "since": 80, "is_held": None, "is_cleared": True},
         "initial_norms": ["bn1"],
-        "left_out": {"frozen": 7},
+        "left_out": {"initial_norms": 7},
     }
 
 
@@ -85,25 +81,27 @@ def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None
     }
     assert unpack_training_facts(record()) == TrainingFacts()
     assert unpack_training_facts(record(of_a_later_version=[{}])) == TrainingFacts()
+    earlier = {"frozen": ["stem.weight"], "accumulated": True}
+    assert unpack_training_facts(record(**earlier)) == TrainingFacts()
 
 
 def test_long_lists_are_cut_and_counted() -> None:
     names = tuple(f"layer{n}.weight" for n in range(MAX_NAMES + 5))
     long = TrainingFacts(
-        frozen=names,
+        initial_norms=names,
         eval_modules=names[: MAX_EVAL_MODULES + 2],
         unchanged={name: Unchanged(1, 0) for name in names[: MAX_NAMES + 1]},
     )
     back = unpack_training_facts(pack_training_facts(long))
-    assert back.frozen == names[:MAX_NAMES]
+    assert back.initial_norms == names[:MAX_NAMES]
     assert len(back.eval_modules) == MAX_EVAL_MODULES
     assert len(back.unchanged) == MAX_NAMES
-    assert back.left_out == {"frozen": 5, "eval_modules": 2, "unchanged": 1}
+    assert back.left_out == {"initial_norms": 5, "eval_modules": 2, "unchanged": 1}
 
 
 def test_a_name_that_cannot_be_sent_is_replaced() -> None:
-    back = unpack_training_facts(pack_training_facts(TrainingFacts(frozen=("a\ud800b",))))
-    assert back.frozen == ("a?b",)
+    back = unpack_training_facts(pack_training_facts(TrainingFacts(initial_norms=("a\ud800b",))))
+    assert back.initial_norms == ("a?b",)
 
 
 def test_a_rate_that_is_not_finite_is_refused_by_the_writer() -> None:
@@ -146,9 +144,9 @@ def test_what_is_no_record_is_refused(blob: bytes) -> None:
         {"not_in_optimizer": "conv1"},
         {"not_in_optimizer": [1]},
         {"not_cleared": ["\ud800"]},
-        {"frozen": ["x"] * 5000},
+        {"initial_norms": ["x"] * 5000},
         {"eval_mode": 1},
-        {"accumulated": "yes"},
+        {"eval_mode": "yes"},
         {"batch": -1},
         {"batch": 2.5},
         {"batch": 2**60},
