@@ -27,9 +27,11 @@ def with_changes(route: Any) -> None:
     changed["change"][first] = np.nan
     for name in ("change_steps", "weights_steps"):
         changed[name][second] = np.nan
-    size = sum(array.nbytes for array in changed.values())
-    arrays = b"".join(array.tobytes() for array in changed.values())
-    route.fulfill(body=packed(facts, arrays + body[size:]))
+    content = bytearray(body)
+    for name, array in changed.items():
+        start = facts["arrays"][name]["offset"]
+        content[start : start + array.nbytes] = array.tobytes()
+    route.fulfill(body=packed(facts, bytes(content)))
 
 
 def test_the_bar_of_the_change_says_why_it_is_empty(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from PIL import Image
-from tab_answers import facts_and_parts, layers_at, unpacked
+from tab_answers import bytes_of, facts_and_parts, layers_at, unpacked
 
 from fmapboard.cli.main import run as run_command
 from fmapboard.report.write import write_report
@@ -62,15 +61,11 @@ class StoredRuns(Server):
             1,
         )
         tag_of = {picture["role"]: picture["tag"] for picture in facts["header"]["pictures"]}
-        arrays: dict[str, np.ndarray] = {}
         pixels: dict[str, list[str]] = {}
-        for part in facts["parts"]:
-            blob = body[part["offset"] : part["offset"] + part["length"]]
-            if part["kind"] == "arrays":
-                arrays = unpacked(part["arrays"], blob)
-            else:
-                pixels.setdefault(tag_of[part["role"]], []).append(digest(blob))
-        return arrays, pixels
+        for picture in facts["pictures"]:
+            png = bytes_of(picture["png"], body)
+            pixels.setdefault(tag_of[picture["role"]], []).append(digest(png))
+        return unpacked(facts["arrays"], body), pixels
 
 
 def digest(png: bytes) -> str:
@@ -230,9 +225,8 @@ def test_the_tab_has_the_inputs_attributions_and_patches(server: StoredRuns) -> 
     assert (facts["header"]["searched"], facts["header"]["k"]) == (5, 2)
     arrays = unpacked(facts["arrays"], body)
     assert (arrays["value"][:, 0] >= arrays["value"][:, 1]).all()
-    size = 4 * sum(math.prod(one["shape"]) for one in facts["arrays"])
     tag = facts["header"]["picture"]["tag"]
-    assert digest(body[size:]) == EXPECTED["training"]["pixels"][tag]["20"][0]
+    assert digest(bytes_of(facts["png"], body)) == EXPECTED["training"]["pixels"][tag]["20"][0]
 
 
 def test_the_stored_first_step_opens_even_if_tensorboard_dropped_it(tmp_path: Path) -> None:

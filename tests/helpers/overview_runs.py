@@ -59,17 +59,20 @@ def large_answer() -> bytes:
     }  # fmt: skip
     codes = np.ones((LARGE_STEPS, LARGE_LAYERS), np.uint8)
     codes[100:, 2000] = CODES.index("nonfinite")
+    cells = {"offset": 0, "shape": codes.shape}
     facts: dict[str, Any] = {
         "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
-        "first_nonfinite": None, "arrays": [], "cells": ["codes", "range", "change"],
-        "scales": {of: {"of": "range", "lo": 0.1, "hi": 10} for of in ("range", "change")},
+        "first_nonfinite": None, "arrays": {}, "codes": cells,
+        "shadings": {
+            of: {"of": "range", "lo": 0.1, "hi": 10, "levels": cells} for of in ("range", "change")
+        },
         "layers": [
             {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
             for i in range(LARGE_LAYERS)
         ],
     }  # fmt: skip
-    return packed(facts, codes.tobytes() * 3)
+    return packed(facts, codes.tobytes())
 
 
 def large_step() -> bytes:
@@ -78,7 +81,8 @@ def large_step() -> bytes:
     facts = {
         "step": 1000, "steps": [1000] * LARGE_LAYERS, "others": [],
         "keys": [None] * LARGE_LAYERS, "channels": [4] * LARGE_LAYERS, "unchanged": {},
-        "error": None, "arrays": [{"name": "nonfinite", "shape": [LARGE_LAYERS]}],
+        "error": None, "arrays": {"nonfinite": {"offset": 0, "shape": [LARGE_LAYERS]}},
+        "codes": {"offset": values.nbytes, "shape": [LARGE_LAYERS]},
     }  # fmt: skip
     return packed(facts, values.tobytes() + bytes(LARGE_LAYERS))
 

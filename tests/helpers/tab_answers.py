@@ -11,7 +11,7 @@ import numpy as np
 
 
 def facts_and_parts(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """The JSON at the front of a binary answer, and the bytes after it."""
+    """The JSON at the front of a binary answer, and the arrays and bytes behind it."""
     (length,) = struct.unpack_from("<I", body)
     return json.loads(body[4 : 4 + length]), body[4 + length :]
 
@@ -25,14 +25,20 @@ def expanded(answer: Any) -> Any:
     return answer
 
 
-def unpacked(listed: list[dict[str, Any]], blob: bytes) -> dict[str, np.ndarray]:
-    """Name -> array, of little-endian float32 arrays that lie one after the other."""
-    found, at = {}, 0
-    for entry in listed:
-        count = math.prod(entry["shape"])
-        found[entry["name"]] = np.frombuffer(blob, "<f4", count, at).reshape(entry["shape"])
-        at += 4 * count
-    return found
+def unpacked(listed: dict[str, dict[str, Any]], body: bytes) -> dict[str, np.ndarray]:
+    """Name -> array, of little-endian float32 arrays."""
+    return {name: array_of(entry, body, "<f4") for name, entry in listed.items()}
+
+
+def array_of(entry: dict[str, Any], body: bytes, dtype: str = "u1") -> np.ndarray:
+    """An array behind the JSON."""
+    count = math.prod(entry["shape"])
+    return np.frombuffer(body, dtype, count, entry["offset"]).reshape(entry["shape"])
+
+
+def bytes_of(entry: dict[str, int], body: bytes) -> bytes:
+    """Some bytes behind the JSON."""
+    return body[entry["offset"] : entry["offset"] + entry["length"]]
 
 
 def layers_at(facts: dict[str, Any], body: bytes) -> dict[str, dict[str, Any]]:
@@ -41,7 +47,7 @@ def layers_at(facts: dict[str, Any], body: bytes) -> dict[str, dict[str, Any]]:
     The counts are those of channels or values; a number that is not known is None.
     """
     arrays = unpacked(facts["arrays"], body)
-    codes = body[-len(facts["keys"]) :]
+    codes = array_of(facts["codes"], body).tolist()
     found = {}
     for row, key in enumerate(facts["keys"]):
         if key is None:

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrays, open } from "../../src/fmapboard/plugin/static/data/container.js";
+import { arrays, bytes, octets, open } from "../../src/fmapboard/plugin/static/data/container.js";
 import { corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
 import {
   MARK,
@@ -96,23 +96,24 @@ test("ramps contain their anchors", () => {
   assert.throws(() => ramp("jet", 9), /no palette jet/);
 });
 
-test("a container is split into its JSON and its parts", () => {
+test("an answer is split into its JSON and the arrays and bytes behind it", () => {
   const json = new TextEncoder().encode('{"x":"é"}');
-  const bytes = new Uint8Array(4 + json.length + 8);
-  new DataView(bytes.buffer).setUint32(0, json.length, true);
-  bytes.set(json, 4);
-  new DataView(bytes.buffer).setFloat32(4 + json.length + 4, 1.5, true);
-  const { json: read, body } = open(bytes.buffer);
+  const whole = new Uint8Array(4 + json.length + 8);
+  new DataView(whole.buffer).setUint32(0, json.length, true);
+  whole.set(json, 4);
+  new DataView(whole.buffer).setFloat32(4 + json.length + 4, 1.5, true);
+  const { json: read, body } = open(whole.buffer);
   assert.deepEqual(read, { x: "é" });
-  const found = arrays(body, [
-    { name: "a", shape: [1] },
-    { name: "b", shape: [1, 1] },
-  ]);
+  const found = arrays(body, { a: { offset: 4, shape: [1, 1] }, b: { offset: 0, shape: [1] } });
   assert.deepEqual(
     [found.a, found.b].flatMap((each) => [...(each?.values ?? [])]),
-    [0, 1.5],
+    [1.5, 0],
   );
-  assert.throws(() => arrays(body, [{ name: "c", shape: [3] }]), /the array c was cut off/);
+  assert.deepEqual([...octets(body, { offset: 6, shape: [2, 1] })], [0xc0, 0x3f]);
+  assert.deepEqual([...new Uint8Array(bytes(body, { offset: 7, length: 1 }))], [0x3f]);
+  const beyond = { offset: 4, shape: [3] };
+  assert.throws(() => arrays(body, { c: beyond }), /the array c was cut off/);
+  assert.throws(() => octets(body, { offset: 6, shape: [3] }), /cut off/);
 });
 
 test("a truncated answer raises an error", () => {

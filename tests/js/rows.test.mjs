@@ -169,7 +169,8 @@ test("a record of a newer format raises an error that says to reload", async () 
     header: { format: FORMAT + 1, pictures: [] },
     step: 0,
     wall_time: 0,
-    parts: [],
+    arrays: {},
+    pictures: [],
     missing: [],
   };
   await assert.rejects(

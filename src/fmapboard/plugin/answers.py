@@ -1,4 +1,4 @@
-"""What routes return, and its bytes: JSON, JSON with bytes behind it, or a picture."""
+"""What routes return, and its bytes: JSON, JSON with arrays and bytes behind it, or a picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmapboard.formats.overview import LayerFacts
-from fmapboard.formats.tab_records import Floats
 
 
 class Invalid(Exception):
@@ -28,9 +27,9 @@ class Missing(Exception):
 class Answer:
     """Base of the answers: frozen dataclasses, which are sent as JSON.
 
-    Left out are fields of type ``bytes``, ``as_of``, those whose default is None while they are
-    None, and the underscore at the end of a name that is a Python keyword. In place of a field of
-    type `LayerFacts`, its fields are sent.
+    Left out are ``as_of``, fields whose default is None while they are None, and the underscore at
+    the end of a name that is a Python keyword. In place of a field of type `LayerFacts`, its fields
+    are sent.
     """
 
     __slots__ = ()
@@ -42,15 +41,15 @@ class Answer:
 
 
 class Binary(Answer):
-    """Base of the answers that are sent as JSON with bytes behind it."""
+    """Base of the answers that are sent as JSON with arrays and bytes behind it.
+
+    The JSON has the ``offset`` of each behind it, and the ``shape`` of an array or the ``length``
+    of bytes. Arrays are sent as uint8 if they are of that type, otherwise as float32.
+    """
 
     __slots__ = ()
     compresses: ClassVar[bool] = False
     """True if the bytes become smaller by compression; those of pictures do not."""
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """The JSON, and the bytes that follow one another behind it."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +73,42 @@ def body(answer: Answer) -> bytes:
 
 
 def pieces(answer: Answer) -> list[bytes]:
-    """The bytes that are sent, in parts; of a binary answer, the first is all but its bytes."""
+    """The bytes that are sent, in parts; of a binary answer, the first is the JSON."""
     if isinstance(answer, Png):
         return [answer.png]
+    text, *parts = dumped(answer)
     if isinstance(answer, Binary):
-        facts, parts = answer.packed()
-        text = dumped(facts)
         return [struct.pack("<I", len(text)) + text, *parts]
-    return [dumped(answer)]
+    return [text]
 
 
-def packed_arrays(answer: Binary, arrays: Mapping[str, Floats]) -> tuple[Any, list[bytes]]:
-    """An answer, with names and shapes as its ``arrays``, and the arrays as float32."""
-    listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
-    with np.errstate(over="ignore"):
-        values = [array.astype("<f4").tobytes() for array in arrays.values()]
-    return {**as_dict(answer), "arrays": listed}, values
+def dumped(content: Any) -> list[bytes]:
+    """Compact JSON, and the arrays and bytes that it refers to (see `Binary`).
 
+    Non-finite numbers are strings, as TensorBoard sends them.
+    """
+    parts: list[bytes] = []
 
-def dumped(content: Any) -> bytes:
-    """Compact JSON; non-finite numbers are strings, as TensorBoard sends them."""
+    def sent(value: Any) -> dict[str, Any]:
+        if not isinstance(value, (bytes, np.ndarray)):
+            return _as_dict(value)
+        offset = sum(map(len, parts))
+        if isinstance(value, bytes):
+            parts.append(value)
+            return {"offset": offset, "length": len(value)}
+        with np.errstate(over="ignore"):
+            parts.append(value.astype("u1" if value.dtype == np.uint8 else "<f4").tobytes())
+        return {"offset": offset, "shape": value.shape}
+
     try:
-        text = json.dumps(content, default=as_dict, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(content, default=sent, separators=(",", ":"), allow_nan=False)
     except ValueError:  # rare, and a look at every number would take most of the time
-        text = json.dumps(_spelled(content), separators=(",", ":"))
-    return text.encode()
+        parts.clear()
+        text = json.dumps(_spelled(content), default=sent, separators=(",", ":"))
+    return [text.encode(), *parts]
 
 
-def as_dict(answer: Any) -> dict[str, Any]:
+def _as_dict(answer: Any) -> dict[str, Any]:
     """The fields of a dataclass by the names that are sent, those of other dataclasses as they are.
 
     Raises:
@@ -118,7 +125,7 @@ def as_dict(answer: Any) -> dict[str, Any]:
 @lru_cache
 def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
     """The names that are sent, what gets their values, and which of them may be absent."""
-    sent = [each for each in fields(kind) if each.type != "bytes" and each.name != "as_of"]
+    sent = [each for each in fields(kind) if each.name != "as_of"]
     places: dict[str, str] = {}
     for each in sent:
         if each.type == "LayerFacts":
@@ -134,7 +141,7 @@ def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], lis
 
 def _spelled(content: Any) -> Any:
     if is_dataclass(content):
-        content = as_dict(content)
+        content = _as_dict(content)
     if isinstance(content, Mapping):
         return {key: _spelled(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import inspect
+import json
 import logging
 import math
 import re
@@ -13,7 +14,7 @@ from typing import Any
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-from fmapboard.plugin.answers import Answer, Binary, Invalid, Missing, Png, body, dumped
+from fmapboard.plugin.answers import Answer, Binary, Invalid, Missing, Png, body
 from fmapboard.runs.provider import Provider
 
 _CACHED = 3600
@@ -87,7 +88,7 @@ def _sent(request: Request, answer: Answer, *, lasts: bool) -> Response:
 
 
 def _refused(request: Request, status: int, why: str) -> Response:
-    return _respond(request, dumped({"error": why}), _JSON, code=status)
+    return _respond(request, json.dumps({"error": why}), _JSON, code=status)
 
 
 def _respond(request: Request, content: str | bytes, content_type: str, **more: Any) -> Response:

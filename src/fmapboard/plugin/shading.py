@@ -30,14 +30,14 @@ class Shading:
     Attributes:
         of: what it shows: the range of values of a layer (maximum - minimum), the change of its
             maps, or the change of its weights.
-        lo: value of level 0, which smaller values have too; NaN if no value is known.
-        hi: value of the highest level, which larger values have too; NaN if no value is known.
+        lo: value of level 0, which smaller values have too; None if no value is known.
+        hi: value of the highest level, which larger values have too; None if no value is known.
         levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
     """
 
     of: Literal["range", "maps", "weights"]
-    lo: float
-    hi: float
+    lo: float | None
+    hi: float | None
     levels: Codes
 
 
@@ -79,7 +79,7 @@ def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes)
         np.copyto(levels, np.clip(place, 0, LEVELS - 1).astype(np.uint8), where=raw > 0)
         levels[raw <= 0] = 0
     if not logs.size:
-        return Shading(of, math.nan, math.nan, levels)
+        return Shading(of, None, None, levels)
     return Shading(of, 10**low, 10**high, levels)
 
 

@@ -16,7 +16,7 @@ from fmapboard.plugin.routes.attribution import AttributionSeries, attribution
 from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.plugin.routes.health import Health, health
 from fmapboard.plugin.routes.layers import InputSeries, Layer, Layers, layers
-from fmapboard.plugin.routes.maps import Maps, Part, maps
+from fmapboard.plugin.routes.maps import Maps, SamplePicture, maps
 from fmapboard.plugin.routes.patches import LayerPatches, Patches, PatchesSeries, patches
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png as encoder
@@ -86,10 +86,11 @@ class Embedded:
     def of(cls, path: str, answer: Answer | None, **query: str | int) -> Embedded:
         """An answer to a query that is given by name; None if there is none."""
         asked = tuple(sorted((name, str(value)) for name, value in query.items()))
-        parts = () if answer is None else tuple(pieces(answer))
-        if isinstance(answer, Maps):
-            return cls(path, asked, parts, answer)
-        return cls(path, asked, (b"".join(parts),))
+        parts = [] if answer is None else pieces(answer)
+        if not isinstance(answer, Maps):
+            return cls(path, asked, (b"".join(parts),))
+        others = len(parts) - len(answer.pictures)
+        return cls(path, asked, (b"".join(parts[:others]), *parts[others:]), answer)
 
 
 class RunAnswers:
@@ -132,7 +133,7 @@ class RunAnswers:
     def is_without_training(self) -> bool:
         """True if every step shows an image or a checkpoint."""
         words = self._listed.step_words
-        return bool(words) and {str(step) for step in self.steps} <= words.keys()
+        return bool(words) and words.keys() >= set(self.steps)
 
     def shown_steps(self, count: int) -> list[int]:
         """At most ``count`` of the steps (see `spread`), those at which faults began among them."""
@@ -245,10 +246,10 @@ class RunAnswers:
         return Embedded.of(path, answer, run=self._run, **query)
 
 
-def _begun(health: Health, keys: Collection[str]) -> dict[str, dict[str, int]]:
+def _begun(health: Health, keys: Collection[str]) -> dict[str, dict[int, int]]:
     """For each kind of fault, rows of these layers -> the step since which it lasts."""
     rows = {
-        str(row)
+        row
         for row, layer in enumerate(health.layers)
         if layer.key in keys or layer.shown_at in keys
     }
@@ -266,26 +267,25 @@ def _without_input(layer: Layer) -> Layer:
 def _without(found: Maps, role: str) -> Maps:
     """The answer without the pictures of a role."""
     pictures = [picture for picture in found.header["pictures"] if picture["role"] != role]
-    parts = tuple(part for part in found.parts if part.role != role)
-    return replace(found, header={**found.header, "pictures": pictures}, parts=parts)
+    kept = tuple(picture for picture in found.pictures if picture.role != role)
+    return replace(found, header={**found.header, "pictures": pictures}, pictures=kept)
 
 
 def _smaller(found: Maps, block: int) -> Maps:
     """The answer with smaller maps; those that cannot be drawn smaller stay."""
-    pictures, parts = [], list(found.parts)
-    for picture in found.header["pictures"]:
-        role = picture["role"]
-        of = [i for i, part in enumerate(parts) if part.role == role and is_shrinkable(picture)]
-        small = [shrunk(parts[i].content, picture, block) for i in of]
+    entries, pictures = [], list[SamplePicture]()
+    for entry in found.header["pictures"]:
+        drawn = [picture for picture in found.pictures if picture.role == entry["role"]]
+        small = [shrunk(picture.png, entry, block) for picture in drawn if is_shrinkable(entry)]
         pngs = [png for png in small if png is not None]
-        if pngs and len(pngs) == len(small):
-            height, width = picture["tile"]
+        if pngs and len(pngs) == len(drawn):
+            height, width = entry["tile"]
             tile = [-(-height // block), -(-width // block)]
-            picture = {**picture, "tile": tile, "block": block * picture.get("block", 1)}
-            for sample, (i, png) in enumerate(zip(of, pngs, strict=True)):
-                parts[i] = Part.of_png(png, role, sample)
-        pictures.append(picture)
-    return replace(found, header={**found.header, "pictures": pictures}, parts=tuple(parts))
+            entry = {**entry, "tile": tile, "block": block * entry.get("block", 1)}
+            drawn = [replace(of, png=png) for of, png in zip(drawn, pngs, strict=True)]
+        entries.append(entry)
+        pictures += drawn
+    return replace(found, header={**found.header, "pictures": entries}, pictures=tuple(pictures))
 
 
 def is_shrinkable(picture: Mapping[str, Any]) -> bool:

@@ -49,11 +49,11 @@ def spread(steps: Sequence[int], count: int, wanted: Iterable[int] = ()) -> list
     return [steps[place] for place in sorted(chosen)]
 
 
-def onsets(since: Mapping[str, Mapping[str, int]], steps: Sequence[int]) -> list[int]:
+def onsets(since: Mapping[str, Mapping[int, int]], steps: Sequence[int]) -> list[int]:
     """The steps at which the layers' faults began, and those before them, to be shown.
 
     Args:
-        since: for each kind of fault, layer -> the step since which it lasts.
+        since: for each kind of fault, row of a layer -> the step since which it lasts.
         steps: ascending.
     """
     begun = [min(since[kind].values()) for kind in KINDS if since.get(kind)]

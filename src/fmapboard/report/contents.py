@@ -49,9 +49,9 @@ def _with(now: LayerSize, found: Maps) -> LayerSize:
         for picture in found.header["pictures"]
         if is_shrinkable(picture)
     }
-    maps = sum(len(part.content) for part in found.parts if part.role in sides)
-    whole = sum(len(part.content) for part in found.parts)
-    side = max(now.side, *sides.values(), 0) if sides else now.side
+    maps = sum(len(picture.png) for picture in found.pictures if picture.role in sides)
+    whole = sum(len(picture.png) for picture in found.pictures)
+    side = max([now.side, *sides.values()])
     return LayerSize(now.maps + maps, now.others + whole - maps, side)
 
 

@@ -60,7 +60,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "FirstNonfinite": [health["first_nonfinite"]],
         "NumbersAnswer": [tab.ask("data/numbers", run=run, key=key)],
         "MapsFacts": [facts], "RecordHeader": [facts["header"]],
-        "PngPart": [part for part in facts["parts"] if part["kind"] == "png"],
+        "SamplePicture": facts["pictures"],
         "MapsPicture": [picture for picture in pictures if picture["role"] != "kernels"],
         "KernelsPicture": [picture for picture in pictures if picture["role"] == "kernels"],
     }  # fmt: skip

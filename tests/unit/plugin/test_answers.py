@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fmapboard.formats.overview import LayerFacts
-from fmapboard.formats.tab_records import Floats
-from fmapboard.plugin.answers import Answer, Binary, Png, body, dumped, packed_arrays
+from fmapboard.plugin.answers import Answer, Binary, Png, body, dumped, pieces
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
     class_: str
-    content: bytes = b""
     known: int | None = None
 
 
@@ -31,15 +30,13 @@ class Outer(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Table(Binary):
-    step: int
-    arrays: dict[str, Floats]
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        return packed_arrays(self, self.arrays)
+    value: float
+    arrays: dict[str, npt.NDArray[Any]]
+    png: bytes
 
 
-def test_fields_are_sent_by_name_without_bytes_and_without_what_is_unknown() -> None:
-    answer = Outer((Inner("a", b"x"), Inner("b", known=0)), {"c": Inner("d")})
+def test_fields_are_sent_by_name_without_what_is_unknown() -> None:
+    answer = Outer((Inner("a"), Inner("b", known=0)), {"c": Inner("d")})
     assert json.loads(body(answer)) == {
         "listed": [{"class": "a"}, {"class": "b", "known": 0}],
         "by_name": {"c": {"class": "d"}},
@@ -74,18 +71,21 @@ def test_what_is_known_of_a_layer_is_sent_among_the_fields_of_its_answer() -> No
 def test_numbers_that_json_lacks_are_sent_as_text(value: float, text: str) -> None:
     answer = Outer((Inner("a", known=value),), {})  # type: ignore[arg-type]  # a number in any field
     assert json.loads(body(answer))["listed"] == [{"class": "a", "known": text}]
-    assert dumped({"values": [1.5, (value,)]}) == f'{{"values":[1.5,["{text}"]]}}'.encode()
+    assert dumped({"values": [1.5, (value,)]}) == [f'{{"values":[1.5,["{text}"]]}}'.encode()]
 
 
-def test_arrays_follow_the_json_in_which_they_are_listed() -> None:
-    answer = Table(3, {"a": np.array([[1.0, 1e300]]), "b": np.array([2], np.float32)})
-    content = body(answer)
-    (length,) = struct.unpack_from("<I", content)
-    assert json.loads(content[4 : 4 + length]) == {
-        "step": 3,
-        "arrays": [{"name": "a", "shape": [1, 2]}, {"name": "b", "shape": [1]}],
+@pytest.mark.parametrize("value", [3.0, math.inf])
+def test_the_json_says_where_arrays_and_bytes_are_behind_it(value: float) -> None:
+    arrays = {"a": np.array([[1.0, 1e300]]), "b": np.array([2, 255], np.uint8)}
+    text, *parts = pieces(Table(value, arrays, b"png"))
+    assert struct.unpack_from("<I", text) == (len(text) - 4,)
+    assert json.loads(text[4:]) == {
+        "value": 3.0 if value == 3 else "Infinity",
+        "arrays": {"a": {"offset": 0, "shape": [1, 2]}, "b": {"offset": 8, "shape": [2]}},
+        "png": {"offset": 10, "length": 3},
     }
-    assert np.frombuffer(content, "<f4", offset=4 + length).tolist() == [1.0, math.inf, 2.0]
+    assert np.frombuffer(parts[0], "<f4").tolist() == [1.0, math.inf]
+    assert parts[1:] == [b"\x02\xff", b"png"]
 
 
 def test_a_picture_is_sent_as_it_is() -> None:

@@ -314,7 +314,7 @@ def test_pictures_of_fewer_samples_than_the_header_says_are_missing(tmp_path: Pa
     store_blobs(tmp_path / "run", blobs, pictures=(png_picture([1]),))
     facts, _ = open_tab(tmp_path).open("data/maps", run="run", key="fmapboard/a", step=0)
     assert facts["missing"] == ["feature_maps"]
-    assert [part["kind"] for part in facts["parts"]] == ["arrays"]
+    assert facts["pictures"] == []
 
 
 def test_dead_channels_of_the_activation_that_follows_count_as_those_of_the_layer(
@@ -338,6 +338,5 @@ def test_history_is_nan_at_a_step_without_numbers(tmp_path: Path) -> None:
     store_blobs(tmp_path / "run", pack(json.loads(with_picture(drawn=1)[0]), one), step=2)
     facts, body = open_tab(tmp_path).open("data/history", run="run", key="fmapboard/a")
     assert facts["steps"] == [0, 1, 2]
-    assert facts["arrays"][0] == {"name": "feature_maps.minimum", "shape": [3, 2]}
-    table = np.frombuffer(body, "<f4", 6).reshape(3, 2)
+    table = unpacked(facts["arrays"], body)["feature_maps.minimum"]
     np.testing.assert_array_equal(table, [[1, 1], [np.nan, np.nan], [1, np.nan]])

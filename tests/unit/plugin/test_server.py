@@ -94,10 +94,11 @@ def test_every_listed_step_opens_with_its_pictures(served: tuple[Server, int]) -
         body = server.get("plugin/feature_maps/data/maps", run="run", key=KEY, step=step)
         facts, parts = facts_and_parts(body)
         assert (facts["step"], facts["header"]["step"]) == (step, step)
-        drawn = {part["role"] for part in facts["parts"] if part["kind"] == "png"}
+        drawn = {picture["role"] for picture in facts["pictures"]}
         assert {"feature_maps", "inputs", "gradients_of_maps"} <= drawn
         assert set(facts["missing"]) <= {"kernels"}
-        assert sum(part["length"] for part in facts["parts"]) == len(parts)
+        last = facts["pictures"][-1]["png"]
+        assert last["offset"] + last["length"] == len(parts)
 
 
 def test_concurrent_requests_get_the_same_answers_as_sequential_ones(

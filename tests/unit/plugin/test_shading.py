@@ -20,7 +20,7 @@ DRAWN = np.array(False)  # no layer is an activation
 def test_nothing_is_known_without_columns() -> None:
     shading = shading_by_range({}, np.zeros((2, 3), np.uint8))
     assert (shading.levels == UNKNOWN_LEVEL).all()
-    assert np.isnan([shading.lo, shading.hi]).all()
+    assert (shading.lo, shading.hi) == (None, None)
 
 
 def test_brightness_is_logarithmic_and_not_known_where_the_range_is_not() -> None:

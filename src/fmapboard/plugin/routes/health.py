@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
-from fmapboard.plugin.answers import Binary, Missing, packed_arrays
+from fmapboard.plugin.answers import Binary, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
@@ -34,15 +34,6 @@ STEP_NUMBERS = (
 """Columns whose numbers at one step are sent."""
 MAX_NUMBERS = 20_000
 """Cells up to which the numbers of all are sent; of more cells, `health_step` sends those asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What a brightness is of, and the values of its lowest and highest level, if any is known."""
-
-    of: Literal["range", "maps", "weights"]
-    lo: float | None
-    hi: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +61,10 @@ class Health(Binary):
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
         errors: step -> why its record cannot be read.
-        scales: of the two kinds of brightness.
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
-            `MAX_NUMBERS` cells. They follow the JSON as float32.
-        cells: behind them, a byte for each of [steps, layers]: the ``codes`` of `health.states`,
-            and the levels of brightness by ``range`` and by ``change``.
+            `MAX_NUMBERS` cells.
+        codes: of `health.states`, uint8 [steps, layers].
+        shadings: brightness by ``range`` and by ``change``.
     """
 
     compresses: ClassVar[bool] = True
@@ -83,24 +73,18 @@ class Health(Binary):
     wall_times: tuple[float, ...]
     written: int
     layers: tuple[HealthRow, ...]
-    since: dict[str, dict[str, int]]
-    step_words: dict[str, str]
+    since: Mapping[str, Mapping[int, int]]
+    step_words: dict[int, str]
     first_nonfinite: FirstFault | None
-    errors: dict[str, str]
-    scales: dict[str, Scale]
+    errors: Mapping[int, str]
     arrays: dict[str, Floats]
-    cells: dict[str, Codes]
+    codes: Codes
+    shadings: dict[str, Shading]
 
     @property
     def as_of(self) -> float | None:
         """The time of the newest step, s."""
         return max(self.wall_times, default=None)
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """See `Binary`."""
-        facts, parts = packed_arrays(self, self.arrays)
-        cells = [cells.tobytes() for cells in self.cells.values()]
-        return {**facts, "cells": list(self.cells)}, parts + cells
 
 
 def health(provider: Provider, run: str) -> Health:
@@ -112,26 +96,22 @@ def health(provider: Provider, run: str) -> Health:
     table = run_overview(provider, run).health()
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
-    shadings = {
-        "range": shading_by_range(table.columns, codes),
-        "change": shading_by_change(table.columns, codes),
-    }
     return Health(
         run=run,
         steps=table.steps,
         wall_times=table.wall_times,
         written=table.written,
         layers=table.rows,
-        since={
-            kind: {str(row): step for row, step in rows.items()}
-            for kind, rows in table.since.items()
-        },
-        step_words={str(step): table.step_text(step) for step in table.sources},
+        since=table.since,
+        step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table),
-        errors={str(step): why for step, why in table.errors.items()},
-        scales={name: _scale(shading) for name, shading in shadings.items()},
+        errors=table.errors,
         arrays={name: table.columns[name] for name in NUMBERS if codes.size <= MAX_NUMBERS},
-        cells={"codes": codes, **{name: shading.levels for name, shading in shadings.items()}},
+        codes=codes,
+        shadings={
+            "range": shading_by_range(table.columns, codes),
+            "change": shading_by_change(table.columns, codes),
+        },
     )
 
 
@@ -170,8 +150,8 @@ class HealthStep(Binary):
         unchanged: row -> step since which the weights are the same.
         error: why the record of ``step`` cannot be read.
         others: layers that are not among the rows.
-        arrays: float [layers], NaN where a number is not known; they follow the JSON as float32.
-        codes: of each layer; they are the last bytes.
+        arrays: float [layers], NaN where a number is not known.
+        codes: of each layer, uint8 [layers].
         as_of: see `Answer`.
     """
 
@@ -180,17 +160,12 @@ class HealthStep(Binary):
     steps: list[int]
     keys: list[str | None]
     channels: list[int]
-    unchanged: dict[str, int]
+    unchanged: Mapping[int, int]
     error: str | None
     others: list[WeightsOnly]
     arrays: dict[str, Floats]
-    codes: bytes
+    codes: Codes
     as_of: float | None = None
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """See `Binary`."""
-        facts, parts = packed_arrays(self, self.arrays)
-        return facts, [*parts, self.codes]
 
 
 def health_step(provider: Provider, run: str, step: int) -> HealthStep:
@@ -216,11 +191,11 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
         steps=[table.steps[place] for place in places.tolist()],
         keys=keys,
         channels=[row.facts.channels for row in table.rows],
-        unchanged={str(row): at for row, at in table.since.get("unchanged", {}).items()},
+        unchanged=table.since.get("unchanged", {}),
         error=table.errors.get(table.steps[at]),
         others=others,
         arrays=columns,
-        codes=worst_states(columns, _is_activation(table), rows.shape).tobytes(),
+        codes=worst_states(columns, _is_activation(table), rows.shape),
         as_of=table.wall_times[at] if lasts else None,
     )
 
@@ -282,8 +257,3 @@ def _first_nonfinite(table: HealthTable) -> FirstFault | None:
     row = next((row for row in table.rows if (row.name, row.facts.label) == place), None)
     shown_at = None if row is None else row.shown_at
     return FirstFault(told.step, told.text.replace("`", ""), told.name, told.label, shown_at)
-
-
-def _scale(of: Shading) -> Scale:
-    lo, hi = (end if math.isfinite(end) else None for end in (of.lo, of.hi))
-    return Scale(of.of, lo, hi)

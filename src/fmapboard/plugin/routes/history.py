@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import worst_states
-from fmapboard.plugin.answers import Binary, Invalid, Missing, packed_arrays
+from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
@@ -43,8 +42,7 @@ class History(Binary):
             ``code`` is that of the channel's state, see `health.states`;
             ``weights.change`` is [steps, 1] if it is that of the whole layer. Where not all
             channels are drawn, ``layer.minimum``, ``layer.maximum`` and ``layer.nonfinite``
-            [steps, 1] are of all of them. Of these, ``arrays`` of the JSON has name and shape, and
-            the values follow as float32.
+            [steps, 1] are of all of them.
     """
 
     steps: list[int]
@@ -56,10 +54,6 @@ class History(Binary):
     def as_of(self) -> float:
         """The time of the last step, s."""
         return self.wall_times[-1]
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """See `Binary`."""
-        return packed_arrays(self, self.arrays)
 
 
 def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:

@@ -74,7 +74,7 @@ class Layers(Answer):
     inputs: list[InputSeries]
     steps: Sequence[int]
     wall_times: Sequence[float]
-    step_words: dict[str, str]
+    step_words: dict[int, str]
     steps_written: int
     unread: int | None
 
@@ -116,7 +116,7 @@ def layers(provider: Provider, run: str) -> Layers:
         steps=whole[0],
         wall_times=whole[1],
         step_words={
-            str(step): source_text(source, step)
+            step: source_text(source, step)
             for model in overview.models
             for step, source in model.table.sources.items()
         },

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
-from fmapboard.formats.tab_records import FormatError
-from fmapboard.plugin.answers import Binary, Missing, Png, as_dict
+from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.plugin.answers import Binary, Missing, Png
 from fmapboard.plugin.layer_series import Series, nearest, requested_series
 from fmapboard.plugin.stored_record import Header, Record, read_record
 from fmapboard.plugin.tag_names import input_tag
@@ -21,32 +20,12 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some of the bytes of `Maps`.
+class SamplePicture:
+    """The picture of one sample."""
 
-    Attributes:
-        content: the bytes; in the JSON, their ``offset`` and ``length`` in the bytes behind it.
-        kind: ``arrays`` or ``png``.
-        arrays: name and shape of each array, as in the record's header.
-        role: of the picture.
-        sample: that it shows.
-        width: of the picture, px.
-        height: of the picture, px.
-    """
-
-    content: bytes
-    kind: str
-    arrays: list[Any] | None = None
-    role: str | None = None
-    sample: int | None = None
-    width: int | None = None
-    height: int | None = None
-
-    @classmethod
-    def of_png(cls, png: bytes, role: str, sample: int) -> Part:
-        """Read the size of a PNG file (see `is_png`)."""
-        width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-        return cls(png, "png", role=role, sample=sample, width=width, height=height)
+    role: str
+    sample: int
+    png: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +36,22 @@ class Maps(Binary):
         header: of the record, as stored.
         step: number of the step.
         wall_time: s.
-        parts: the arrays, and one PNG per picture and sample.
+        arrays: of the record.
+        pictures: one per role and sample.
         missing: roles of the pictures that are not kept.
     """
 
     header: dict[str, Any]
     step: int
     wall_time: float
-    parts: tuple[Part, ...]
+    arrays: Mapping[str, Floats]
+    pictures: tuple[SamplePicture, ...]
     missing: list[str]
 
     @property
     def as_of(self) -> float:
         """See `Answer`."""
         return self.wall_time
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """See `Binary`."""
-        sizes = [len(part.content) for part in self.parts]
-        offsets = accumulate(sizes, initial=0)
-        placed = zip(self.parts, offsets, sizes, strict=False)
-        parts = [
-            {**as_dict(part), "offset": offset, "length": size} for part, offset, size in placed
-        ]
-        return {**as_dict(self), "parts": parts}, [part.content for part in self.parts]
 
 
 def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
@@ -98,15 +69,13 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = read_record(*blobs)
     except FormatError as error:
         raise Missing(str(error)) from error
-    header = record.raw
-    arrays = Part(blobs[1] or b"", "arrays", arrays=header["arrays"])
     pictures, absent = _pictures(provider, series, point, record)
-    return Maps(header, point.step, point.wall_time, (arrays, *pictures), absent)
+    return Maps(record.raw, point.step, point.wall_time, record.arrays, tuple(pictures), absent)
 
 
 def _pictures(
     provider: Provider, series: Series, point: Point, record: Record
-) -> tuple[list[Part], list[str]]:
+) -> tuple[list[SamplePicture], list[str]]:
     """The pictures that are kept, and the roles of the others."""
     header = record.header
     stored = provider.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
@@ -119,7 +88,7 @@ def _pictures(
         if len(pngs) < picture.samples or not all(map(is_png, pngs)):
             absent.append(picture.role)
         else:
-            found += [Part.of_png(png, picture.role, at) for at, png in enumerate(pngs)]
+            found += [SamplePicture(picture.role, at, png) for at, png in enumerate(pngs)]
     return found, absent
 
 

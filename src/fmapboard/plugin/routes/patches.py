@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, unpack
+from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
 from fmapboard.plugin.answers import Answer, Binary, Missing
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -45,27 +46,17 @@ class LayerPatches(Binary):
         header: of the record, as stored.
         step: number of the step.
         page: which picture.
-        wall_time: s; not in the JSON.
-        numbers: the packed arrays.
+        arrays: of the record.
         png: the picture; empty if it is not kept.
+        as_of: see `Answer`.
     """
 
     header: dict[str, Any]
     step: int
     page: int
-    wall_time: float
-    numbers: bytes
+    arrays: Mapping[str, Floats]
     png: bytes
-
-    @property
-    def as_of(self) -> float:
-        """See `Answer`."""
-        return self.wall_time
-
-    def packed(self) -> tuple[Any, list[bytes]]:
-        """See `Binary`."""
-        facts = {"header": self.header, "step": self.step, "page": self.page}
-        return {**facts, "arrays": self.header["arrays"]}, [self.numbers, self.png]
+    as_of: float | None = None
 
 
 def patches(provider: Provider, run: str) -> Patches:
@@ -105,13 +96,13 @@ def layer_patches(provider: Provider, run: str, key: str, step: int, page: int =
         raise Missing(f"no patches of {key!r} at step {step} in run {run!r}")
     blobs = [blob or b"" for blob in provider.blobs([(point, 0), (point, 1)])]
     try:
-        header, _ = unpack(blobs)
+        header, arrays = unpack(blobs)
         _check(header["picture"])
         picture = str(header["picture"]["tag"])
     except (FormatError, LookupError, TypeError, ValueError) as error:
         raise Missing(f"the patches of {key!r} cannot be read: {error}") from error
     png = _picture(provider, point, picture, page)
-    return LayerPatches(header, step, page, point.wall_time, blobs[1], png)
+    return LayerPatches(header, step, page, arrays, png, point.wall_time)
 
 
 def _newest(points: Any) -> list[Point]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from data_providers import provider_of
 from faulty_runs import INFINITE_AT, LARGE_FROM, STEPS
-from tab_answers import unpacked
+from tab_answers import array_of, unpacked
 from tab_client import Tab, open_tab
 from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
@@ -79,12 +79,14 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
 
 def test_the_answer_has_a_state_and_two_brightnesses_per_cell(faulty_runs: Path) -> None:
     facts, body = open_tab(faulty_runs).open("data/health", run="faulty")
-    assert facts["cells"] == ["codes", "range", "change"]
-    cells = np.frombuffer(body[-3 * 10 * 5 :], np.uint8).reshape(3, 10, 5)
-    is_infinite = cells[0, :, 2] == CODES.index("nonfinite")
+    codes = array_of(facts["codes"], body)
+    is_infinite = codes[:, 2] == CODES.index("nonfinite")
     assert is_infinite.tolist() == [step >= INFINITE_AT for step in STEPS]
-    assert set(cells[1:].ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
-    scale = facts["scales"]["range"]
+    for of in ("range", "change"):
+        levels = array_of(facts["shadings"][of]["levels"], body)
+        assert levels.shape == codes.shape == (10, 5)
+        assert set(levels.ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
+    scale = facts["shadings"]["range"]
     assert scale["of"] == "range"
     assert 0 < scale["lo"] < scale["hi"]
 
@@ -96,7 +98,7 @@ def test_the_numbers_of_very_many_cells_are_sent_by_step(
     facts, arrays = health(tab, "faulty")
     monkeypatch.setattr(health_route, "MAX_NUMBERS", 49)
     fewer, body = tab.open("data/health", run="faulty")
-    assert (fewer["arrays"], len(body)) == ([], 3 * 50)
+    assert (fewer["arrays"], len(body)) == ({}, 3 * 50)
     for at, step in enumerate(STEPS):
         one, body = tab.open("data/health_step", run="faulty", step=step)
         numbers = unpacked(one["arrays"], body)

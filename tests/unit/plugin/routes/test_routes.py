@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from read_grid import read_maps
-from tab_answers import unpacked
+from tab_answers import bytes_of, unpacked
 from tab_client import Tab, open_tab
 from torch import nn
 
@@ -28,9 +28,8 @@ CHANGE = ("change", "change_of", "change_since", "weights_unchanged_since")
 def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]:
     """(role, sample) -> PNG."""
     return {
-        (part["role"], part["sample"]): body[part["offset"] : part["offset"] + part["length"]]
-        for part in facts["parts"]
-        if part["kind"] == "png"
+        (picture["role"], picture["sample"]): bytes_of(picture["png"], body)
+        for picture in facts["pictures"]
     }
 
 
@@ -107,20 +106,18 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=0)
     assert facts["header"]["kernel_shape"] == [5, 1, 1, 1]
     assert (facts["step"], facts["missing"]) == (0, [])
-    assert sum(part["length"] for part in facts["parts"]) == len(body)
-    numbers = unpacked(facts["parts"][0]["arrays"], body)
+    numbers = unpacked(facts["arrays"], body)
     assert numbers["feature_maps.maximum"].tolist()[:3] == [3.0, 6.0, 5.0]
     drawn = pictures(facts, body)
     roles = ("inputs", "feature_maps", "gradients_of_maps")
     assert set(drawn) == {*((role, s) for role in roles for s in (0, 1)), ("kernels", 0)}
-    for part in facts["parts"][1:]:
-        image = Image.open(io.BytesIO(drawn[part["role"], part["sample"]]))
-        assert image.size == (part["width"], part["height"])
+    sides = {role: Image.open(io.BytesIO(drawn[role, 1])).size for role in roles}
+    assert sides == {"inputs": (2, 2), "feature_maps": (10, 14), "gradients_of_maps": (10, 14)}
 
 
 def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=20)
-    numbers = unpacked(facts["parts"][0]["arrays"], body)
+    numbers = unpacked(facts["arrays"], body)
     lo, hi = numbers["feature_maps.lo"][1], numbers["feature_maps.hi"][1]
     png = Image.open(io.BytesIO(pictures(facts, body)["feature_maps", 1])).convert("RGB")
     values, marks = read_maps(np.asarray(png), lo, hi, (2, 2), palette("grey"))

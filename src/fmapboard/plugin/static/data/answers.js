@@ -127,12 +127,14 @@
  * @typedef {{steps: number[], edges: JsonFloat[][], counts: JsonFloat[][]}} HistogramSeries
  */
 
-/** @typedef {{name: string, shape: number[]}} ArrayEntry */
+/** @typedef {{offset: number, shape: number[]}} ArrayEntry an array behind the JSON */
+
+/** @typedef {{offset: number, length: number}} Bytes behind the JSON */
 
 /**
  * JSON of `data/history`; its arrays are [steps, channels], lo and hi those of one sample.
- * @typedef {{steps: number[], wall_times: number[], kernels: KernelsAt[], arrays: ArrayEntry[]}
- *   } HistoryFacts
+ * @typedef {{steps: number[], wall_times: number[], kernels: KernelsAt[],
+ *   arrays: Record<string, ArrayEntry>}} HistoryFacts
  */
 
 /** @typedef {{step: number, peak: number|null}} KernelsAt a step that kernels were drawn at */
@@ -143,21 +145,17 @@
  * @property {RecordHeader} header
  * @property {number} step
  * @property {number} wall_time s
- * @property {(ArraysPart|PngPart)[]} parts
+ * @property {Record<string, ArrayEntry>} arrays of the record
+ * @property {SamplePicture[]} pictures
  * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
  */
 
-/** @typedef {{kind: "arrays", arrays: ArrayEntry[], offset: number, length: number}} ArraysPart */
-
 /**
- * @typedef {object} PngPart
- * @property {"png"} kind
+ * The picture of one sample.
+ * @typedef {object} SamplePicture
  * @property {Role} role
  * @property {number} sample
- * @property {number} width px
- * @property {number} height px
- * @property {number} offset in bytes
- * @property {number} length in bytes
+ * @property {Bytes} png
  */
 
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-/** The server's binary answers: the length of a JSON text, the text, then the packed parts. */
+/** The server's binary answers: the length of a JSON text, the text, then arrays and bytes. */
 
 /**
  * @template T
@@ -20,29 +20,38 @@ export function open(buffer) {
 }
 
 /**
- * Packed little-endian float32 arrays, by name.
- * @param {ArrayBuffer} body @param {import("./answers.js").ArrayEntry[]} listed
- * @param {number} offset in bytes @returns {NamedArrays}
+ * Arrays of little-endian float32, by name.
+ * @param {ArrayBuffer} body @param {Record<string, import("./answers.js").ArrayEntry>} listed
+ * @returns {NamedArrays}
  */
-export function arrays(body, listed, offset = 0) {
+export function arrays(body, listed) {
   /** @type {NamedArrays} */
   const found = Object.create(null);
   const view = new DataView(body);
-  let at = offset;
-  for (const { name, shape } of listed) {
-    const count = shape.reduce((product, side) => product * side, 1);
-    if (at + 4 * count > body.byteLength) throw new Error(`the array ${name} was cut off`);
+  for (const [name, { offset, shape }] of Object.entries(listed)) {
+    const count = size(shape);
+    if (offset + 4 * count > body.byteLength) throw new Error(`the array ${name} was cut off`);
     const values = new Float32Array(count);
-    for (let i = 0; i < count; i += 1) values[i] = view.getFloat32(at + 4 * i, true);
+    for (let i = 0; i < count; i += 1) values[i] = view.getFloat32(offset + 4 * i, true);
     found[name] = { shape, values };
-    at += 4 * count;
   }
   return found;
 }
 
-/** Bytes that the arrays take. @param {import("./answers.js").ArrayEntry[]} listed */
-export function sizeOf(listed) {
-  return listed.reduce((sum, { shape }) => sum + 4 * shape.reduce((a, side) => a * side, 1), 0);
+/** An array of uint8. @param {ArrayBuffer} body @param {import("./answers.js").ArrayEntry} of */
+export function octets(body, { offset, shape }) {
+  if (offset + size(shape) > body.byteLength) throw new Error("an array was cut off");
+  return new Uint8Array(body, offset, size(shape));
+}
+
+/** A copy of some bytes. @param {ArrayBuffer} body @param {import("./answers.js").Bytes} of */
+export function bytes(body, { offset, length }) {
+  return body.slice(offset, offset + length);
+}
+
+/** @param {number[]} shape */
+function size(shape) {
+  return shape.reduce((product, side) => product * side, 1);
 }
 
 /**

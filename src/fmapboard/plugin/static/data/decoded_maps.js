@@ -1,7 +1,7 @@
 // @ts-check
 /** One layer at one step: header, per-channel numbers and pictures, decoded in the browser. */
 
-import { arrays } from "./container.js";
+import { arrays, bytes } from "./container.js";
 import { planesOf } from "./decode.js";
 
 /** @typedef {import("./answers.js").MapsFacts} MapsFacts */
@@ -59,7 +59,7 @@ export async function decodeMaps({ json, body }, wanted = () => true) {
     header: json.header,
     step: json.step,
     wallTime: json.wall_time,
-    arrays: Object.create(null),
+    arrays: arrays(body, json.arrays),
     planes: new Map(),
     kernels: null,
     missing: json.missing ?? [],
@@ -71,23 +71,19 @@ export async function decodeMaps({ json, body }, wanted = () => true) {
     if (each.role !== "kernels") headers.set(each.role, each);
   }
   await Promise.all(
-    json.parts.map(async (part) => {
-      if (part.kind === "arrays") {
-        maps.arrays = arrays(body, part.arrays, part.offset);
-        return;
-      }
-      if (!wanted(part.role, part.sample)) return;
-      const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
-      if (part.role === "kernels") {
+    json.pictures.map(async ({ role, sample, png }) => {
+      if (!wanted(role, sample)) return;
+      const picture = await bitmap(bytes(body, png));
+      if (role === "kernels") {
         maps.kernels = picture;
         maps.bytes += 4 * picture.width * picture.height;
         return;
       }
-      const header = headers.get(part.role);
-      if (!header) throw new Error(`the record's header lists no picture of ${part.role}`);
+      const header = headers.get(role);
+      if (!header) throw new Error(`the record's header lists no picture of ${role}`);
       const planes = planesOf(pixels(picture).data, picture.width, header);
       picture.close();
-      maps.planes.set(`${part.role}/${part.sample}`, planes);
+      maps.planes.set(`${role}/${sample}`, planes);
       maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
     }),
   );

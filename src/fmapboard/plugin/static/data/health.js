@@ -2,7 +2,7 @@
 /** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
 
 import { ask } from "./api.js";
-import { arrays, number, open, sizeOf } from "./container.js";
+import { arrays, number, octets, open } from "./container.js";
 import { withFeeders } from "./feeders.js";
 
 /**
@@ -47,18 +47,22 @@ import { withFeeders } from "./feeders.js";
  * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
  * @property {import("./answers.js").FirstNonfinite|null} first_nonfinite
- * @property {import("./answers.js").ArrayEntry[]} arrays none if the run has very many cells:
- *   `data/health_step` then has the numbers of a step
- * @property {CellName[]} cells arrays of one byte per cell, behind the others
- * @property {Record<"range"|"change", Scale>} scales
+ * @property {Record<string, import("./answers.js").ArrayEntry>} arrays none if the run has very many
+ *   cells: `data/health_step` then has the numbers of a step
+ * @property {import("./answers.js").ArrayEntry} codes of the states (`health_states.js`), uint8
+ * @property {Record<"range"|"change", Shading>} shadings
  */
 
-/** @typedef {"codes"|"range"|"change"} CellName states (`health_states.js`), levels of brightness */
+/**
+ * Brightness of cells: its scale, and the level of each, uint8.
+ * @typedef {Scale & {levels: import("./answers.js").ArrayEntry}} Shading
+ */
 
 /**
- * @typedef {Omit<HealthFacts, "arrays"|"cells"> & {
+ * @typedef {Omit<HealthFacts, "arrays"|"codes"|"shadings"> & {
  *   arrays: import("./container.js").NamedArrays,
- *   cells: Record<CellName, Uint8Array>,
+ *   cells: Record<"codes"|"range"|"change", Uint8Array>,
+ *   scales: Record<"range"|"change", Scale>,
  * }} Health
  */
 
@@ -97,20 +101,22 @@ export async function health(run, signal) {
   const answer = await ask("health", { run }, signal);
   /** @type {import("./container.js").Container<HealthFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  const count = json.steps.length * json.layers.length;
-  const start = sizeOf(json.arrays);
-  if (start + count * json.cells.length > body.byteLength) throw new Error("the map was cut off");
-  const cells = /** @type {Record<CellName, Uint8Array>} */ (
-    Object.fromEntries(
-      json.cells.map((name, i) => [name, new Uint8Array(body, start + i * count, count)]),
-    )
-  );
-  return { ...json, layers: withFeeders(json.layers), arrays: arrays(body, json.arrays), cells };
+  const { codes, shadings, ...facts } = json;
+  return {
+    ...facts,
+    layers: withFeeders(json.layers),
+    arrays: arrays(body, json.arrays),
+    cells: {
+      codes: octets(body, codes),
+      range: octets(body, shadings.range.levels),
+      change: octets(body, shadings.change.levels),
+    },
+    scales: shadings,
+  };
 }
 
 /**
- * JSON of `data/health_step`; behind its arrays, [layers], follow the codes of the states, a byte
- * each. A layer's numbers are from its last kept step up to the requested one.
+ * JSON of `data/health_step`. A layer's numbers are from its last kept step up to the requested one.
  * @typedef {object} HealthStepFacts
  * @property {number} step the last kept one up to the requested one
  * @property {number[]} steps of each layer's numbers
@@ -121,7 +127,8 @@ export async function health(run, signal) {
  * @property {{key: string, step: number, change: import("./answers.js").JsonFloat|null,
  *   since: number|null, code: number, error: string|null}[]} others layers without feature maps:
  *   the change of their weights
- * @property {import("./answers.js").ArrayEntry[]} arrays
+ * @property {Record<string, import("./answers.js").ArrayEntry>} arrays [layers] each
+ * @property {import("./answers.js").ArrayEntry} codes of the states, uint8 [layers]
  */
 
 /**
@@ -158,9 +165,7 @@ async function stepOf(of, signal) {
   const answer = await ask("health_step", of, signal);
   /** @type {import("./container.js").Container<HealthStepFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  const codes = new Uint8Array(body, sizeOf(json.arrays));
-  if (codes.length !== json.keys.length) throw new Error("the codes were cut off");
-  return { json, numbers: arrays(body, json.arrays), codes };
+  return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
 
 /**

@@ -17,12 +17,13 @@
  */
 
 /**
- * JSON of `data/layer_patches`; its arrays are [searched, k] or [searched, k, n], then the PNG.
+ * JSON of `data/layer_patches`; its arrays are [searched, k] or [searched, k, n].
  * @typedef {object} LayerPatchesFacts
  * @property {PatchesHeader} header
  * @property {number} step
  * @property {number} page which of the layer's pictures the PNG is, from 0
- * @property {import("./answers.js").ArrayEntry[]} arrays
+ * @property {Record<string, import("./answers.js").ArrayEntry>} arrays
+ * @property {import("./answers.js").Bytes} png empty if it is not kept
  */
 
 /**

@@ -2,7 +2,7 @@
 /** The patches of the open channel: at the step that is shown, or the nearest search before it. */
 
 import * as api from "../data/api.js";
-import { arrays, sizeOf } from "../data/container.js";
+import { arrays, bytes } from "../data/container.js";
 import { decodeInput } from "../data/decoded_maps.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
@@ -69,7 +69,7 @@ export function patchesOf(source, state, layer, step) {
 function load(source, of) {
   const request = async (/** @type {AbortSignal} */ signal) => {
     const { json, body } = await api.layerPatches(of, signal);
-    const png = body.slice(sizeOf(json.arrays));
+    const png = bytes(body, json.png);
     const picture = png.byteLength ? await decodeInput(new Blob([png])) : null;
     return { header: json.header, arrays: arrays(body, json.arrays), picture };
   };
