@@ -116,6 +116,12 @@ def test_linked_files_exist() -> None:
         assert (ROOT / target).exists(), target
 
 
+def test_it_links_to_at_most_eight_pages_and_to_the_list_of_all() -> None:
+    pages = set(re.findall(r"\]\(docs/(\w+)\.md", README))
+    assert "index" in pages
+    assert len(pages) <= 9
+
+
 def test_the_picture_in_contributing_names_every_package() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     picture = text.split("## Where things are")[1].split("```")[1]
