@@ -188,4 +188,6 @@ def test_a_file_that_loads_in_time_is_not_named(
 ) -> None:
     weight_files.read_file(saved(state(), tmp_path / "a.pt"))
     assert capsys.readouterr().err == ""
-    assert not [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    for timer in [one for one in threading.enumerate() if isinstance(one, threading.Timer)]:
+        timer.join(LIMIT)
+        assert not timer.is_alive()
