@@ -131,7 +131,7 @@ class Pass:
             refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
             effective=drawing.effective,
         )  # fmt: skip
-        inputs = drawing.inputs or ForwardInputs.of(None, 1)
+        inputs = drawing.inputs or ForwardInputs()
         recorded = self._recorded(passes, inputs)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done

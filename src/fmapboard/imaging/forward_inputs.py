@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,8 @@ from fmapboard.errors import (
     first_line,
     nearby,
 )
-from fmapboard.imaging.images import IMAGE_SUFFIXES
 from fmapboard.imaging.messages import one_line
-from fmapboard.imaging.models.factory import check_forward_takes, imported, signature_of
+from fmapboard.imaging.models.factory import imported, parse_arguments
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
@@ -33,6 +33,7 @@ _RETURNS = (
     "expected a tensor, a tuple of positional arguments, a dict of keyword arguments, or a pair of "
     "such a tuple and dict"
 )
+_AS_FUNCTION = "from a function of images: --input package.module:function or inputs=function"
 
 
 @dataclass(slots=True)
@@ -46,16 +47,14 @@ class ForwardInputs:
             passes the images themselves.
         images: Number of images.
         number: Of the image whose rows are passed, from 0.
-        option: The user gave them as ``--input``, not as ``inputs=``.
 
     Raises:
         ConfigurationError: The number of rows of a tensor is neither 1 nor the number of images.
     """
 
-    named: Mapping[str, Any]
-    function: Callable[[Tensor], Any] | None
-    images: int
-    option: bool = False
+    named: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[[Tensor], Any] | None = None
+    images: int = 1
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -64,10 +63,9 @@ class ForwardInputs:
             for tensor in tensors(value):
                 if tensor.dim() and len(tensor) not in (1, self.images):
                     raise ConfigurationError(
-                        f"{self._place(name)} has shape {list(tensor.shape)}: its first axis "
-                        f"counts images, expected 1 (the same for every image){several}; "
-                        "tensor[None] adds such an axis, and tensors of any shape may come from "
-                        f"a function: {self._place_of_function}"
+                        f"the input {name!r} has shape {list(tensor.shape)}: its first axis counts "
+                        f"images, expected 1 (the same for every image){several}; tensor[None] "
+                        f"adds such an axis, and tensors of any shape may come {_AS_FUNCTION}"
                     )
 
     @classmethod
@@ -101,45 +99,20 @@ class ForwardInputs:
                 to do.
         """
         model = unwrap(model)
-        check_forward_takes(model, self.named, self._place)
-        signature = signature_of(model.forward)
+        signature = _signature(model)
         if signature is None or self.function is not None:
             return
-        name, keyword = f"{type(model).__name__}.forward()", _image_keyword(model, self.named)
-        args = () if keyword else (None,)
-        given = {**self.named, **({keyword: None} if keyword else {})}
+        keyword = _image_keyword(model, self.named)
+        images, named = ((None,), {}) if keyword is None else ((), {keyword: None})
         try:
-            signature.bind(*args, **given)
+            signature.bind(*images, **{**named, **self.named})
         except TypeError as error:
-            needed = [
-                p.name
-                for p in list(signature.parameters.values())[len(args) :]
-                if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-                if p.name not in given
-            ]
-            if not needed:
-                raise ConfigurationError(
-                    f"{name} cannot be called with images: {error}; give "
-                    f"{self._place_of_function}, which turns images into its arguments"
-                ) from error
+            takes = ", ".join(signature.parameters) or "nothing"
             raise ConfigurationError(
-                f"{name} needs {', '.join(needed)} in addition to images: give "
-                f"{self._ways(needed)}, which turns images into all arguments"
+                f"{type(model).__name__}.forward() takes {takes}: {error}; what it takes in "
+                "addition to images comes from --forward-arg NAME=VALUE, --input NAME=FILE, "
+                f"inputs={{'NAME': …}}, or {_AS_FUNCTION}"
             ) from error
-
-    def _place(self, name: str) -> str:
-        return f"--input {name}" if self.option else f"inputs[{name!r}]"
-
-    def _ways(self, needed: Sequence[str]) -> str:
-        if not self.option:
-            return f"inputs={{{', '.join(f'{name!r}: …' for name in needed)}}}, or a function"
-        values = " ".join(f"--forward-arg {name}=VALUE" for name in needed)
-        files = " ".join(f"--input {name}=FILE" for name in needed)
-        return f"{values}, or for tensors {files}, or --input package.module:function"
-
-    @property
-    def _place_of_function(self) -> str:
-        return "--input package.module:function" if self.option else "inputs=function"
 
     @contextlib.contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -188,13 +161,14 @@ class ForwardInputs:
         if self.function is None:
             keyword = _image_keyword(model, self.named)
             return ((images,), {}) if keyword is None else ((), {keyword: images})
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
         try:
             made = self.function(images)
         except FmapboardError:
             raise
         except Exception as error:
             raise CaptureError(
-                f"{self._function()} raised {type(error).__name__}: {first_line(error)} "
+                f"{name}() raised {type(error).__name__}: {first_line(error)} "
                 f"(images of shape {list(images.shape)})"
             ) from error
         if isinstance(made, Tensor):
@@ -205,11 +179,15 @@ class ForwardInputs:
             if len(made) == 2 and isinstance(made[0], tuple) and isinstance(made[1], Mapping):
                 return made[0], dict(made[1])
             return made, {}
-        raise CaptureError(f"{self._function()} returned a {type(made).__name__}: {_RETURNS}")
+        raise CaptureError(f"{name}() returned a {type(made).__name__}: {_RETURNS}")
 
-    def _function(self) -> str:
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        return f"{'--input ' if self.option else 'inputs='}{name}()"
+
+def _signature(model: nn.Module) -> inspect.Signature | None:
+    """The signature of ``forward``; None if it has none, as in scripted modules."""
+    try:
+        return inspect.signature(unwrap(model).forward)
+    except (TypeError, ValueError):
+        return None
 
 
 def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
@@ -218,11 +196,9 @@ def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
     The images are ``pixel_values`` if there is such an argument, as in transformers, otherwise the
     first one that is not given.
     """
-    forward = unwrap(model).forward
-    signature = signature_of(forward)
-    bound = getattr(forward, "keywords", {})  # with --forward-arg
+    signature = _signature(model)
     known = [] if signature is None else list(signature.parameters)
-    free = [name for name in known if name not in given and name not in bound]
+    free = [name for name in known if name not in given]
     chosen = "pixel_values" if "pixel_values" in free else next(iter(free), None)
     return None if chosen == next(iter(known), None) else chosen
 
@@ -230,71 +206,52 @@ def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
 _EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
 
 
-def inputs_from(given: Sequence[str], images: int) -> ForwardInputs:
-    """What the values of ``--input`` name.
+def inputs_from(
+    given: Sequence[str], images: int, forward_args: Sequence[str] = ()
+) -> ForwardInputs:
+    """What the values of ``--input`` and ``--forward-arg`` name.
 
     Args:
         given: ``NAME=FILE``, a tensor of ``torch.save`` or ``numpy.save``; or
             ``package.module:function``, at most once.
         images: Number of images.
+        forward_args: ``NAME=VALUE``; a value that is not a Python literal is text.
 
     Raises:
         ConfigurationError: A value is invalid, or a tensor has another number of rows.
         CheckpointError: A file cannot be read. Code in it is not run.
         UnknownModel: There is no such function.
     """
-    named: dict[str, Any] = {}
+    named = parse_arguments(forward_args, "--forward-arg")
     function: Callable[[Tensor], Any] | None = None
     for text in given:
         name, equals, file = text.partition("=")
-        if not equals:
-            if function is not None:
-                raise ConfigurationError(f"--input {text!r}: a function is given already")
-            function = _imported_function(text)
-            continue
-        if not name.isidentifier() or not file:
+        if (name in named) if equals else function is not None:
+            raise ConfigurationError(f"--input {text!r}: it is given already")
+        if name.isidentifier() and file:
+            named[name] = _read(Path(file).expanduser(), text)
+        elif ":" in text and not equals:
+            function = imported(text, "function")
+        else:
             raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
-        if name in named:
-            raise ConfigurationError(f"--input {text!r}: {name!r} is given twice")
-        named[name] = _read(Path(file).expanduser(), text)
-    return ForwardInputs(named, function, images, option=True)
-
-
-def _imported_function(text: str) -> Callable[[Tensor], Any]:
-    if ":" not in text:
-        raise ConfigurationError(f"--input {text!r}: {_EXPECTED}")
-    function = imported(text, "function")
-    if not callable(function):
-        raise ConfigurationError(
-            f"--input {text!r} is a {type(function).__name__}: expected a function that turns "
-            "images [B, C, H, W] into the arguments of forward"
-        )
-    return function  # type: ignore[no-any-return]  # checked when it has returned
+    return ForwardInputs(named, function, images)
 
 
 def _read(path: Path, text: str) -> Any:
     if not path.is_file():
         raise CheckpointError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        raise ConfigurationError(
-            f"--input {text!r} is an image: expected the tensor that forward takes, saved with "
-            "torch.save(tensor, 'FILE.pt')"
-        )
     try:
         if path.suffix.lower() == ".npy":
             value = torch.from_numpy(np.load(path, allow_pickle=False))
         else:
             value = torch.load(path, map_location="cpu", weights_only=True)
+        if not tensors(value):
+            raise ValueError("without tensors; --forward-arg NAME=VALUE takes numbers and text")
     except Exception as error:  # damaged files make the unpickler raise nearly anything
         raise CheckpointError(
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "
             f"save them with torch.save(tensor, 'FILE.pt') ({one_line(error, most=80)})"
         ) from error
-    if not tensors(value):
-        raise CheckpointError(
-            f"--input {text!r}: {str(path)!r} holds a {type(value).__name__} without tensors; for "
-            "a number or text use --forward-arg NAME=VALUE"
-        )
     return value
 
 

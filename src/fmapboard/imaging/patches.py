@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from fmapboard.errors import CaptureError, WriteError, log
 from fmapboard.imaging.all_images import AllImages, overwritten
 from fmapboard.imaging.drawing import Drawing, Pass, batched
+from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import add_row, as_text, new_table
 from fmapboard.imaging.visualize import check_run
@@ -120,6 +121,7 @@ def find_patches(
     log_dir: Path | RemoteDirectory | None,
     out: Path | None,
     step: int,
+    inputs: ForwardInputs,
     follow: Callable[[Tensors], Tensors] = lambda images: images,
 ) -> Patches:
     """Run the model once on each image, then write the pictures and the records of the tab.
@@ -133,6 +135,7 @@ def find_patches(
         log_dir: The run directory, or None.
         out: Folder for PNG files, or None.
         step: Number of the step.
+        inputs: What the model takes in addition to images, the same for all of them.
         follow: Yields the images that it is given, and shows how many.
 
     Raises:
@@ -141,7 +144,7 @@ def find_patches(
     """
     _make_directories(log_dir, out)
     names, numbers = images.names, images.numbers
-    with closing(follow(images.tensors())) as tensors:
+    with inputs.applied(search.model), closing(follow(images.tensors())) as tensors:
         for batch in batched(tensors, search.batch_size):
             given = images.prepare(batch)
             pictures = [
@@ -168,19 +171,19 @@ def find_patches(
     if log_dir is not None:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
-            _draw_first(search, images, log_dir, step)
+            _draw_first(search, images, log_dir, Drawing(search.layers, step=step, inputs=inputs))
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)
     return found
 
 
 def _draw_first(
-    search: PatchSearch, images: ReadImages, log_dir: Path | RemoteDirectory, step: int
+    search: PatchSearch, images: ReadImages, log_dir: Path | RemoteDirectory, drawing: Drawing
 ) -> None:
     """Write the maps of the first image."""
-    board = TensorBoardWriter(log_dir, start_step=step)
+    board = TensorBoardWriter(log_dir, start_step=drawing.step)
     first = images.only(images.numbers[0])
-    one = Pass(Drawing(search.layers, step=step), first, board, [None] * len(first.sources))
+    one = Pass(drawing, first, board, [None] * len(first.sources))
     with closing(board), closing(one.written(search.model, search.say)) as drawn:
         next(drawn)
 
@@ -277,7 +280,7 @@ def patches(
         model, layers, k, channels, one_per_image, batch_size,
         say=lambda text: log.info("%s", text),
     )  # fmt: skip
-    found = find_patches(search, given, place, folder, step)
+    found = find_patches(search, given, place, folder, step, ForwardInputs())
     if found.images.replaced:
         log.warning("%s", overwritten(found.images.replaced, folder))
     given.say_left_out(lambda line: log.warning("%s", line))

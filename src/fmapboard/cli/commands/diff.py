@@ -62,7 +62,7 @@ def diff_checkpoints(
     """
     files = find_images(images or [PHOTOGRAPH])
     device = device_named(request.device)
-    inputs = inputs_from(request.inputs, len(files))
+    inputs = inputs_from(request.inputs, len(files), request.forward_args)
     one = _load(replace(request, checkpoint=first))
     other = _load(
         replace(

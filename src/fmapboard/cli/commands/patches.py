@@ -12,6 +12,7 @@ from rich.progress import track
 
 from fmapboard.cli.console import console, note, say_model, say_overwritten, say_where, what_ran
 from fmapboard.imaging.all_images import selected_layers
+from fmapboard.imaging.forward_inputs import inputs_from
 from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import ModelRequest
@@ -47,18 +48,21 @@ def search_images(
         FmapboardError: An option is invalid, or something failed; the message is one line.
     """
     files = find_images(images)
+    inputs = inputs_from(request.inputs, len(files), request.forward_args)
     loaded = load_model(request)
     model = loaded.model.to(device_named(request.device))
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(model, options["layers"])
+    inputs.check(model)
     read = ReadImages.of(files, loaded.preprocessing, ahead=2 * batch_size)
     search = PatchSearch(model, batch_size=batch_size, say=note, **options)
     log_dir, out = places("patches", log_dir, out)
     say_model(loaded)
     with what_ran():
-        found = find_patches(search, read, log_dir, out, step, partial(_followed, len(files)))
+        followed = partial(_followed, len(files))
+        found = find_patches(search, read, log_dir, out, step, inputs, followed)
     console().print(patches_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
     say_overwritten(found.images.replaced, out)

@@ -78,7 +78,7 @@ def visualize_images(
     if drawing.target is not None and not drawing.attribution:
         raise ConfigurationError("--class needs --attribution")
     files = find_images(images or [PHOTOGRAPH])
-    inputs = inputs_from(request.inputs, len(files))
+    inputs = inputs_from(request.inputs, len(files), request.forward_args)
     series = series_of(request.checkpoint)
     for option, value in (
         ("silence", silenced), ("embedding", drawing.embedding), ("step", drawing.step),

@@ -11,7 +11,7 @@ import torchvision.models
 from fmapboard.demo.network import CLASSES, MEAN, STD, load_trained
 from fmapboard.errors import CheckpointError, ConfigurationError, first_line, nearby
 from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.factory import bind_forward, call_factory, parse_arguments
+from fmapboard.imaging.models.factory import call_factory
 from fmapboard.imaging.models.huggingface import build_huggingface, is_path, is_saved_model
 from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, changed
 from fmapboard.imaging.models.pretrained import build_timm, build_torchvision
@@ -44,7 +44,6 @@ def load_model(request: ModelRequest) -> LoadedModel:
     model, preprocessing, report = built.model, built.preprocessing, built.report
     if file is not None:
         report = load_checkpoint(model, file, key=request.checkpoint_key)
-    bind_forward(model, parse_arguments(request.forward_args, "--forward-arg"))
     if request.input_size is not None:
         preprocessing = preprocessing.with_input_size(request.input_size)
     preprocessing = changed(

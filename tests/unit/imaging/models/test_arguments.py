@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fmapboard.cli.main import run_visualize
+from fmapboard.cli.main import run, run_visualize
+from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.forward_inputs import inputs_from
-from fmapboard.imaging.models.factory import Call, bind_forward, call_factory, parse_arguments
+from fmapboard.imaging.models.factory import Call, call_factory, parse_arguments
 
 
 def test_values_are_python_literals_and_text_otherwise() -> None:
@@ -50,8 +51,8 @@ def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
     assert model.out_channels == 5
 
 
-def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
-    text = r"failed: TypeError: .*'width'; give arguments as .*it takes in_channels, "
+def test_an_unknown_argument_is_refused_with_the_way_to_write_arguments() -> None:
+    text = r"failed: TypeError: .*'width'; arguments are written --model \"torch.nn:Conv2d\(NAME="
     with pytest.raises(ConfigurationError, match=text):
         call_factory(Call("torch.nn:Conv2d", kwargs={"width": 3}))
 
@@ -78,32 +79,34 @@ class Scaled(nn.Module):
 
 def test_forward_always_gets_the_arguments() -> None:
     model, images = Scaled(), torch.rand(1, 3, 4, 4)
-    bind_forward(model, {"t": 2.0, "shift": 1.0})
-    inputs_from([], 1).check(model)
-    assert torch.equal(model(images), model.conv(images) * 2 + 1)
-    assert [name for name, _ in model.named_modules()] == ["", "conv"]
+    inputs = inputs_from([], 1, ["t=2.0", "shift=1.0"])
+    inputs.check(model)
+    with inputs.applied(model):
+        assert torch.equal(model(images), model.conv(images) * 2 + 1)
 
 
 def test_a_forward_that_needs_more_than_images_is_refused_with_a_fix() -> None:
     with pytest.raises(ConfigurationError) as caught:
         inputs_from([], 1).check(Scaled())
     assert str(caught.value) == (
-        "Scaled.forward() needs t, shift in addition to images: give --forward-arg t=VALUE "
-        "--forward-arg shift=VALUE, or for tensors --input t=FILE --input shift=FILE, or --input "
-        "package.module:function, which turns images into all arguments"
+        "Scaled.forward() takes x, t, shift, mode: missing a required argument: 't'; what it takes "
+        "in addition to images comes from --forward-arg NAME=VALUE, --input NAME=FILE, "
+        "inputs={'NAME': …}, or from a function of images: --input package.module:function or "
+        "inputs=function"
     )
 
 
-def test_an_argument_that_forward_lacks_is_refused_with_the_closest_name() -> None:
-    with pytest.raises(ConfigurationError, match=r"--forward-arg mod: Scaled\.forward\(\) has no"):
-        bind_forward(Scaled(), {"mod": 1})
+def test_an_argument_that_forward_lacks_is_refused_with_those_it_has() -> None:
+    text = r"Scaled\.forward\(\) takes x, t, shift, mode: .*(unexpected|missing)"
+    with pytest.raises(ConfigurationError, match=text):
+        inputs_from([], 1, ["mod=1"]).check(Scaled())
 
 
 def test_a_forward_without_an_argument_for_images_is_refused() -> None:
     class Empty(nn.Module):
         def forward(self) -> None: ...
 
-    with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) cannot be called .*--input"):
+    with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) takes nothing: too many"):
         inputs_from([], 1).check(Empty())
 
 
@@ -113,9 +116,10 @@ def test_a_forward_that_takes_anything_takes_every_argument() -> None:
             return len(kwargs)
 
     model = Open()
-    bind_forward(model, {"t": 1})
-    inputs_from([], 1).check(model)
-    assert model(torch.ones(1)) == 1
+    inputs = inputs_from([], 1, ["t=1"])
+    inputs.check(model)
+    with inputs.applied(model):
+        assert model(torch.ones(1)) == 1
 
 
 NETS = """
@@ -140,7 +144,7 @@ def test_both_kinds_of_arguments_are_options_of_the_command(
     spec = ["--model", "nets_of_arguments:Net", "--model-arg", "width=6", "--out", "maps"]
     code, _, err = visualize([*spec, "--input-size", "32"])
     assert (code, err.count("\n")) == (2, 1)
-    assert "give --forward-arg t=VALUE" in err
+    assert "missing a required argument: 't'" in err
     assert not (tmp_path / "maps").exists()
     code, out, err = visualize([*spec, "--input-size", "32", "--forward-arg", "t=0"])
     assert (code, err) == (0, "")
@@ -148,6 +152,25 @@ def test_both_kinds_of_arguments_are_options_of_the_command(
     assert "6 of 6" in out  # constant: the input is 0
     code, out, _ = visualize([*spec, "--list"])
     assert code == 0  # nothing runs
+
+
+def test_patches_takes_arguments_of_forward_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nets_of_arguments.py").write_text(NETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "nets_of_arguments", raising=False)
+    words = ["patches", str(bundled("photographs") / "chelsea.jpg"), "--model"]
+    words += ["nets_of_arguments:Net(width=2)", "--resize", "32", "--out", "crops"]
+    with pytest.raises(SystemExit) as refused:
+        run(words)
+    assert refused.value.code == 2
+    assert "missing a required argument: 't'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as done:
+        run([*words, "--logdir", "run", "--forward-arg", "t=2"])
+    assert done.value.code == 0
+    assert "2 of 2" in capsys.readouterr().out
 
 
 def _run(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[Any, str, str]:

@@ -105,17 +105,17 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_a:color", UnknownModel, r"'nets_a' has no 'color' .*; closest: colour"),
         ("nets_b:net", UnknownModel, r"no module 'nets_b' \(for 'nets_b:net'\) in '/"),
         ("nets_a.b:net", UnknownModel, r"no module 'nets_a\.b'"),
-        ("a/nets_a.py:net", UnknownModel, "names a file: write nets_a:net, and run the command in"),
+        ("a/nets_a.py:net", UnknownModel, "such as nets:Net for the file nets.py in the current"),
         ("nets_a.net", UnknownModel, "for your own code: nets_a:net; also accepted"),
         ("nets_a:", UnknownModel, r"not written as package\.module:callable"),
         (":net", UnknownModel, r"not written as package\.module:callable"),
-        ("nets_a:table", UnknownModel, "is a dict, neither callable nor a torch.nn.Module"),
+        ("nets_a:table", ConfigurationError, "'nets_a:table' failed: TypeError: 'dict' object is"),
         ("nets_a:number", ConfigurationError, r"returned a int, not a torch\.nn\.Module"),
         (
             "nets_a:needs",
             ConfigurationError,
-            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*; give arguments as "
-            r'--model "nets_a:needs\(NAME=VALUE\)" or .* \(it takes width\)$',
+            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*'width'; arguments are written "
+            r'--model "nets_a:needs\(NAME=VALUE\)"$',
         ),
         ("nets_a:broken", ConfigurationError, "failed: RuntimeError: no GPU here"),
         ("nets_a:leaves", ConfigurationError, "failed: SystemExit: 3"),

