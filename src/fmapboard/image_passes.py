@@ -26,7 +26,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
-from fmapboard.extraction.failed_pass import run_recorded
+from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.measure.reducer import PendingMeasurement, Reducer, rounded
 from fmapboard.measure.sample import PendingSample, sample_of_each
 from fmapboard.measure.statistics import statistics

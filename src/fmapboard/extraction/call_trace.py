@@ -1,14 +1,27 @@
-"""``CallTrace``: which modules a pass called inside which, and the shapes that went in and out."""
+"""Which modules a pass called inside which, with shapes; and the layer that raised in a failed one.
+
+The layer is found by running the pass again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
+from fmapboard.model.given import without_batch_axis
+from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall
 
@@ -82,3 +95,135 @@ def in_words(found: tuple[TensorType, ...]) -> str:
     """Dtypes and shapes of tensors, such as ``float32 [1, 3, 8, 8]``."""
     listed = [f"{str(dtype).removeprefix('torch.')} {list(shape)}" for dtype, shape in found]
     return ", ".join(listed) or "no tensor"
+
+
+_SHOWN = 60
+"""Layers that ran right before the error and are listed in its message."""
+
+
+@contextlib.contextmanager
+def explained(
+    model: nn.Module, run: Callable[[], object], given: tuple[Any, ...] = ()
+) -> Iterator[None]:
+    """Raise an error of the forward pass inside the block as a ``ForwardError``.
+
+    Only then, the pass runs a second time, with a hook on every module that notes shapes. Errors of
+    fmapboard and of a lack of memory pass unchanged.
+
+    Args:
+        model: The unwrapped model.
+        run: Runs the pass again as the block did.
+        given: The positional arguments, if the user passed them.
+
+    Raises:
+        ForwardError: The model raised an exception.
+    """
+    handled = sys.exc_info()[1]
+    try:
+        yield
+    except (FmapboardError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise_interrupt(error, handled)
+        image = without_batch_axis(given[0]) if given else ""
+        fix = f"; the input {image} has no batch axis: add one with x[None]" if image else ""
+        raise _explanation(model, run, error, fix) from error
+
+
+def run_recorded(
+    registry: HookRegistry,
+    listener: CaptureListener,
+    run: Callable[[], Any],
+    given: tuple[Any, ...] = (),
+    *,
+    sides: tuple[Side, ...] = ("output",),
+) -> Any:
+    """Run a pass and deliver what its layers return to a listener.
+
+    Args:
+        registry: The layers.
+        listener: Receives what they return.
+        run: Runs the pass; after an error of the model, once more.
+        given: As for ``explained``.
+        sides: ``"output"``, ``"input"`` or both.
+
+    Returns:
+        What ``run`` returned.
+
+    Raises:
+        ForwardError: The model raised an exception.
+    """
+    with explained(registry.model, run, given), registry.listening(listener, sides=sides):
+        return run()
+
+
+def _explanation(
+    model: nn.Module, run: Callable[[], object], error: Exception, fix: str
+) -> ForwardError:
+    trace = CallTrace()
+    try:
+        registry = HookRegistry(model, lambda name, module: True)
+        with registry.listening(trace, sides=("output", "input")):
+            run()
+    except Exception as again:
+        raise_interrupt(again, error)
+    where = _line_of(error)
+    at = f" at {where}" if where else ""
+    what = f"{type(error).__name__}: {first_line(error)}"
+    ran = _ran(trace.calls) if trace.running else ()  # otherwise the second pass did not raise
+    name, kind, received = _raising(model, error)
+    if name is None:
+        return ForwardError(f"the forward pass raised {what}{at}{fix}", None, ran, shown=_SHOWN)
+    summary = f"{name} ({kind}) raised {what}{at}; it received {received}{fix}"
+    return ForwardError(summary, name, ran, shown=_SHOWN)
+
+
+def _raising(model: nn.Module, error: Exception) -> tuple[str | None, str, str]:
+    """Name and type of the innermost module in the traceback, and the shapes of its arguments."""
+    names = {id(module): name for name, module in named_layers(model).items()}
+    found: tuple[str | None, str, str] = None, "", ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is MODULE_CALL and id(module := frame.f_locals["self"]) in names:
+            arguments = frame.f_locals["args"], frame.f_locals["kwargs"]
+            found = names[id(module)], type(module).__name__, in_words(tensor_types(arguments))
+    return found
+
+
+def _ran(calls: Iterable[TracedCall]) -> tuple[str, ...]:
+    """One line per call that returned, and in which no other one did."""
+    return aligned(
+        (call.layer_call.label, call.layer_call.group, *_shapes(call))
+        for call in calls
+        if call.returned is not None and all(inner.returned is None for inner in call.inner)
+    )
+
+
+def _shapes(call: TracedCall) -> tuple[str, str, str]:
+    returned = in_words(call.returned or ())
+    if call.received is None:  # a tensor that is no module's output
+        return "", "", returned
+    return in_words(call.received), "→", returned
+
+
+def aligned(rows: Iterable[Sequence[str]], right: int | None = None) -> tuple[str, ...]:
+    """One line per row of cells, with aligned columns; ``right`` is one that ends at the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return tuple(
+        "  ".join(
+            cell.rjust(width) if number == right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _line_of(error: Exception) -> str:
+    """The last line of the traceback outside torch and fmapboard, such as ``net.py:31 (x + y)``."""
+    inside = (Path(torch.__file__).parent, Path(__file__).parents[1])
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not any(Path(frame.filename).is_relative_to(folder) for folder in inside):
+            name = Path(frame.filename).name
+            code = f" ({frame.line})" if frame.line else ""
+            return f"{name}:{frame.lineno}{code}"
+    return ""

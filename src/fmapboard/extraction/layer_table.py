@@ -14,8 +14,7 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
-from fmapboard.extraction.call_trace import CallTrace, TracedCall
-from fmapboard.extraction.failed_pass import aligned, run_recorded
+from fmapboard.extraction.call_trace import CallTrace, TracedCall, aligned, run_recorded
 from fmapboard.extraction.of_outputs import positional, run_restored
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape

@@ -20,7 +20,7 @@ from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.extraction.of_outputs import Sides, extracted, hooked_layers
 from fmapboard.model.given import described
 from fmapboard.model.layers import Layers
-from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model.tensors import dense, map_tensors, tensors
 from fmapboard.notebook import LayerMaps
 from fmapboard.writers.folder import file_stem, free_name
 from fmapboard.writers.remote import local_directory
@@ -287,11 +287,7 @@ def _header(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> bytes:
 
 
 def _array(tensor: Tensor) -> npt.NDArray[Any]:
-    values = tensor.detach().cpu()
-    if values.is_quantized:
-        values = values.dequantize()
-    if values.layout != torch.strided:
-        values = values.to_dense()
+    values = dense(tensor.cpu())
     is_8_bit_float = values.is_floating_point() and values.dtype.itemsize == 1
     if is_8_bit_float or values.dtype == torch.bfloat16:  # NumPy has neither
         values = values.float()

@@ -16,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
-from fmapboard.extraction.failed_pass import run_recorded
+from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.extraction.of_outputs import hooked_layers, positional
 from fmapboard.model.given import returned
 from fmapboard.model.layers import Layers

@@ -14,7 +14,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.extraction.failed_pass import run_recorded
+from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.measure.layout import Sequences, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model

@@ -53,6 +53,14 @@ def first_tensor(value: Any) -> Tensor | None:
     return None
 
 
+def dense(tensor: Tensor) -> Tensor:
+    """The values of any tensor that holds some as a dense one, detached and dequantized."""
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    return tensor if tensor.layout is torch.strided else tensor.to_dense()
+
+
 _Inside = Literal["tensor", "items", "values", "nothing"] | tuple[str, ...]
 
 _CONSTANTS = frozenset({int, float, str, bool, type(None)})

@@ -1,8 +1,13 @@
-"""``Comparison``: two models, their paired layer calls, and the errors between them."""
+"""``Comparison``: two models, their paired layer calls, the errors between them, and the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -11,22 +16,25 @@ from fmapboard.capture.passes import Side
 from fmapboard.errors import ConfigurationError
 from fmapboard.extraction.call_trace import TracedCall
 from fmapboard.model.given import check_model
-from fmapboard.model.layers import unwrap
+from fmapboard.model.layers import named_layers, unwrap
 from fmapboard.model.tensors import tensors
-from fmapboard.model_comparison.dtypes import converted, most_common, tolerance_of
-from fmapboard.model_comparison.functions import Functions, functions_between
 from fmapboard.model_comparison.layer_calls import (
     Arguments,
     Delivery,
+    Functions,
+    Lockstep,
     Recorded,
+    described,
+    functions_between,
     layers_in_common,
     record,
     run,
     trace,
 )
-from fmapboard.model_comparison.lockstep import Lockstep
 from fmapboard.model_comparison.pairs import in_both, paired
-from fmapboard.model_comparison.relative_error import Errors, error_between
+from fmapboard.model_comparison.relative_error import Error, Errors, error_between
+from fmapboard.model_comparison.result import LayerDifference, is_different
+from fmapboard.records import LayerCall
 
 _NAMES = ("model_a", "model_b")
 
@@ -132,11 +140,216 @@ class Comparison:
     def functions(self, side: int) -> Functions:
         """The functions that a model (0 or 1) calls between its layers, on the first batch."""
         model, layers = self.models[side], self._layers[side]
-        try:
-            return functions_between(model, layers, self._arguments, _NAMES[side])
-        except ConfigurationError:  # it does not run while torch's functions are watched
-            return {}
+        return functions_between(model, layers, self._arguments, _NAMES[side])
 
 
 def _dtype(calls: Iterable[TracedCall]) -> torch.dtype:
     return most_common(dtype for call in calls for dtype, _ in call.returned or ())
+
+
+# Dtypes that two models compute in: tolerances, and the finer model in those of the coarser.
+#
+# A layer in bfloat16 differs from the same layer in float32 by the rounding of its weights, its
+# input and its output, which hides smaller differences. Rounded in the same way, an equal layer
+# returns equal values.
+
+TOLERANCES = {
+    torch.float64: 1e-12,
+    torch.float32: 1e-5,
+    torch.float16: 5e-4,
+    torch.bfloat16: 4e-3,
+}
+"""Relative error of one layer above which it counts as different.
+
+Equal layers add at most 4e-7 in float32 with another memory format or number of threads
+(``tests/accuracy/first_difference.py --noise``). In the half-width dtypes, half of all values off
+by one unit in the last place are an error of 5e-4 and 4e-3.
+"""
+
+_OTHER = 1e-5
+
+
+def tolerance_of(dtypes: Iterable[torch.dtype]) -> float:
+    """The default tolerance for models that compute in these dtypes: that of the coarsest."""
+    return max((TOLERANCES.get(dtype, _OTHER) for dtype in dtypes), default=_OTHER)
+
+
+def most_common(dtypes: Iterable[torch.dtype]) -> torch.dtype:
+    """The floating-point dtype that occurs most often; float32 if there is none."""
+    counted = Counter(dtype for dtype in dtypes if dtype.is_floating_point)
+    return counted.most_common(1)[0][0] if counted else torch.float32
+
+
+def converted(model: nn.Module, like: nn.Module, default: torch.dtype) -> nn.Module:
+    """A copy of a model in the dtypes of another one, on the device of the model.
+
+    Args:
+        model: The model to copy.
+        like: Parameters and buffers of the same name determine the dtypes.
+        default: Dtype of the floating-point tensors that ``like`` does not have.
+    """
+    twin, known = copy.deepcopy(model), {name: t.dtype for name, t in _named_tensors(like)}
+    for name, tensor in _named_tensors(twin):
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(known.get(name, default))
+    return twin
+
+
+def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers; those that modules share occur under each of their names."""
+    yield from model.named_parameters(remove_duplicate=False)
+    yield from model.named_buffers(remove_duplicate=False)
+
+
+_OPTION = re.compile(r", (?=\w+=)")
+"""What separates the options in the text of a module, such as "3, 8, kernel_size=(3, 3)"."""
+
+
+class Rows:
+    """Makes one row per layer call, and one per place between layers that adds too much.
+
+    If a layer that only one of the models runs changes its input, what arrives behind it is
+    attributed to that layer.
+
+    Args:
+        comparison: The paired layer calls and their errors.
+        tolerance: Relative error above which a layer or a place between layers is different.
+    """
+
+    def __init__(self, comparison: Comparison, tolerance: float) -> None:
+        self._comparison, self._tolerance = comparison, tolerance
+        self._modules = [named_layers(model) for model in comparison.models]
+        self._functions = lru_cache(comparison.functions)
+        self._rows: list[LayerDifference] = []
+        self._alone: list[int] = []
+        self._before, self._error_before = "the input", Error(0.0)
+
+    def all(self) -> tuple[LayerDifference, ...]:
+        """The rows, in order of execution."""
+        for first, second in self._comparison.pairs:
+            if first is not None and second is not None:
+                self._pair(first, second)
+            elif first is not None:
+                self._only(first, 0)
+            elif second is not None:
+                self._only(second, 1)
+        self._between("the output", None, None)
+        return tuple(self._rows)
+
+    def _only(self, call: LayerCall, side: int) -> None:
+        """Add a row for a call that one of the models (0 or 1) makes."""
+        if (side, call.label) in self._comparison.changing:
+            self._alone.append(len(self._rows))
+        note = f"only {'AB'[side]} runs it"
+        self._rows.append(LayerDifference(call.label, None, None, None, call.type, note))
+
+    def _pair(self, first: LayerCall, second: LayerCall) -> None:
+        natural, lockstep, label = self._comparison.natural, self._comparison.lockstep, second.label
+        self._between(f"`{first.label}`", first.label, label)
+        error_in, error_out = natural[label, "input"], natural[label, "output"]
+        received, added = lockstep[label, "input"], lockstep[label, "output"]
+        notes = [] if first.layer == second.layer else [f"`{label}` in B"]
+        if received.has_other_shapes and added.has_other_shapes:
+            added = Error(reason="not compared: its input has another shape in B")
+        if is_different(added.relative, self._tolerance):
+            notes.append(causes(self._modules[0][first.layer], self._modules[1][second.layer]))
+        notes.append(f"output {added.reason}" if added.has_other_shapes else added.reason)
+        self._rows.append(
+            LayerDifference(
+                first.label,
+                error_in.relative,
+                error_out.relative,
+                added.relative,
+                first.type,
+                _joined(notes),
+                error_out.nonfinite,
+            )
+        )
+        self._before, self._error_before = f"`{first.label}`", error_out
+        self._alone.clear()
+
+    def _between(self, after: str, first: str | None, second: str | None) -> None:
+        """Add a row for the code before a call, whose labels are given, or before the output.
+
+        If a layer that only one model runs comes before it, the error is attributed to that layer.
+        """
+        added = self._comparison.lockstep[second, "input"]
+        arriving = self._comparison.natural[second, "input"]
+        if not is_different(added.relative, self._tolerance):
+            return
+        if added.has_other_shapes and added.reason == self._error_before.reason:
+            return  # passed on from the layer before
+        row = LayerDifference(
+            f"between {self._before} and {after}",
+            self._error_before.relative,
+            arriving.relative,
+            added.relative,
+        )
+        if self._alone:
+            alone = self._rows[self._alone[0]]
+            note = _joined([alone.note, added.reason])
+            self._rows[self._alone[0]] = replace(row, name=alone.name, type=alone.type, note=note)
+            return
+        called = described(self._functions(0).get(first, ()), self._functions(1).get(second, ()))
+        self._rows.append(replace(row, note=_joined([added.reason, called])))
+
+
+def _joined(notes: Iterable[str]) -> str:
+    return "; ".join(filter(None, notes))
+
+
+def causes(first: nn.Module, second: nn.Module) -> str:
+    """What differs between two modules, in words; empty if nothing does that can be seen."""
+    return "; ".join(_causes(first, second))
+
+
+def _causes(first: nn.Module, second: nn.Module) -> Iterator[str]:
+    types = [type(module).__name__ for module in (first, second)]
+    has_other_options = types[0] != types[1] or first.extra_repr() != second.extra_repr()
+    if types[0] != types[1]:
+        yield f"{types[0]} in A, {types[1]} in B"
+    elif first.extra_repr() != second.extra_repr():
+        options = [_options(module) for module in (first, second)]
+        own = [option for option in options[0] if option not in options[1]]
+        other = [option for option in options[1] if option not in options[0]]
+        yield f"{', '.join(own) or 'nothing'} in A, {', '.join(other) or 'nothing'} in B"
+    if first.training != second.training:
+        modes = ["train" if module.training else "eval" for module in (first, second)]
+        yield f"{modes[0]} mode in A, {modes[1]} mode in B"
+    yield from _tensors(first, second, with_shapes=not has_other_options)
+
+
+def _options(module: nn.Module) -> list[str]:
+    """The options, such as ``["Conv2d(3, 8)", "kernel_size=(3, 3)"]``."""
+    found = _OPTION.split(module.extra_repr())
+    if "=" not in found[0]:
+        found[0] = f"{type(module).__name__}({found[0]})"
+    return found
+
+
+def _tensors(first: nn.Module, second: nn.Module, *, with_shapes: bool) -> Iterator[str]:
+    """What differs between their tensors; shapes follow from the options if these differ."""
+    mine, other = (_state(module) for module in (first, second))
+    for name in [*mine, *(name for name in other if name not in mine)]:
+        if name not in mine or name not in other:
+            yield f"{name} only in {'A' if name in mine else 'B'}"
+            continue
+        one, two = mine[name], other[name]
+        for what in ("dtype", "device"):
+            if getattr(one, what) != getattr(two, what):
+                values = [str(getattr(t, what)).removeprefix("torch.") for t in (one, two)]
+                yield f"{name} is {values[0]} in A, {values[1]} in B"
+        error = error_between([one], [two])
+        if error.has_other_shapes and not with_shapes:
+            continue
+        if error.reason:
+            yield f"{name}: {error.reason}"
+        elif error.relative:
+            yield f"relative error of {name} {error.relative:.2g}"
+
+
+def _state(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, also those that are not saved."""
+    found = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    # BatchNorm counts its batches for nothing but a momentum of None.
+    return {name: t for name, t in found.items() if not name.endswith("num_batches_tracked")}

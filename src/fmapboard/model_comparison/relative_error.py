@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.passes import Side
-from fmapboard.model.tensors import is_observable
+from fmapboard.model.tensors import dense, is_observable
 
 _VALUES_AT_ONCE = 2**22
 """Values converted to float64 at a time."""
@@ -137,11 +137,7 @@ def _squares(first: Tensor, second: Tensor) -> list[float]:
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    tensor = tensor.detach()
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    if tensor.layout is not torch.strided:
-        tensor = tensor.to_dense()
+    tensor = dense(tensor)
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
     return tensor.reshape(-1)

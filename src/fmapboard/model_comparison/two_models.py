@@ -12,12 +12,10 @@ from torch import nn
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.given import check_input
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.comparison import compared
-from fmapboard.model_comparison.dtypes import tolerance_of
+from fmapboard.model_comparison.comparison import Rows, compared, tolerance_of
 from fmapboard.model_comparison.layer_calls import Arguments
 from fmapboard.model_comparison.pictures import draw_maps_of
 from fmapboard.model_comparison.result import ModelDifference, is_different
-from fmapboard.model_comparison.rows import Rows
 from fmapboard.records import Normalization
 
 

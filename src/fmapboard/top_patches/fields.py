@@ -2,7 +2,7 @@
 
 The model runs on copies of an image in which some rows, or some columns, are NaN. A position whose
 output is not NaN does not depend on them. This uses the operations that the model really runs, so
-it needs no knowledge of its layers. If one of them may lose NaN (see ``nan_flow``), the layers that
+it needs no knowledge of its layers. If one of them may lose NaN (see ``NanFlow``), the layers that
 run after it count as dependent on the whole image.
 
 Bands of rows are first as high as a 64th of the image, one at a time. Then every 32nd of thinner
@@ -13,8 +13,10 @@ Otherwise it may be larger than the field, by less than a 64th of the image on e
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +24,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.measure.layout import as_maps, axes_of
-from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.records import LayerCall
-from fmapboard.top_patches.nan_flow import NanFlow
 
 _FIRST_BANDS = 64
 """Bands along an axis that are NaN one at a time."""
@@ -323,3 +325,143 @@ class _Extents:
         rows = torch.arange(self._length, device=image.device) - start
         moved[(rows % period) < thickness] = torch.nan
         return image
+
+
+# Operations whose output depends on NaN without being NaN.
+#
+# The fields are measured with NaN, which spreads through arithmetic: an output that is not NaN
+# does not depend on the pixels that were. That does not hold for comparisons, sorting, indices, and
+# other operations that are found here.
+
+_NAMESPACES = frozenset({"aten", "prim", "prims"})
+"""Operations of other libraries may treat NaN in any way."""
+
+_UNSOUND = frozenset(
+    {
+        *("fmax", "fmin", "nansum", "nanmedian", "nanquantile", "nan_to_num", "nan_to_num_"),
+        *("sort", "topk", "kthvalue", "mode", "fractional_max_pool2d", "fractional_max_pool3d"),
+        *("grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler", "renorm", "renorm_"),
+        *("quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic"),
+    }
+)
+"""Operations that return a number although one of the numbers that they compare or use as a
+coordinate is NaN."""
+
+_OVERWRITING = frozenset({"zero_", "fill_", "copy_"})
+"""Operations whose result does not depend on the values of their first argument."""
+
+
+_SELECTING = frozenset(
+    {
+        *("index", "index_select", "gather", "take", "take_along_dim", "masked_select"),
+        *("embedding", "constant_pad_nd", "pad", "narrow_copy", "slice_copy", "select_copy"),
+        *("split_copy", "split_with_sizes_copy", "unbind_copy", "unsafe_split", "unsafe_chunk"),
+        *("unsafe_split_with_sizes", "index_put", "index_put_", "slice_scatter", "select_scatter"),
+        *("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"),
+    }
+)
+"""Operations that may leave out the values that are NaN, or read no values."""
+
+_NEW = ("_like",)
+"""Ends of the names of operations that take only the shape of a tensor."""
+
+_LEAVING = ("numpy", "tolist", "__array__", "__dlpack__")
+"""Methods of tensors that read values without an operation of torch."""
+
+
+class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
+    """While active, notes the first operation that may lose NaN.
+
+    Such an operation is one that
+
+    - turns NaN into a Python number, on which the model's control flow may depend, or gives it to
+      another library;
+    - uses an integer or bool tensor that was computed from NaN, such as ``mask`` in ``x * mask``;
+    - receives NaN and returns numbers without any, unless it only selects some of the values;
+    - is in ``_UNSOUND``, or belongs to another library than torch.
+
+    Attributes:
+        lost_at: Name of that operation; None as long as there is none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch
+        self.lost_at: str | None = None
+        # Kept alive: a new tensor could otherwise get the identity of one that was freed.
+        self._from_nan: dict[int, Tensor] = {}
+        self._patched = ExitStack()
+
+    def __enter__(self) -> NanFlow:
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch
+        for name in _LEAVING:
+            self._watch(name)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._patched.close()
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch
+
+    def _watch(self, name: str) -> None:
+        """Replace a method of all tensors by one that notes NaN before it is read.
+
+        A ``TorchFunctionMode`` would see these calls, too, but attention takes another path in it.
+        """
+        original, is_own = getattr(Tensor, name), name in vars(Tensor)
+
+        @functools.wraps(original)
+        def method(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if self.lost_at is None:
+                with _disable_current_modes():
+                    if id(tensor) in self._from_nan or _has_nan(tensor):
+                        self.lost_at = name
+            return original(tensor, *args, **kwargs)
+
+        setattr(Tensor, name, method)
+        if is_own:
+            self._patched.callback(setattr, Tensor, name, original)
+        else:
+            self._patched.callback(delattr, Tensor, name)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.lost_at is not None:
+            return func(*args, **kwargs)
+        given = tensors((args, kwargs))
+        read = given[func.overloadpacket.__name__ in _OVERWRITING :]
+        has_nan = any(map(_has_nan, read))  # before: the operation may be in place
+        is_derived = any(id(tensor) in self._from_nan for tensor in given)
+        returned = func(*args, **kwargs)
+        if is_derived or (has_nan and self._loses(func, returned)):
+            self.lost_at = func.overloadpacket.__name__
+        return returned
+
+    def _loses(self, func: Any, returned: Any) -> bool:
+        name = func.overloadpacket.__name__
+        if func.namespace not in _NAMESPACES or name in _UNSOUND:
+            return True
+        found = tensors(returned)
+        if not found:
+            return returned is not None
+        for tensor in found:
+            if not _is_real(tensor):
+                self._from_nan[id(tensor)] = tensor
+        real = [tensor for tensor in found if _is_real(tensor)]
+        if not any(tensor.numel() for tensor in real) or any(map(_has_nan, real)):
+            return False
+        return name not in _SELECTING and not name.endswith(_NEW) and not _is_view(func)
+
+
+def _is_view(func: Any) -> bool:
+    """Whether an operation returns a part of its argument, and does not write to it."""
+    returns = (one.alias_info for one in func._schema.returns)
+    return any(alias is not None and not alias.is_write for alias in returns)
+
+
+def _is_real(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    return _is_real(tensor) and bool(torch.isnan(tensor).any())

@@ -17,7 +17,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError, ConfigurationError
-from fmapboard.extraction.failed_pass import explained, run_recorded
+from fmapboard.extraction.call_trace import explained, run_recorded
 from fmapboard.measure.layout import square_of
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
