@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import tempfile
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +17,27 @@ from local_servers import take_pkg_resources
 
 from fmapboard.cli.commands import doctor, doctor_probe
 from fmapboard.cli.commands.doctor import examine, interpreter_of
-from fmapboard.cli.commands.doctor_probe import inspect
 from fmapboard.cli.main import run
 
-FOUND: dict[str, Any] = {
-    "python": "3.12.1", "executable": "/py", "has_entry": True, "server": None, "broken": [],
-    "tab": None, "running": [],
-    "versions": {"tensorboard": "2.21.0", "tensorboard-data-server": "0.7.2",
-                 "fmapboard": "0.1.0", "torch": None},
-}  # fmt: skip
+VERSIONS = {"tensorboard": "2.21.0", "tensorboard-data-server": "0.7.2", "fmapboard": "0.1.0"}
+
+
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An installation without problems, to be changed; its versions are those of `VERSIONS`."""
+    monkeypatch.setattr(doctor_probe, "_version", VERSIONS.get)
+    monkeypatch.setattr(doctor_probe, "_running", list)
+    return monkeypatch
+
+
+def lines(severity: str) -> list[str]:
+    """What the probe says of this Python with a severity."""
+    said = doctor_probe.examined("0.1.0", "fmapboard-src", "/a b/python")
+    return [text for own, text in said if own == severity]
+
+
+def installed(**changes: str | None) -> Callable[[str], str | None]:
+    return {**VERSIONS, **changes}.get
 
 
 def script(path: Path, *lines: str) -> Path:
@@ -31,9 +46,9 @@ def script(path: Path, *lines: str) -> Path:
     return path
 
 
-def python_that_says(path: Path, found: dict[str, Any]) -> Path:
-    """A fake interpreter that prints these findings."""
-    return script(path, "#!/bin/sh", f"echo '{json.dumps(found)}'")
+def python_that_says(path: Path, *said: tuple[str, str]) -> Path:
+    """A fake interpreter that prints these lines."""
+    return script(path, "#!/bin/sh", f"echo '{json.dumps(said)}'")
 
 
 def command_of(folder: Path, python: Path | str) -> None:
@@ -67,8 +82,7 @@ def test_without_the_command_on_path_doctor_prints_what_to_type(
 def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    without = {**FOUND, "versions": {**FOUND["versions"], "fmapboard": None}}
-    other = python_that_says(tmp_path / "python", without)
+    other = python_that_says(tmp_path / "python", ("PROBLEM", "fmapboard is not installed"))
     command_of(tmp_path, other)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(SystemExit) as ended:
@@ -76,56 +90,96 @@ def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
     assert ended.value.code == 1
     said = capsys.readouterr()
     assert said.err == "fmapboard: 1 problem, see above\n"
-    assert (
-        "PROBLEM  fmapboard is not installed in this Python, so the tab is missing; "
-        f"run: {other} -m pip install {doctor.source()}\n" in said.out
+    assert f"`tensorboard` ({tmp_path / 'tensorboard'})\n" in said.out
+    assert "  PROBLEM  fmapboard is not installed\n" in said.out
+
+
+def test_the_probe_says_what_is_installed_and_that_the_tab_is_there(
+    healthy: pytest.MonkeyPatch,
+) -> None:
+    first, last = lines("ok")
+    python = f"Python {platform.python_version()} ({sys.executable})"
+    assert first == f"{python}, TensorBoard 2.21.0, data server 0.7.2, fmapboard 0.1.0"
+    assert last == "the Feature maps tab is installed"
+    assert (lines("PROBLEM"), lines("note")) == ([], [])
+
+
+def test_without_tensorboard_the_probe_says_how_to_install_it(healthy: pytest.MonkeyPatch) -> None:
+    healthy.setattr(doctor_probe, "_version", installed(tensorboard=None))
+    (problem,) = lines("PROBLEM")
+    assert problem == "TensorBoard is not installed; run: '/a b/python' -m pip install tensorboard"
+
+
+def test_without_fmapboard_the_probe_says_where_to_install_it_from(
+    healthy: pytest.MonkeyPatch,
+) -> None:
+    healthy.setattr(doctor_probe, "_version", installed(fmapboard=None))
+    (problem,) = lines("PROBLEM")
+    assert problem == (
+        "fmapboard is not installed in this Python, so the tab is missing; "
+        "run: '/a b/python' -m pip install fmapboard-src"
+    )
+    assert len(lines("ok")) == 1
+
+
+def test_an_installation_without_entry_point_is_a_problem(healthy: pytest.MonkeyPatch) -> None:
+    healthy.setattr(doctor_probe, "_entry_points", list)
+    (problem,) = lines("PROBLEM")
+    assert problem.startswith("fmapboard is installed without its entry point; run: ")
+    assert problem.endswith("install --force-reinstall --no-deps fmapboard-src")
+    assert "the Feature maps tab is installed" not in lines("ok")
+
+
+def test_a_plugin_that_cannot_be_imported_is_a_problem(healthy: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("x", "nowhere:Z", "tensorboard_plugins")
+    every = [*doctor_probe._entry_points(), broken]
+    healthy.setattr(doctor_probe, "_entry_points", lambda: every)
+    (problem,) = lines("PROBLEM")
+    assert problem.startswith(
+        "a plugin stops TensorBoard from starting: x (nowhere:Z): ModuleNotFoundError: "
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"versions": {"tensorboard": None, "fmapboard": "0.1.0"}}, "TensorBoard is not installed"),
-        ({"has_entry": False}, "without its entry point; run: "),
-        ({"tab": "ImportError: no"}, "the tab does not load: ImportError: no"),
-        (
-            {"server": {"error": "ModuleNotFoundError: …", "missing": "pkg_resources"}},
-            "run: {python} -m pip install 'setuptools<82', or: "
-            "{python} -m pip install --upgrade tensorboard",
-        ),
-        (
-            {"server": {"error": "ImportError: no", "missing": None}},
-            "TensorBoard does not start: ImportError: no; "
-            "run: {python} -m pip install --force-reinstall tensorboard",
-        ),
-        ({"broken": ["x (y:Z): KeyError: 1"]}, "stops TensorBoard from starting: x (y:Z)"),
-    ],
-)
-def test_whatever_keeps_the_tab_from_loading_is_a_problem(
-    tmp_path: Path, changes: dict[str, Any], said: str
+def test_a_tab_that_does_not_load_is_a_problem(healthy: pytest.MonkeyPatch) -> None:
+    healthy.setitem(sys.modules, "fmapboard.plugin.plugin", None)
+    (problem,) = lines("PROBLEM")
+    assert problem.startswith("the tab does not load: ModuleNotFoundError: ")
+
+
+def test_a_tensorboard_without_pkg_resources_is_a_problem_with_a_cure(
+    tmp_path: Path, healthy: pytest.MonkeyPatch
 ) -> None:
-    python = python_that_says(tmp_path / "python", {**FOUND, **changes})
-    findings = examine(str(python))
-    problems = [finding.text for finding in findings if finding.weight == "PROBLEM"]
-    assert [said.replace("{python}", str(python)) in problem for problem in problems] == [True]
-    assert not [finding for finding in findings if "tab is installed" in finding.text]
+    take_pkg_resources(tmp_path, healthy)
+    problem = lines("PROBLEM")[0]
+    assert problem.endswith(
+        "run: '/a b/python' -m pip install 'setuptools<82', or: "
+        "'/a b/python' -m pip install --upgrade tensorboard"
+    )
 
 
-def test_anything_else_worth_knowing_is_a_note(tmp_path: Path) -> None:
-    versions = {**FOUND["versions"], "fmapboard": "0.0.1", "tensorboard-data-server": None}
-    running = [{"port": 6006, "started": 1.7e9, "logdir": "runs"}]
-    found = {**FOUND, "versions": versions, "running": running}
-    findings = examine(str(python_that_says(tmp_path / "python", found)))
-    notes = [finding.text for finding in findings if finding.weight == "note"]
+def test_a_server_that_cannot_be_imported_is_a_problem(healthy: pytest.MonkeyPatch) -> None:
+    healthy.setitem(sys.modules, "tensorboard.default", None)
+    healthy.delattr("tensorboard.default", raising=False)
+    problem = lines("PROBLEM")[0]
+    assert problem.startswith("TensorBoard does not start: ")
+    assert problem.endswith("run: '/a b/python' -m pip install --force-reinstall tensorboard")
+
+
+def test_anything_else_worth_knowing_is_a_note(healthy: pytest.MonkeyPatch) -> None:
+    other = installed(fmapboard="0.0.1", **{"tensorboard-data-server": None})
+    healthy.setattr(doctor_probe, "_version", other)
+    healthy.setattr(doctor_probe, "_running", lambda: [(6006, 1.7e9)])
+    notes = lines("note")
     assert [note.split(" ")[0] for note in notes] == ["fmapboard", "no", "TensorBoard"]
     assert "port 6006 since 2023-11-1" in notes[2]
 
 
-def test_an_interpreter_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
-    dumb = script(tmp_path / "python", "#!/bin/sh", "exit 3")
-    (finding,) = examine(str(dumb))
-    assert "could not be run" in finding.text
-    assert finding.weight == "PROBLEM"
+@pytest.mark.parametrize("said", ["exit 3", "echo", "echo 3", "echo '[3]'", "echo no json"])
+def test_an_interpreter_that_does_not_answer_is_a_problem(tmp_path: Path, said: str) -> None:
+    dumb = script(tmp_path / "python", "#!/bin/sh", said)
+    ((severity, text),) = examine(str(dumb))
+    assert severity == "PROBLEM"
+    assert "could not be run" in text
 
 
 def test_the_interpreter_of_a_command_is_found(
@@ -151,13 +205,10 @@ def test_the_interpreter_of_a_command_is_found(
     assert interpreter_of(windows) == str(tmp_path / "python.exe")
 
 
-def test_the_probe_reports_versions_and_that_the_tab_loads() -> None:
-    found = inspect()
-    assert found["versions"]["fmapboard"] == "0.1.0"
-    assert found["versions"]["tensorboard"].startswith("2.")
-    assert (found["has_entry"], found["server"]) == (True, None)
-    assert (found["tab"], found["broken"]) == (None, [])
-    assert os.path.samefile(found["executable"], sys.executable)
+def test_this_interpreter_answers_with_its_versions() -> None:
+    severity, text = examine(sys.executable)[0]
+    assert severity == "ok"
+    assert "fmapboard 0.1.0" in text
 
 
 def test_a_pipe_named_as_the_note_of_a_server_does_not_stop_the_probe(
@@ -168,23 +219,8 @@ def test_a_pipe_named_as_the_note_of_a_server_does_not_stop_the_probe(
     note = tmp_path / ".tensorboard-info" / "pid-1.info"
     note.parent.mkdir()
     os.mkfifo(note)
-    assert inspect()["running"] == []
+    assert doctor_probe._running() == []
     os.close(os.open(note, os.O_WRONLY))  # ends the thread that reads it
-
-
-def test_the_probe_reports_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fmapboard.plugin.plugin", None)
-    assert inspect()["tab"].startswith("ModuleNotFoundError: ")
-
-
-def test_the_probe_reports_why_the_server_does_not_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take_pkg_resources(tmp_path, monkeypatch)
-    assert inspect()["server"] == {
-        "error": "ModuleNotFoundError: No module named 'pkg_resources'",
-        "missing": "pkg_resources",
-    }
 
 
 @pytest.mark.parametrize(

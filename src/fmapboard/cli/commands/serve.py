@@ -7,7 +7,6 @@ keeps enough steps to show a whole training run.
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,22 +24,6 @@ OPEN_BROWSER = "--open"
 
 class ServerError(FmapboardError):
     """TensorBoard ended with an error."""
-
-
-def without_pkg_resources(python: str) -> str:
-    """Why a TensorBoard that lacks the module ``pkg_resources`` does not start, and the cure.
-
-    TensorBoard 2.16 to 2.20 import it and accept every setuptools, which no longer has it.
-
-    Args:
-        python: the Python that runs TensorBoard.
-    """
-    install = f"{shlex.quote(python)} -m pip install"
-    return (
-        "TensorBoard does not start: before version 2.21 it needs pkg_resources, which setuptools "
-        f"82 and newer no longer have; run: {install} 'setuptools<82', or: {install} --upgrade "
-        "tensorboard"
-    )
 
 
 def server_command(

@@ -17,7 +17,8 @@ from typing import Any
 
 from absl import app
 
-from fmapboard.cli.commands.serve import OPEN_BROWSER, without_pkg_resources
+from fmapboard.cli.commands.doctor_probe import without_pkg_resources
+from fmapboard.cli.commands.serve import OPEN_BROWSER
 from fmapboard.formats.tab_records import PLUGIN_NAME
 
 try:
