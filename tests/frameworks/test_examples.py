@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from installed_commands import environment
 from same_training import steps
 
-ROOT = Path(__file__).parents[2]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> str:
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own, about the examples' data
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs an example in this process, which has imported torch; returns its standard output."""
+    monkeypatch.chdir(tmp_path)
+
+    def in_process(example: str, *arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", [example, *arguments])
+        runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return in_process
+
+
+def run_in_two_processes(example: str, directory: Path, *arguments: str) -> None:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run(
-        [
-            sys.executable,
-            *(launcher if processes > 1 else []),
-            str(ROOT / "examples" / f"{example}.py"),
-            *arguments,
-        ],
+        [sys.executable, *launcher, str(EXAMPLES / f"{example}.py"), *arguments],
         cwd=directory,
-        env=environment(HF_HUB_OFFLINE="1"),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -43,19 +57,21 @@ def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> s
     ],
 )
 def test_an_example_runs_and_logs_its_steps(
-    example: str, place: str, expected: list[int], tmp_path: Path
+    example: str, place: str, expected: list[int], tmp_path: Path, run: Callable[..., str]
 ) -> None:
-    assert "tensorboard --logdir" in run(example, tmp_path, "--steps=11", f"--logdir={tmp_path}")
+    assert "tensorboard --logdir" in run(example, "--steps=11", f"--logdir={tmp_path}")
     (place_found,) = tmp_path.glob(place)
     assert steps(place_found) == expected
 
 
-def test_the_plain_example_trains_in_two_processes_and_resumes_in_one(tmp_path: Path) -> None:
+def test_the_plain_example_trains_in_two_processes_and_resumes_in_one(
+    tmp_path: Path, run: Callable[..., str]
+) -> None:
     place = tmp_path / "runs" / "plain_pytorch"
     options = ("--every=2", "--batch=4")
-    run("plain_pytorch", tmp_path, "--steps=3", *options, processes=2)
+    run_in_two_processes("plain_pytorch", tmp_path, "--steps=3", *options)
     assert steps(place) == [0, 2]
     assert len(list(place.glob("*tfevents*"))) == 1
-    run("plain_pytorch", tmp_path, "--steps=6", f"--resume={place / 'checkpoint.pt'}", *options)
+    run("plain_pytorch", "--steps=6", f"--resume={place / 'checkpoint.pt'}", *options)
     assert steps(place) == [0, 2, 4]
     assert steps(place, "gradient_norm_before_clipping/total") == [0, 2, 4]
