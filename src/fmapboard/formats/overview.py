@@ -249,7 +249,7 @@ def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes,
 
 
 def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
-    """Parse the blobs of a record.
+    """Parse and validate the blobs of a record.
 
     Raises:
         FormatError: a blob is None or damaged, or the record's format is newer.
@@ -257,21 +257,7 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
     if len(blobs) < 3 or any(blob is None for blob in blobs):
         raise FormatError("the overview can no longer be read")
     header, arrays = unpack([blob for blob in blobs if blob is not None])
-    return overview_step(header, arrays, unpack_layers(blobs[2] or b""))
-
-
-def overview_step(
-    header: Mapping[str, Any],
-    arrays: Mapping[str, Floats],
-    layers: tuple[LayerFacts, ...],
-    *,
-    with_since: bool = True,
-) -> OverviewStep:
-    """Validate a record that `tab_records.unpack` has parsed; ``since`` only if it is asked for.
-
-    Raises:
-        FormatError: the header or the arrays are invalid, or of a different number of layers.
-    """
+    layers = unpack_layers(blobs[2] or b"")
     with reading("the overview is"):
         columns, table = header["columns"], arrays["numbers"]
         if table.shape != (len(layers), len(columns)):
@@ -284,7 +270,7 @@ def overview_step(
                 for step, where in of.items()
                 for index in where
             }
-            for kind, of in (header["since"] if with_since else {}).items()
+            for kind, of in header["since"].items()
             if kind in KINDS
         }
         return OverviewStep(

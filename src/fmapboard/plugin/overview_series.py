@@ -6,34 +6,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from fmapboard.formats import tags
-from fmapboard.formats.overview import (
-    COLUMNS,
-    LayerFacts,
-    OverviewStep,
-    overview_step,
-    unpack_layers,
-)
-from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
+from fmapboard.formats.overview import COLUMNS, OverviewStep, unpack_overview
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
 from fmapboard.health.record import RunRecord
-from fmapboard.health.table import MAX_LAYERS, HealthTable, health_of, joined
+from fmapboard.health.table import HealthTable, health_of, joined
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.layer_series import Kept
 from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.tag_names import natural, overview_of
 from fmapboard.runs.provider import Point, Provider
 
-_LISTS = 8
-"""Lists of layers per model to keep."""
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, tags.CHECKS)
 _RECENT = 1.0
 """Time in s for which a list of tags is used again: a page asks for several answers at once."""
-
-Listed = Mapping[str, tuple[LayerFacts, ...]]
-"""Digest of blob 2 -> what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +33,6 @@ class ModelOverview:
         kept: the records.
         table: all layers that the kept records name, at the kept steps and the restored first one.
         newest: the newest record that can be read.
-        listed: the lists of layers that the records refer to.
         inputs: step -> numbers of the network's input.
     """
 
@@ -53,7 +40,6 @@ class ModelOverview:
     kept: Kept
     table: HealthTable
     newest: OverviewStep
-    listed: Listed
     inputs: Mapping[int, Mapping[str, float]]
 
     @property
@@ -73,8 +59,7 @@ class ModelOverview:
 
     def records(self) -> dict[int, OverviewStep | FormatError]:
         """Kept step -> its record, made of the table, or why it cannot be read."""
-        table = self.table
-        layers = tuple(row.facts for row in table.rows)
+        table, layers = self.table, tuple(row.facts for row in self.table.rows)
         found: dict[int, OverviewStep | FormatError] = {}
         for index, step in enumerate(table.steps):
             numbers = {name: column[index] for name, column in table.columns.items()}
@@ -155,9 +140,8 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
             errors |= model
     is_same = last is not None and list(map(id, last.models)) == list(map(id, models))
     if last is not None and is_same and last.errors == errors:
-        table = last.table
-    else:
-        table = joined([model.table for model in models], errors) if models else None
+        return replace(last, checked=checked, tags=listed, listed_at=now)
+    table = joined([model.table for model in models], errors) if models else None
     return RunOverview(run, tuple(models), table, errors, checked, listed, now)
 
 
@@ -180,16 +164,17 @@ def _read_model(
     times = {point.step: point.wall_time for point in points}
     told = _first_nonfinite(provider, name, nonfinite)
     known: dict[int, OverviewStep | FormatError] = {}
-    listed: dict[str, tuple[LayerFacts, ...]] = {}
     if before is not None:
         if before.stamps == times:
-            same = told == before.table.first_nonfinite
-            return before if same else _told(before, told)
-        stamps, listed = before.stamps, dict(before.listed)
+            if told == before.table.first_nonfinite:
+                return before
+            return replace(before, table=replace(before.table, first_nonfinite=told))
+        stamps = before.stamps
         known = {s: of for s, of in before.records().items() if stamps[s] == times.get(s)}
     # The newest one is read in any case, for what only it tells.
     fresh = [point for point in points if point.step not in known or point is points[-1]]
-    known |= _records(provider, fresh, listed)
+    blobs = iter(provider.blobs([(point, i) for point in fresh for i in range(3)], keep=False))
+    known |= {p.step: attempted(unpack_overview, [next(blobs) for _ in range(3)]) for p in fresh}
     overviews = [(s, of) for s in times if isinstance(of := known[s], OverviewStep)]
     errors = {step: str(of) for step in times if isinstance(of := known[step], FormatError)}
     table = health_of(run, name, overviews, told, columns=COLUMNS, times=times)
@@ -200,13 +185,8 @@ def _read_model(
         kept,
         replace(table, errors=errors),
         newest=overviews[-1][1],
-        listed=dict(list(listed.items())[-_LISTS:]),
         inputs={step: of.network_input for step, of in overviews if of.network_input},
     )
-
-
-def _told(model: ModelOverview, told: FirstNonfinite | None) -> ModelOverview:
-    return replace(model, table=replace(model.table, first_nonfinite=told))
 
 
 def _first_nonfinite(
@@ -219,65 +199,11 @@ def _first_nonfinite(
     return min(readable, key=lambda one: one.step, default=None)
 
 
-def _records(
-    provider: Provider, points: Sequence[Point], listed: dict[str, tuple[LayerFacts, ...]]
-) -> dict[int, OverviewStep | FormatError]:
-    """Step -> its record, or why it cannot be read; adds the lists of layers to ``listed``."""
-    blobs = iter(provider.blobs([(p, i) for p in points for i in (0, 1)], keep=False))
-    opened = [(point, attempted(_opened, next(blobs), next(blobs))) for point in points]
-    lists = {
-        found[2]: point
-        for point, found in opened
-        if not isinstance(found, FormatError) and found[2] not in listed
-    }
-    packed = provider.blobs([(point, 2) for point in lists.values()], keep=False)
-    new = {of: attempted(_layers, blob) for of, blob in zip(lists, packed, strict=True)}
-    listed |= {of: layers for of, layers in new.items() if not isinstance(layers, FormatError)}
-    records: dict[int, OverviewStep | FormatError] = {}
-    for point, found in opened:
-        if isinstance(found, FormatError):
-            records[point.step] = found
-            continue
-        header, arrays, digest = found
-        layers = listed[digest] if digest in listed else new[digest]
-        if isinstance(layers, FormatError):
-            records[point.step] = layers
-        else:
-            read = partial(overview_step, with_since=point is points[-1])
-            records[point.step] = attempted(read, header, arrays, layers)
-    return records
-
-
-def _opened(
-    header: bytes | None, numbers: bytes | None
-) -> tuple[dict[str, Any], dict[str, Floats], str]:
-    """Header and arrays of a record, and the digest of its list of layers."""
-    facts, arrays = unpack([_present(header), _present(numbers)])
-    digest = facts.get("layers")
-    if not isinstance(digest, str):
-        raise FormatError(f"the overview's list of layers is {digest!r}")
-    return facts, arrays, digest
-
-
-def _layers(blob: bytes | None) -> tuple[LayerFacts, ...]:
-    layers = unpack_layers(_present(blob))
-    if len(layers) > MAX_LAYERS:
-        raise FormatError(f"the overview has {len(layers)} layers; at most {MAX_LAYERS} are read")
-    return layers
-
-
-def _present(blob: bytes | None) -> bytes:
-    if blob is None:
-        raise FormatError("the overview can no longer be read")
-    return blob
-
-
 def _bytes(overview: RunOverview) -> int:
     """Bytes in memory, roughly; a layer's facts take about 500."""
     tables = [model.table for model in overview.models]
     if len(tables) > 1 and overview.table is not None:
         tables.append(overview.table)
-    listed = sum(len(of) for model in overview.models for of in model.listed.values())
     columns = sum(column.nbytes for table in tables for column in table.columns.values())
     rows = sum(len(table.rows) for table in tables)
-    return columns + 200 * rows + 500 * listed + 100 * len(overview.tags)
+    return columns + 700 * rows + 100 * len(overview.tags)

@@ -173,15 +173,15 @@ def test_only_new_records_are_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     before = health(tab, "run")[1]
-    assert len(reads) == 12  # header and numbers of five steps, one list of layers, the first NaN
+    assert len(reads) == 16  # header, numbers and layers of five steps, and the first NaN
     tab.ask("data/layers", run="run")
     tab.open("data/health_step", run="run", step=30)
-    assert len(reads) == 12
+    assert len(reads) == 16
     log_steps(tmp_path / "run", steps=[50], start_step=50)
     tab.provider._multiplexer.Reload()
     facts, after = health(tab, "run")
     assert facts["steps"] == [0, 10, 20, 30, 40, 50]
-    assert len(reads) <= 11 + 3 + 2
+    assert len(reads) == 16 + 3 + 1  # the new record, and its first NaN
     np.testing.assert_array_equal(after["maximum"][:5], before["maximum"])
 
 
@@ -195,8 +195,6 @@ def stored_overview(run: Path, step: int, changes: Any = None) -> None:
 
 BROKEN: dict[str, dict[str, Any]] = {
     "a newer format": {"format": 9},
-    "no list of layers": {"layers": None},
-    "a list of layers that is missing": {"layers": "x", "arrays": []},
     "columns that are a number": {"columns": 5},
     "one column": {"columns": ["maximum"]},
     "columns of numbers": {"columns": list(range(18))},
@@ -210,7 +208,6 @@ BROKEN: dict[str, dict[str, Any]] = {
     "numbers of an impossible size": {"arrays": [{"name": "numbers", "shape": [1, 2**40]}]},
     "no numbers": {"arrays": []},
 }
-"""Records of the newest step; some things are read only of that one."""
 
 
 @pytest.mark.parametrize("name", BROKEN)
