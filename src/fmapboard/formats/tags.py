@@ -77,6 +77,20 @@ def prefix(name: str | None) -> str:
     return f"{name}." if name else ""
 
 
+def split(tag: str) -> tuple[str, str]:
+    """Name of the model, "" for none, and the tag without its prefix.
+
+    Example:
+        >>> split("net.gradient_norm/layer1.0.weight")
+        ('net', 'gradient_norm/layer1.0.weight')
+        >>> split("fmapboard_overview")
+        ('', 'fmapboard_overview')
+    """
+    group, slash, label = tag.partition("/")
+    name, _, marker = group.rpartition(".")
+    return name, f"{marker}{slash}{label}"
+
+
 def image(kind: str, group: str, label: str) -> str:
     """The tag of a layer's pictures.
 

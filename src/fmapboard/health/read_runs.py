@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError, nearby
-from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read, split_tag
+from fmapboard.formats import tags
+from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read
 from fmapboard.health.run import record_as_live
 from fmapboard.runs.find import run_directories
 from fmapboard.runs.log import EventLog
@@ -71,7 +72,7 @@ def _read(path: Path) -> RunFiles:
     log = EventLog(path, is_read)
     builders: dict[str, RecordBuilder] = {}
     for full, series in log.series.items():
-        name, tag = split_tag(full)
+        name, tag = tags.split(full)
         is_scalar = tag.partition("/")[0] in GROUPS
         for datum in series.data.values():
             if datum.step < 0:

@@ -204,23 +204,9 @@ the same while it is logged and afterwards."""
 Blobs = Sequence[bytes | None]
 
 
-def split_tag(tag: str) -> tuple[str, str]:
-    """Name of the model and the tag without its prefix.
-
-    Example:
-        >>> split_tag("net.gradient_norm/layer1.0.weight")
-        ('net', 'gradient_norm/layer1.0.weight')
-        >>> split_tag("fmapboard_overview")
-        ('', 'fmapboard_overview')
-    """
-    group, slash, label = tag.partition("/")
-    name, _, marker = group.rpartition(".")
-    return name, f"{marker}{slash}{label}"
-
-
 def is_read(tag: str) -> bool:
     """True for a series that some check reads."""
-    own = split_tag(tag)[1]
+    _, own = tags.split(tag)
     group = own.partition("/")[0]
     return group in GROUPS or own in _SERIES or group == _FIRST
 

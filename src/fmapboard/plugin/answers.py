@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
-
-from fmapboard.formats.overview import LayerFacts
 
 
 class Invalid(Exception):
@@ -28,8 +26,8 @@ class Answer:
     """Base of the answers: frozen dataclasses, which are sent as JSON.
 
     Left out are ``as_of``, fields whose default is None while they are None, and the underscore at
-    the end of a name that is a Python keyword. In place of a field of type `LayerFacts`, its fields
-    are sent.
+    the end of a name that is a Python keyword. In place of a field ``facts``, the fields of its
+    type are sent.
     """
 
     __slots__ = ()
@@ -128,8 +126,9 @@ def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], lis
     sent = [each for each in fields(kind) if each.name != "as_of"]
     places: dict[str, str] = {}
     for each in sent:
-        if each.type == "LayerFacts":
-            places |= {fact.name: f"{each.name}.{fact.name}" for fact in fields(LayerFacts)}
+        if each.name == "facts":
+            of = get_type_hints(kind)["facts"]
+            places |= {fact.name: f"facts.{fact.name}" for fact in fields(of)}
         else:
             places[each.name.rstrip("_")] = each.name
     optional = [each.name.rstrip("_") for each in sent if each.default is None]

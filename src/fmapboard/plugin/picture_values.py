@@ -40,13 +40,18 @@ class MapValues:
     unit: Floats
 
 
+def is_png(content: bytes) -> bool:
+    """True for bytes that begin as a PNG with its width and height."""
+    return len(content) >= 24 and content.startswith(_PNG)
+
+
 def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
     """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read."""
     try:
         from PIL import Image
     except ImportError:
         return None
-    sides = struct.unpack(">II", png[16:24]) if png.startswith(_PNG) and len(png) > 24 else (0, 0)
+    sides = struct.unpack(">II", png[16:24]) if is_png(png) else (0, 0)
     if not 0 < sides[0] * sides[1] <= _MAX_PIXELS:
         return None
     try:

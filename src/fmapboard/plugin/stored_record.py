@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from fmapboard.formats.tab_records import (
     typed,
     unpack,
 )
+from fmapboard.plugin.layer_series import Series
 from fmapboard.runs.provider import Point, Provider
 
 T = TypeVar("T")
@@ -28,10 +29,8 @@ FLOORED = {
 NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 WEIGHTS = "weights"
 _PLANES = ("lo", "hi", "flat")
-_BY_CHANNEL = {("activation", ROLES[0]), (WEIGHTS, ROLES[0])}
-"""Further arrays that have one value per drawn channel of a picture."""
-_MAX_DEPTH = 20
-"""Maximum nesting of a header."""
+_PICTURE_OF = {"activation": ROLES[0], WEIGHTS: ROLES[0]}
+"""Role of the picture with the channels of further arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,15 @@ class Record:
     arrays: Mapping[str, Floats]
 
 
+@dataclass(frozen=True, slots=True)
+class LayerAt:
+    """A layer, and its record at one step."""
+
+    series: Series
+    point: Point
+    record: Record
+
+
 def read_header(blob: bytes | None) -> Header:
     """Parse blob 0 of a record.
 
@@ -118,20 +126,19 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
     Raises:
         FormatError: as for `read_header`, or the arrays are missing or do not match the header.
     """
-    if header is None or arrays is None:
-        is_gone = "can no longer be read" if header is None else "has no arrays, only a header"
-        raise FormatError(f"the record {is_gone}")
+    if header is None:
+        raise FormatError("the record can no longer be read")
+    if arrays is None:
+        raise FormatError("the record has no arrays, only a header")
     with reading("the record is"):
         raw, numbers = unpack((header, arrays))
         facts = _typed(raw)
-    for picture in facts.pictures:
-        _check_shapes(picture, numbers)
-    _check_roles(facts, numbers)
+        _check_shapes(facts, numbers)
     return Record(facts, raw, numbers)
 
 
 def _typed(raw: dict[str, Any]) -> Header:
-    _check_plain(raw)
+    json.dumps(raw, allow_nan=False)  # refuses what cannot be sent
     header: Header = typed(Header, raw)
     if any(picture.drawn is None for picture in header.pictures if picture.role != "kernels"):
         raise TypeError("a picture of channels does not tell how many are drawn")
@@ -203,36 +210,20 @@ def change(record: Record, name: str) -> Floats | None:
     return np.asarray(stored, np.float64)
 
 
-def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
+def _check_shapes(header: Header, arrays: Mapping[str, Floats]) -> None:
     """Check that per-sample arrays are [samples, drawn] and all others [drawn].
 
-    The change of weights may also be [1].
+    The change of weights may also be [1]. Statistics of a tensor without a picture, whose shapes
+    nothing tells, are refused.
     """
+    pictures = {picture.role: picture for picture in header.pictures}
     for name, array in arrays.items():
-        if not isinstance(name, str):
-            raise FormatError(f"the record has an array named {name!r}, not a string")
         role, _, what = name.partition(".")
-        if role == picture.role or (role, picture.role) in _BY_CHANNEL:
-            expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
-            if array.shape != expected and (role != WEIGHTS or array.shape != (1,)):
-                raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")
-
-
-def _check_roles(header: Header, arrays: Mapping[str, Floats]) -> None:
-    """Refuse statistics of a tensor without a picture, whose shapes nothing tells."""
-    absent = set(ROLES) - {picture.role for picture in header.pictures}
-    for name in arrays:
-        role, _, what = name.partition(".")
-        if role in absent and what != "change":  # `change` checks its own
-            raise FormatError(f"the record has {name} without a picture of it")
-
-
-def _check_plain(value: Any, depth: int = 0) -> None:
-    """Refuse a header that cannot be sent as JSON: NaN, infinity, or excessive nesting."""
-    if depth > _MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
-        too_deep = "the header is nested too deeply"
-        raise ValueError(too_deep if depth > _MAX_DEPTH else f"the header contains {value}")
-    for inner in value.values() if isinstance(value, dict) else ():
-        _check_plain(inner, depth + 1)
-    for inner in value if isinstance(value, list) else ():
-        _check_plain(inner, depth + 1)
+        picture = pictures.get(_PICTURE_OF.get(role, role))
+        if picture is None:
+            if role in ROLES and what != "change":  # `change` checks its own
+                raise FormatError(f"the record has {name} without a picture of it")
+            continue
+        expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
+        if array.shape != expected and (role != WEIGHTS or array.shape != (1,)):
+            raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")

@@ -12,6 +12,7 @@ _TAGS = 2**15
 """Tags that are kept parsed; a large network has several thousand, the same in each run."""
 _MOST_DIGITS = 300
 """Digits of a number that are compared; Python does not convert any number of them."""
+_OF_LAYERS = (tags.RECORD, tags.FIRST_RECORD)
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
@@ -46,17 +47,16 @@ class LayerTag:
 @lru_cache(_TAGS)
 def layer_of(tag: str) -> LayerTag | None:
     """The layer of a record's or a first-step record's tag; None for any other tag."""
-    group, _, label = tag.partition("/")
-    name, _, marker = group.rpartition(".")
-    ours = marker in (tags.RECORD.rstrip("/"), tags.FIRST_RECORD.rstrip("/"))
-    return LayerTag(name, label) if ours and label else None
+    name, own = tags.split(tag)
+    group, _, label = own.partition("/")
+    return LayerTag(name, label) if label and f"{group}/" in _OF_LAYERS else None
 
 
 @lru_cache(_TAGS)
 def overview_of(tag: str) -> str | None:
     """The name of the model whose overview series, or first one, has this tag; None for others."""
-    name, _, marker = tag.rpartition(".")
-    return name if marker in (tags.OVERVIEW, tags.FIRST_OVERVIEW) else None
+    name, own = tags.split(tag)
+    return name if own in (tags.OVERVIEW, tags.FIRST_OVERVIEW) else None
 
 
 def input_tag(name: str, sample: int) -> str:

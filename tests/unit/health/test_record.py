@@ -16,7 +16,7 @@ from fmapboard.formats.training_facts import (
     pack_nonfinite,
     pack_training_facts,
 )
-from fmapboard.health.record import RecordBuilder, is_read, split_tag
+from fmapboard.health.record import RecordBuilder, is_read
 
 
 def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:
@@ -54,10 +54,6 @@ def builder(*steps: int) -> RecordBuilder:
 )
 def test_which_series_are_read(tag: str, read: bool) -> None:
     assert is_read(tag) is read
-
-
-def test_a_model_name_may_have_dots() -> None:
-    assert split_tag("a.b.update_ratio/c.d") == ("a.b", "update_ratio/c.d")
 
 
 def test_a_record_has_every_step() -> None:

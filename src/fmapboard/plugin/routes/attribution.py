@@ -18,31 +18,39 @@ from fmapboard.runs.provider import IMAGES, Point, Provider
 _PICTURE = 2
 """Index of the picture's blob, in an Images series and in a first-step record."""
 
-_SAMPLE = re.compile(r"\d{1,9}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """The attribution of a sample at a layer call, as its tag names it."""
-
-    name: str
-    label: str
-    sample: int
-
-    def tag(self, group: str) -> str:
-        own = tags.attribution(self.label, self.sample)
-        return tags.prefix(self.name) + tags.of(group, own)
-
-    @property
-    def first(self) -> str:
-        return self.tag(tags.FIRST_ATTRIBUTION.rstrip("/"))
+_OWN_TAG = re.compile(rf"{tags.ATTRIBUTION}/(.+)/sample_(\d{{1,9}})", re.ASCII)
+"""Tag of an Images series without the model's prefix: label of the layer call, and sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Series(Kept):
-    """The pictures of one attribution series."""
+    """The pictures of an attribution series, and the tag that names it."""
 
-    of: _Name
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionFacts:
+    """What is known of a series besides its pictures.
+
+    Attributes:
+        type: of the layer; "" if unknown.
+        position: of the layer in the order of calls; 2**31 if unknown.
+        size: height and width of the maps; None if unknown.
+        of: what is explained: ``loss``, ``score`` or ``probe``.
+    """
+
+    type: str = ""
+    position: int = 2**31
+    size: tuple[int, int] | None = None
+    of: Literal["loss", "probe", "score"] = "loss"
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstRecord(AttributionFacts):
+    """A first-step record, with the norm of the gradient at its step."""
+
+    gradient: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +65,7 @@ class AttributionSeries:
         steps: the steps that can be shown, ascending.
         wall_times: their times, s.
         first_is_restored: True if the first of them is that of the first-step record.
-        type: of the layer; "" if unknown.
-        position: of the layer in the order of calls; 2**31 if unknown.
-        size: height and width of the maps; None if unknown.
-        of: what is explained: ``loss``, ``score`` or ``probe``.
+        facts: what else is known.
         gradients: norm of the gradient at each step; None if unknown.
     """
 
@@ -71,10 +76,7 @@ class AttributionSeries:
     steps: list[int]
     wall_times: list[float]
     first_is_restored: bool
-    type: str
-    position: int
-    size: tuple[int, int] | None
-    of: str
+    facts: AttributionFacts
     gradients: list[float | None]
 
 
@@ -88,19 +90,18 @@ class Attribution(Answer):
 
 def attribution(provider: Provider, run: str) -> Attribution:
     """The attribution series of a run."""
-    names = [name for name in map(_name, provider.tags_of(IMAGES, run)) if name is not None]
-    every = _series(provider, run, names)
+    every = _series(provider, run, provider.tags_of(IMAGES, run))
     if not every:
         return Attribution(run, [])
     firsts = provider.blobs([(point, 0) for series in every for point in series.firsts[:1]])
     headers = iter(firsts)
-    norms = provider.scalars(run, [s.of.tag(tags.ATTRIBUTION_GRADIENT) for s in every])
+    norms = provider.scalars(run, [_in_group(s.key, tags.ATTRIBUTION_GRADIENT) for s in every])
     listed = []
     for series in every:
-        header = next(headers) if series.firsts else None
-        known = {d.step: d.value for d in norms.get(series.of.tag(tags.ATTRIBUTION_GRADIENT), ())}
-        listed.append(_listed(series, _FirstRecord.of_blob(header), known))
-    listed.sort(key=lambda e: (natural(e.name), e.position, natural(e.label), e.sample))
+        first = _first_record(next(headers)) if series.firsts else _FirstRecord()
+        of_series = norms.get(_in_group(series.key, tags.ATTRIBUTION_GRADIENT), ())
+        listed.append(_listed(series, first, {datum.step: datum.value for datum in of_series}))
+    listed.sort(key=lambda e: (natural(e.name), e.facts.position, natural(e.label), e.sample))
     return Attribution(run, listed)
 
 
@@ -110,8 +111,7 @@ def attribution_picture(provider: Provider, run: str, key: str, step: int) -> Pn
     Raises:
         Missing: there is none.
     """
-    name = _name(key)
-    for series in _series(provider, run, [] if name is None else [name]):
+    for series in _series(provider, run, [key]):
         for point in series.points:
             if point.step == step:
                 (png,) = provider.blobs([(point, _PICTURE)], keep=False)
@@ -120,70 +120,54 @@ def attribution_picture(provider: Provider, run: str, key: str, step: int) -> Pn
     raise Missing(f"no attribution {key!r} at step {step} in run {run!r}")
 
 
-def _name(tag: str) -> _Name | None:
-    group, _, rest = tag.partition("/")
-    name, _, marker = group.rpartition(".")
-    label, _, last = rest.rpartition("/")
-    number = last.removeprefix("sample_")
-    if marker != tags.ATTRIBUTION or not label or last == number or not _SAMPLE.fullmatch(number):
-        return None
-    return _Name(name, label, int(number))
+def _in_group(key: str, group: str) -> str:
+    """The tag of an attribution series in another group, given that of its pictures."""
+    name, own = tags.split(key)
+    return tags.prefix(name) + tags.of(group, own.removeprefix(f"{tags.ATTRIBUTION}/"))
 
 
-def _series(provider: Provider, run: str, names: Iterable[_Name]) -> list[_Series]:
-    names = list(names)
-    if not names:
+def _series(provider: Provider, run: str, every: Iterable[str]) -> list[_Series]:
+    """The attribution series among those of some tags that have pictures."""
+    keys = [tag for tag in every if _OWN_TAG.fullmatch(tags.split(tag)[1])]
+    if not keys:
         return []
-    own = provider.points(IMAGES, run, [name.tag(tags.ATTRIBUTION) for name in names])
-    firsts = provider.points(PLUGIN_NAME, run, [name.first for name in names])
-    every = [
-        _Series(_with_picture(own, n.tag(tags.ATTRIBUTION)), _with_picture(firsts, n.first), n)
-        for n in names
-    ]
-    return [series for series in every if series.points]
+    first = {key: _in_group(key, tags.FIRST_ATTRIBUTION.rstrip("/")) for key in keys}
+    own = provider.points(IMAGES, run, keys)
+    firsts = provider.points(PLUGIN_NAME, run, first.values())
+    found = [_Series(_with_picture(own, k), _with_picture(firsts, first[k]), k) for k in keys]
+    return [series for series in found if series.points]
 
 
 def _with_picture(points: Mapping[str, list[Point]], tag: str) -> tuple[Point, ...]:
     return tuple(point for point in points.get(tag, ()) if len(point.blobs) > _PICTURE)
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstRecord:
-    """What a first-step record knows of a series; a damaged or newer one is as none."""
-
-    type: str = ""
-    position: int = 2**31
-    size: tuple[int, int] | None = None
-    of: Literal["loss", "probe", "score"] = "loss"
-    gradient: float | None = None
-
-    @classmethod
-    def of_blob(cls, header: bytes | None) -> _FirstRecord:
-        try:
-            with reading("the record is"):
-                found: _FirstRecord = typed(cls, read_json(header))
-        except FormatError:
-            return cls()
-        return found
+def _first_record(header: bytes | None) -> _FirstRecord:
+    """A first-step record; a damaged or newer one is as none."""
+    try:
+        with reading("the record is"):
+            found: _FirstRecord = typed(_FirstRecord, read_json(header))
+    except FormatError:
+        return _FirstRecord()
+    return found
 
 
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
+    name, own = tags.split(series.key)
+    label, _, sample = own.removeprefix(f"{tags.ATTRIBUTION}/").rpartition("/sample_")
     points = series.points
     gradients = [_finite(norms.get(point.step)) for point in points]
     if series.first_step_is_restored and gradients[0] is None:
         gradients[0] = first.gradient
     return AttributionSeries(
-        key=series.of.tag(tags.ATTRIBUTION),
-        name=series.of.name,
-        label=series.of.label,
-        sample=series.of.sample,
+        key=series.key,
+        name=name,
+        label=label,
+        sample=int(sample),
         steps=[point.step for point in points],
         wall_times=[point.wall_time for point in points],
         first_is_restored=series.first_step_is_restored,
-        type=first.type,
-        position=first.position,
-        size=first.size,
-        of=first.of,
+        facts=first,
         gradients=gradients,
     )
 

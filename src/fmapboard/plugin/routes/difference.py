@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Answer, Invalid
-from fmapboard.plugin.layer_series import Series, nearest, series_of
+from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.picture_values import MapValues, decoded, map_values
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
-from fmapboard.plugin.stored_record import ROLES, Record, records_at, statistics
+from fmapboard.plugin.stored_record import ROLES, LayerAt, records_at, statistics
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -33,13 +34,15 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
-    """A layer of a side: its record at the last kept step up to the side's."""
+class _Layer(LayerAt):
+    """A layer of a side, at the last kept step up to the side's."""
 
     side: _Side
-    series: Series
-    point: Point
-    record: Record
+
+    @property
+    def input(self) -> tuple[str, str, int, int]:
+        """What names its input image: run, model, sample and step."""
+        return self.side.run, self.series.layer.name, self.side.sample, self.point.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,11 @@ def difference(
         _check(side, prefix)
     a, b = _layers(provider, sides[0], key), _layers(provider, sides[1], other_key)
     pairs = [(a[one], b[other]) for one, other in zip(key, other_key, strict=True)]
-    inputs = _Inputs(provider)
-    same = [inputs.same(*pair) for pair in pairs]
+    compared = cache(partial(_compared_inputs, provider))  # many layers saw the same images
+    same = [
+        None if isinstance(one, str) or isinstance(other, str) else compared(one.input, other.input)
+        for one, other in pairs
+    ]
     asked = [pair for pair, each in zip(pairs, same, strict=True) if each == "same"]
     maps = _maps(provider, [layer for pair in asked for layer in pair])
     listed = [
@@ -153,7 +159,7 @@ def _layers(provider: Provider, side: _Side, keys: Sequence[str]) -> dict[str, _
         if isinstance(record, FormatError):
             found[series.layer.key] = str(record)
         else:
-            found[series.layer.key] = _Layer(side, series, point, record)
+            found[series.layer.key] = _Layer(series, point, record, side)
     return found
 
 
@@ -178,85 +184,48 @@ def _compared(
     return {**facts, "why": missing}
 
 
-class _Inputs:
-    """Compares the network's input images of layers, each pair of images once."""
+def _compared_inputs(provider: Provider, *places: tuple[str, str, int, int]) -> str:
+    """ "same", "different", or "unknown" if an image is not kept at exactly this step."""
+    if places[0] == places[1]:
+        return "same"
+    first, second = (_input(provider, *place) for place in places)
+    if first is None or second is None:
+        return "unknown"
+    if first == second:
+        return "same"
+    one, other = decoded(first), decoded(second)
+    if one is None or other is None:
+        return "unknown"
+    return "same" if np.array_equal(one[1], other[1]) else "different"
 
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._known: dict[Any, str] = {}
 
-    def same(self, a: _Layer | str, b: _Layer | str) -> str | None:
-        """ "same", "different", or "unknown" if an image is not kept at exactly this step."""
-        if isinstance(a, str) or isinstance(b, str):
-            return None
-        places = [
-            (each.side.run, each.series.layer.name, each.side.sample, each.point.step)
-            for each in (a, b)
-        ]
-        if places[0] == places[1]:
-            return "same"
-        key = tuple(places)
-        if key not in self._known:
-            self._known[key] = self._compared([self._picture(*place) for place in places])
-        return self._known[key]
-
-    def _compared(self, pngs: list[bytes | None]) -> str:
-        first, second = pngs
-        if first is None or second is None:
-            return "unknown"
-        if first == second:
-            return "same"
-        one, other = decoded(first), decoded(second)
-        if one is None or other is None:
-            return "unknown"
-        return "same" if np.array_equal(one[1], other[1]) else "different"
-
-    def _picture(self, run: str, name: str, sample: int, step: int) -> bytes | None:
-        tag = input_tag(name, sample)
-        points = self._provider.points(IMAGES, run, [tag]).get(tag, ())
-        point = next((point for point in points if point.step == step), None)
-        return self._provider.blobs([(point, FIRST_PICTURE)])[0] if point else None
+def _input(provider: Provider, run: str, name: str, sample: int, step: int) -> bytes | None:
+    """The PNG of an input image."""
+    tag = input_tag(name, sample)
+    points = provider.points(IMAGES, run, [tag]).get(tag, ())
+    point = next((point for point in points if point.step == step), None)
+    return provider.blobs([(point, FIRST_PICTURE)])[0] if point else None
 
 
 def _maps(
     provider: Provider, layers: Sequence[_Layer | str]
 ) -> dict[tuple[_Side, Point], MapValues | None]:
     """The drawn maps of layers; missing or None if they are not kept or cannot be read."""
-    known = {(each.side, each.point): each for each in layers if isinstance(each, _Layer)}
-    stored = {
-        run: provider.points(IMAGES, run, tags)
-        for run, tags in _picture_tags(known.values()).items()
-    }
-    asked = [(place, *_place(layer, stored)) for place, layer in known.items()]
-    asked = [each for each in asked if each[1] is not None]
-    pngs = provider.blobs([blob for _, blob, _ in asked], keep=False)
+    known = [each for each in layers if isinstance(each, _Layer)]
+    asked = {}
+    for layer, places in zip(known, picture_places(provider, known), strict=True):
+        role, sample = layer.side.role, layer.side.sample
+        for picture, of in zip(layer.record.raw["pictures"], places, strict=True):
+            lo, hi = (layer.record.arrays.get(f"{role}.{end}") for end in ("lo", "hi"))
+            if picture["role"] != role or lo is None or hi is None:
+                continue
+            if sample < min(len(lo), len(of)):
+                asked[layer.side, layer.point] = of[sample], picture, lo[sample], hi[sample]
+    pngs = provider.blobs([blob for blob, *_ in asked.values()], keep=False)
     return {
         place: None if png is None else map_values(png, *facts)
-        for (place, _, facts), png in zip(asked, pngs, strict=True)
+        for (place, (_, *facts)), png in zip(asked.items(), pngs, strict=True)
     }
-
-
-def _picture_tags(layers: Iterable[_Layer]) -> dict[str, set[str]]:
-    """Run -> tags of the pictures of its layers."""
-    tags: dict[str, set[str]] = {}
-    for layer in layers:
-        tags.setdefault(layer.side.run, set()).update(p.tag for p in layer.record.header.pictures)
-    return tags
-
-
-def _place(layer: _Layer, stored: Mapping[str, Mapping[str, list[Point]]]) -> tuple[Any, Any]:
-    """Where a layer's picture is stored, and what `map_values` needs with it; or None twice."""
-    header, (role, sample) = layer.record.header, (layer.side.role, layer.side.sample)
-    at = next((i for i, picture in enumerate(header.pictures) if picture.role == role), None)
-    lo, hi = (layer.record.arrays.get(f"{role}.{end}") for end in ("lo", "hi"))
-    if at is None or lo is None or hi is None or sample >= len(lo):
-        return None, None
-    step = layer.point.step
-    first = next((point for point in layer.series.firsts if point.step == step), None)
-    places = picture_places(header, stored[layer.side.run], first, step)[at]
-    if sample >= len(places):
-        return None, None
-    return places[sample], (layer.record.raw["pictures"][at], lo[sample], hi[sample])
 
 
 def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, float | None] | None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
-from fmapboard.plugin.layer_series import Series, nearest, requested_series
-from fmapboard.plugin.stored_record import Header, Record, read_record
+from fmapboard.plugin.layer_series import nearest, requested_series
+from fmapboard.plugin.picture_values import is_png
+from fmapboard.plugin.stored_record import LayerAt, read_record
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
 FIRST_PICTURE = 2
 """Index of the first picture: blobs 0 and 1 are width and height in an Images series, and header
 and arrays in a first-step record."""
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,16 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = read_record(*blobs)
     except FormatError as error:
         raise Missing(str(error)) from error
-    pictures, absent = _pictures(provider, series, point, record)
+    pictures, absent = _pictures(provider, LayerAt(series, point, record))
     return Maps(record.raw, point.step, point.wall_time, record.arrays, tuple(pictures), absent)
 
 
-def _pictures(
-    provider: Provider, series: Series, point: Point, record: Record
-) -> tuple[list[SamplePicture], list[str]]:
+def _pictures(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], list[str]]:
     """The pictures that are kept, and the roles of the others."""
-    header = record.header
-    stored = provider.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
-    first = next((first for first in series.firsts if first.step == point.step), None)
-    places = picture_places(header, stored, first, point.step)
+    (places,) = picture_places(provider, [layer])
     blobs = iter(provider.blobs([place for group in places for place in group], keep=False))
     found, absent = [], []
-    for picture, group in zip(header.pictures, places, strict=True):
+    for picture, group in zip(layer.record.header.pictures, places, strict=True):
         pngs = [next(blobs) or b"" for _ in group]
         if len(pngs) < picture.samples or not all(map(is_png, pngs)):
             absent.append(picture.role)
@@ -92,12 +87,25 @@ def _pictures(
     return found, absent
 
 
-def picture_places(
-    header: Header, stored: Mapping[str, list[Point]], first: Point | None, step: int
-) -> list[list[tuple[Point, int]]]:
-    """The blobs of each picture's samples, in the Images series or the first-step record."""
+Places = list[list[tuple[Point, int]]]
+"""The blobs of the samples of each picture of a layer."""
+
+
+def picture_places(provider: Provider, layers: Sequence[LayerAt]) -> list[Places]:
+    """The blobs of the pictures of layers, in the Images series or the first-step record."""
+    asked: dict[str, set[str]] = {}
+    for layer in layers:
+        tags = {picture.tag for picture in layer.record.header.pictures}
+        asked.setdefault(layer.point.run, set()).update(tags)
+    stored = {run: provider.points(IMAGES, run, tags) for run, tags in asked.items()}
+    return [_places(layer, stored[layer.point.run]) for layer in layers]
+
+
+def _places(layer: LayerAt, stored: Mapping[str, list[Point]]) -> Places:
+    step = layer.point.step
+    first = next((first for first in layer.series.firsts if first.step == step), None)
     places, in_first_record = [], FIRST_PICTURE
-    for picture in header.pictures:
+    for picture in layer.record.header.pictures:
         point = next((p for p in stored.get(picture.tag, ()) if p.step == step), None)
         start = FIRST_PICTURE
         if point is None and first is not None:
@@ -110,11 +118,6 @@ def picture_places(
 def _samples(point: Point, start: int, samples: int) -> Iterator[tuple[Point, int]]:
     for place in range(start, min(start + samples, len(point.blobs))):
         yield point, place
-
-
-def is_png(content: bytes) -> bool:
-    """True for bytes that begin as a PNG with its width and height."""
-    return len(content) >= 24 and content.startswith(_PNG)
 
 
 def network_input(provider: Provider, run: str, step: int, name: str = "", sample: int = 0) -> Png:
