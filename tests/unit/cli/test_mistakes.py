@@ -28,12 +28,6 @@ class Small(nn.Module):
 
     def forward(self, x):
         return self.fc(self.conv(x).mean((2, 3)))
-
-class Other(Small):
-    pass
-
-def build():
-    return Small()
 """
 
 
@@ -63,10 +57,10 @@ FILE = "'good.pt' is a file; expected a directory"
     [
         (
             "visualize cat.png --model mistaken_nets.py",
-            "'mistaken_nets.py' is a Python file: name the network in it, such as --model "
-            "mistaken_nets:Small; its classes Small, Other, its functions build",
+            "'mistaken_nets.py' is a file; name the network as --model, such as nets:Net for the "
+            "class Net in nets.py",
         ),
-        ("visualize cat.png --model good.pt", "is a file; give the network as --model NAME"),
+        ("visualize cat.png --model good.pt", "is a file; name the network as --model, "),
         (
             f"visualize {MODEL} --layers conv,fc --out o",
             f"no layer matches 'conv,fc' among 3; {COMMA}",

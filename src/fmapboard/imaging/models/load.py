@@ -6,21 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torchvision.models
 
 from fmapboard.demo.network import CLASSES, MEAN, STD, load_trained
-from fmapboard.errors import CheckpointError, ConfigurationError, first_line, nearby
+from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.factory import call_factory
-from fmapboard.imaging.models.huggingface import build_huggingface, is_path, is_saved_model
+from fmapboard.imaging.models.huggingface import build_huggingface, labels_of
 from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, changed
-from fmapboard.imaging.models.pretrained import build_timm, build_torchvision
-from fmapboard.imaging.models.request import LoadedModel, ModelRequest, labels_of
+from fmapboard.imaging.models.pretrained import (
+    build_timm,
+    build_torchvision,
+    torchvision_names,
+)
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 
 _DEMO_SIDE = 128
 """Side of the demo network's input, px. It is trained on smaller crops but takes any size."""
-
-_WEIGHT_SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar"})
 
 
 def load_model(request: ModelRequest) -> LoadedModel:
@@ -34,70 +35,60 @@ def load_model(request: ModelRequest) -> LoadedModel:
         CheckpointError: the file or folder cannot be read, or does not fit the model.
         MissingExtra: timm or transformers is needed and not installed.
     """
-    sized = [f"--{name}" for name in ("resize", "crop") if getattr(request, name) is not None]
-    if request.input_size is not None and sized:
-        raise ConfigurationError(f"--input-size and {sized[0]} are mutually exclusive")
-    file, weights = _weights_file(request.weights, request.checkpoint)
+    if request.input_size is not None and (request.resize, request.crop) != (None, None):
+        raise ConfigurationError("--input-size excludes --resize and --crop")
+    request = _with_weights_as_checkpoint(request)
+    file = request.checkpoint
     if request.checkpoint_key is not None and file is None:
         raise ConfigurationError("--checkpoint-key selects part of a file; give --checkpoint FILE")
-    built = _built(replace(request, checkpoint=file, weights=weights))
-    model, preprocessing, report = built.model, built.preprocessing, built.report
+    built = _built(request)
+    report = built.report
     if file is not None:
-        report = load_checkpoint(model, file, key=request.checkpoint_key)
+        report = load_checkpoint(built.model, file, key=request.checkpoint_key)
+    preprocessing = built.preprocessing
     if request.input_size is not None:
         preprocessing = preprocessing.with_input_size(request.input_size)
     preprocessing = changed(
         preprocessing,
         mean=request.mean, std=request.std, resize=request.resize, crop=request.crop,
     )  # fmt: skip
-    classes = built.classes if request.checkpoint is None and weights != "none" else ()
-    return LoadedModel(model.eval(), request.spec, preprocessing, report, classes)
+    classes = built.classes if request.fetches else ()
+    return LoadedModel(built.model.eval(), request.spec, preprocessing, report, classes)
+
+
+def _with_weights_as_checkpoint(request: ModelRequest) -> ModelRequest:
+    """The request with a file of ``weights`` as its checkpoint."""
+    weights = {"default": "DEFAULT", "none": "none"}.get(request.weights.lower(), request.weights)
+    if weights in ("DEFAULT", "none") or not Path(weights).is_file():
+        return replace(request, weights=weights)
+    if request.checkpoint is not None:
+        raise ConfigurationError(
+            f"two weights files: {weights!r} and {str(request.checkpoint)!r}; give only one"
+        )
+    return replace(request, weights="DEFAULT", checkpoint=Path(weights))
 
 
 def _built(request: ModelRequest) -> LoadedModel:
     """Build the model, with its pretrained weights if it has any and they are asked for."""
-    call = request.call
-    folder = _is_folder(call.name)
-    if ":" not in call.name and call.name != "demo" and not folder:
+    name = request.call.name
+    is_bare = ":" not in name and name != "demo"
+    is_network = is_bare and name.lower() in torchvision_names()
+    is_folder = is_bare and not is_network and Path(name).expanduser().is_dir()
+    if is_bare and not is_folder:
         return build_torchvision(request)
     if request.weights not in ("DEFAULT", "none"):
         raise ConfigurationError(
-            f"no weights {request.weights!r} for {call.name!r}: neither a file nor one of "
-            "DEFAULT, none"
+            f"no weights {request.weights!r} for {name!r}: neither a file nor one of DEFAULT, none"
         )
-    if call.name == "demo":
+    if name == "demo":
         return _build_demo(request)
-    if call.name.startswith("timm:"):
+    if name.startswith("timm:"):
         return build_timm(request)
-    if call.name.startswith("hf:") or folder:
+    if name.startswith("hf:") or is_folder:
         return build_huggingface(request)
-    model = call_factory(call)
+    model = call_factory(request.call)
     recipe = assumed(model, has_inputs=bool(request.inputs))
     return LoadedModel(model, request.spec, recipe, classes=labels_of(model))
-
-
-def _is_folder(spec: str) -> bool:
-    """True if a spec without a prefix is a folder; the name of a network goes first."""
-    if ":" in spec or spec == "demo" or spec.lower() in torchvision.models.list_models():
-        return False
-    return is_path(spec) or is_saved_model(spec)
-
-
-def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:
-    """The weights file (or None) and the name of the weights, from the two options."""
-    known = {"default": "DEFAULT", "none": "none"}.get(weights.lower())
-    if known is not None:
-        return checkpoint, known
-    path = Path(weights)
-    if not path.is_file():
-        if path.suffix.lower() in _WEIGHT_SUFFIXES:
-            raise CheckpointError(f"no such weights file: {weights!r}{nearby(path)}")
-        return checkpoint, weights
-    if checkpoint is not None:
-        raise ConfigurationError(
-            f"two weights files: {weights!r} and {str(checkpoint)!r}; give only one"
-        )
-    return path, "DEFAULT"
 
 
 def _build_demo(request: ModelRequest) -> LoadedModel:

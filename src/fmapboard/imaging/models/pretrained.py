@@ -6,14 +6,10 @@ import contextlib
 import importlib
 import inspect
 import socket
-import ssl
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlparse
-from urllib.request import ProxyHandler, Request, build_opener, getproxies
 
 import torch.hub
 import torchvision.models
@@ -22,6 +18,7 @@ from torch import nn
 from fmapboard.errors import (
     ConfigurationError,
     DownloadError,
+    FmapboardError,
     UnknownModel,
     closest,
     optional,
@@ -34,6 +31,13 @@ _TIMEOUT = 20.0
 """Seconds without an answer after which a download fails."""
 
 
+def torchvision_names() -> list[str]:
+    """The networks of torchvision that take single images: not videos, nor 8-bit numbers."""
+    models = torchvision.models
+    packages = (models, models.detection, models.segmentation)
+    return [name for package in packages for name in models.list_models(package)]
+
+
 def build_torchvision(request: ModelRequest) -> LoadedModel:
     """A torchvision model with the requested weights, and its preprocessing.
 
@@ -42,29 +46,31 @@ def build_torchvision(request: ModelRequest) -> LoadedModel:
     side is set to ``input_size``, by default 320 px.
 
     Raises:
-        UnknownModel: torchvision has no such model.
-        ConfigurationError: it has no such weights, is quantized, does not take single images, or
-            rejects the arguments.
+        UnknownModel: torchvision has no such model for single images.
+        ConfigurationError: it has no such weights, or rejects the arguments.
         DownloadError: the weights could not be downloaded or loaded.
     """
     call = request.call
     name = call.name.lower()
-    if name not in torchvision.models.list_models():
-        raise UnknownModel(_no_such(call.name, [*torchvision.models.list_models(), "demo"]))
-    if name.startswith("quantized_"):
-        raise ConfigurationError(
-            f"{name!r} is a quantized model, whose 8-bit integer feature maps are not supported; "
-            f"use {name.removeprefix('quantized_')!r}"
-        )
+    if name not in torchvision_names():
+        raise UnknownModel(_no_such(call.name, [*torchvision_names(), "demo"]))
     entry = _weights_entry(name, request)
-    preset = entry.transforms()
-    if type(preset).__name__ in ("VideoClassification", "OpticalFlow"):
-        raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not single images")
-    source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
-    model = _fetched(name, entry, request) if request.fetches else _bare(name, request)
+    options: dict[str, Any] = {"weights": None}
+    builder = torchvision.models.get_model_builder(name)
+    if request.fetches:
+        options = {"weights": entry, "progress": sys.stderr.isatty()}
+    elif "weights_backbone" in inspect.signature(builder).parameters:
+        options["weights_backbone"] = None  # otherwise the backbone's weights are downloaded
+    elif name in ("googlenet", "inception_v3"):
+        # `transform_input` as for pretrained weights; an explicit `init_weights` avoids a warning.
+        options |= {"init_weights": request.checkpoint is None, "transform_input": True}
+    cached = Path(torch.hub.get_dir(), "checkpoints", entry.url.rpartition("/")[2])
+    with building(request, cached):
+        model = torchvision.models.get_model(name, **{**options, **call.kwargs})
     _bound_detector(model, request.input_size or WHOLE_SIDE)
-    classes = entry.meta.get("categories", ()) if request.fetches else ()
-    return LoadedModel(model, request.spec, from_preset(preset, source), classes=classes)
+    source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
+    preprocessing = from_preset(entry.transforms(), source)
+    return LoadedModel(model, request.spec, preprocessing, classes=entry.meta.get("categories", ()))
 
 
 def _weights_entry(name: str, request: ModelRequest) -> Any:
@@ -81,29 +87,6 @@ def _weights_entry(name: str, request: ModelRequest) -> Any:
     return entries[member]
 
 
-def _fetched(name: str, entry: Any, request: ModelRequest) -> nn.Module:
-    cached = Path(torch.hub.get_dir(), "checkpoints", Path(urlparse(entry.url).path).name)
-    with fetching(name, cached), _accepting(request):
-        model: nn.Module = torchvision.models.get_model(
-            name, weights=entry, progress=sys.stderr.isatty(), **request.call.kwargs
-        )
-    return model
-
-
-def _bare(name: str, request: ModelRequest) -> nn.Module:
-    """A torchvision model with random weights; nothing is downloaded."""
-    options: dict[str, Any] = {"weights": None}
-    builder = torchvision.models.get_model_builder(name)
-    if "weights_backbone" in inspect.signature(builder).parameters:
-        options["weights_backbone"] = None  # otherwise the backbone's weights are downloaded
-    if name in ("googlenet", "inception_v3"):
-        # `transform_input` as for pretrained weights; an explicit `init_weights` avoids a warning.
-        options |= {"init_weights": request.checkpoint is None, "transform_input": True}
-    with _accepting(request):
-        model: nn.Module = torchvision.models.get_model(name, **{**options, **request.call.kwargs})
-    return model
-
-
 def _bound_detector(model: nn.Module, side: int) -> None:
     """Set the shorter side of a detector's input, which it would resize to about 800 px."""
     resizer: Any = getattr(model, "transform", None)
@@ -117,25 +100,17 @@ def build_timm(request: ModelRequest) -> LoadedModel:
     Raises:
         MissingExtra: timm is not installed.
         UnknownModel: timm has no such model.
-        ConfigurationError: it has no pretrained weights, does not take images, or rejects the
-            arguments.
-        DownloadError: the weights could not be downloaded or loaded.
+        ConfigurationError: it does not take images, or rejects the arguments.
+        DownloadError: it has no pretrained weights, or they could not be downloaded or loaded.
     """
     call = request.call
     timm = optional("timm", extra="timm", why=f"the model {call.name!r}")
     name = call.name.removeprefix("timm:")
-    known = timm.list_models()
-    if name not in known and name not in (tagged := timm.list_models(include_tags=True)):
-        raise UnknownModel(_no_such(call.name, [f"timm:{n}" for n in known + tagged]))
-    if request.fetches and not timm.is_model_pretrained(name):
-        raise ConfigurationError(
-            f"timm has no pretrained weights for {name!r}; use --weights none or --checkpoint FILE"
-        )
-    with contextlib.ExitStack() as stack:
-        if request.fetches:
-            stack.enter_context(fetching(call.name))
-            stack.enter_context(hub_offline_if_unreachable())
-        stack.enter_context(_accepting(request))
+    known = [*timm.list_models(), *timm.list_models(include_tags=True)]
+    if name not in known:
+        raise UnknownModel(_no_such(call.name, [f"timm:{one}" for one in known]))
+    reach = hub_offline_if_unreachable() if request.fetches else contextlib.nullcontext()
+    with building(request), reach:
         model = timm.create_model(name, pretrained=request.fetches, **call.kwargs)
     config = importlib.import_module("timm.data").resolve_model_data_config(model)
     channels, *side = config["input_size"]
@@ -162,68 +137,63 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 
 
 def _answers(url: str) -> bool:
-    """True if the server of a URL answers, through the proxy that is set for it; within seconds."""
-    opener = build_opener(ProxyHandler(getproxies()))
+    """True if the server of a URL answers within seconds."""
+    session: Any = importlib.import_module("huggingface_hub").get_session()
     try:
-        opener.open(Request(url, method="HEAD"), timeout=_TIMEOUT / 4).close()
-    except HTTPError as error:
-        return error.code < 500
-    except OSError as error:  # Python may lack the certificates that the hub's library has
-        return isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError)
-    return True
-
-
-@contextlib.contextmanager
-def _accepting(request: ModelRequest) -> Iterator[None]:
-    """Turn a constructor's error into a `ConfigurationError` if ``--model-arg`` was given."""
-    try:
-        yield
-    except (TypeError, ValueError, AssertionError) as error:
-        call = request.call
-        if not call.kwargs:
-            raise
-        given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
-        advice = "; pretrained weights may not allow it: try --weights none" * request.fetches
-        raise ConfigurationError(
-            f"{call.name!r} cannot be built with {given}: {one_line(error)}{advice}"
-        ) from error
+        return bool(session.head(url, timeout=_TIMEOUT / 4).status_code < 500)
+    except Exception:  # of httpx or requests: the hub's library has used both
+        return False
 
 
 def _no_such(spec: str, known: Iterable[str]) -> str:
-    module, dot, name = spec.rpartition(".")
-    own = f"for your own code: {module}:{name}; " if dot else ""
+    if Path(spec).is_file():
+        return (
+            f"{spec!r} is a file; name the network as --model, such as nets:Net for the class Net "
+            "in nets.py, and give a file of weights as --checkpoint"
+        )
     return (
-        f"no model {spec!r}{closest(spec, known)}; {own}"
-        "also accepted: timm:NAME, hf:NAME, a folder of save_pretrained and package.module:callable"
+        f"no model {spec!r}{closest(spec, known)}; also accepted: timm:NAME, hf:NAME, a folder of "
+        "save_pretrained and package.module:callable"
     )
 
 
 @contextlib.contextmanager
-def fetching(name: str, cached: Path | None = None) -> Iterator[None]:
-    """Run code that may download weights, with a timeout and its output on stderr.
+def building(
+    request: ModelRequest,
+    cached: Path | None = None,
+    *,
+    failed: type[FmapboardError] = DownloadError,
+) -> Iterator[None]:
+    """Run a library's code that builds a model; its errors become one line.
+
+    A download fails after some time without an answer. What the library prints goes to stderr.
 
     Args:
-        name: the model, for the error.
-        cached: the file that torchvision caches the weights in; named in the error if it exists.
+        request: The model.
+        cached: The file that torchvision caches the weights in; named in the error if it exists.
+        failed: Raised if the weights cannot be downloaded or loaded.
 
     Raises:
-        DownloadError: the code raised an exception other than a `ConfigurationError`.
+        ConfigurationError: the library rejects the name or the arguments.
+        FmapboardError: of type ``failed``, for all other errors of the library.
     """
-    before = socket.getdefaulttimeout()
+    call, before = request.call, socket.getdefaulttimeout()
     socket.setdefaulttimeout(_TIMEOUT)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
-    except ConfigurationError:
+    except FmapboardError:
         raise
-    except Exception as error:  # OSError, RuntimeError, errors of httpx and pickle, and others
+    except Exception as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
+        said = f"{call.name!r} with {given}" if given else repr(call.name)
+        advice = "; use --weights FILE or --checkpoint FILE for local weights, or --weights none "
+        advice = f"{advice}for random ones" * request.fetches
+        rejected = isinstance(error, (TypeError, ValueError, AssertionError, ImportError))
+        if rejected or "mismatch" in str(error):
+            raise ConfigurationError(f"cannot build {said}: {one_line(error)}{advice}") from error
         if cached is not None and cached.exists():
-            happened = f"could not load the weights of {name!r}; delete {str(cached)!r} to retry"
-        else:
-            happened = f"could not download the weights of {name!r}"
-        raise DownloadError(
-            f"{happened} ({one_line(error)}); use --weights FILE or --checkpoint FILE "
-            "for local weights, or --weights none for random ones"
-        ) from error
+            advice = f"{advice}; delete {str(cached)!r} to download it again"
+        raise failed(f"could not load the weights of {said} ({one_line(error)}){advice}") from error
     finally:
         socket.setdefaulttimeout(before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,24 +60,19 @@ class ModelRequest:
 
     @property
     def call(self) -> Call:
-        """The model's name and all arguments of its constructor.
+        """The model's name and all arguments of its constructor; ``model_args`` go first.
 
         Raises:
-            ConfigurationError: They are invalid, or one is given twice.
+            ConfigurationError: They are invalid.
         """
         call = Call(self.spec) if Path(self.spec).exists() else parse_call(self.spec)
-        given = parse_arguments(self.model_args, "--model-arg")
-        twice = sorted(call.kwargs.keys() & given.keys())
-        if twice:
-            raise ConfigurationError(
-                f"{twice[0]!r} is given twice: in {self.spec!r} and as --model-arg"
-            )
         prefix, colon, _ = call.name.partition(":")
         if call.args and (not colon or prefix in ("timm", "hf")):
             raise ConfigurationError(
                 f"{self.spec!r}: write every argument with its name, such as "
                 f"{call.name}(num_classes=10)"
             )
+        given = parse_arguments(self.model_args, "--model-arg")
         return replace(call, kwargs={**call.kwargs, **given})
 
     @property
@@ -121,11 +116,3 @@ class LoadedModel:
             if any(random):
                 found[name] = "random" if all(random) else "partly random"
         return found
-
-
-def labels_of(model: nn.Module) -> Sequence[str]:
-    """The classes that the configuration of a model of transformers names; empty for others."""
-    labels = getattr(getattr(model, "config", None), "id2label", None)
-    if not isinstance(labels, Mapping):
-        return ()
-    return [str(labels.get(number, "")) for number in range(len(labels))]

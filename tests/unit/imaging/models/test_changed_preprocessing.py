@@ -90,7 +90,7 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         changed(KNOWN, std=(0.1, 0.2))
     with pytest.raises(ConfigurationError, match="--crop 98x98 is larger than --resize 97; give"):
         changed(KNOWN, resize=97, crop=98)
-    with pytest.raises(ConfigurationError, match="--input-size and --crop are mutually exclusive"):
+    with pytest.raises(ConfigurationError, match="--input-size excludes --resize and --crop"):
         load_model(ModelRequest("resnet18", weights="none", input_size=64, crop=32))
     small = changed(KNOWN, resize="none", crop=80)
     with pytest.raises(ConfigurationError, match=r"image of 70×90 px .* smaller than the crop, 80"):

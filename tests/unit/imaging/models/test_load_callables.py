@@ -106,7 +106,11 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_b:net", UnknownModel, r"no module 'nets_b' \(for 'nets_b:net'\) in '/"),
         ("nets_a.b:net", UnknownModel, r"no module 'nets_a\.b'"),
         ("a/nets_a.py:net", UnknownModel, "such as nets:Net for the file nets.py in the current"),
-        ("nets_a.net", UnknownModel, "for your own code: nets_a:net; also accepted"),
+        (
+            "nets_a.net",
+            UnknownModel,
+            "no model 'nets_a.net'.*; also accepted: .*:callable",
+        ),
         ("nets_a:", UnknownModel, r"not written as package\.module:callable"),
         (":net", UnknownModel, r"not written as package\.module:callable"),
         ("nets_a:table", ConfigurationError, "'nets_a:table' failed: TypeError: 'dict' object is"),

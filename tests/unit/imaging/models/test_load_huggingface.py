@@ -124,9 +124,7 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(
     own = {"AutoConfig": "own.A", "AutoModel": "own.B", "AutoImageProcessor": "own.C"}
     if place == "config.json":
         (folder / place).write_text(json.dumps({"model_type": "own", "auto_map": own}))
-        with pytest.raises(
-            ConfigurationError, match="needs code from its repository, which is not"
-        ):
+        with pytest.raises(ConfigurationError, match="contains custom code"):
             load_model(ModelRequest(f"hf:{folder}"))
     else:
         (folder / place).write_text(json.dumps({"image_processor_type": "C", "auto_map": own}))
@@ -137,22 +135,22 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("spec", ["hf:{folder}/none", "{folder}/none", "./none", "none/"])
-def test_a_missing_folder_is_reported(tmp_path: Path, spec: str) -> None:
-    with pytest.raises(UnknownModel, match=r"no such folder: '.*none/?'"):
-        load_model(ModelRequest(spec.format(folder=tmp_path)))
+def test_a_missing_folder_is_an_unknown_model() -> None:
+    with pytest.raises(
+        UnknownModel, match=r"no model './none'; also .* a folder of save_pretrained"
+    ):
+        load_model(ModelRequest("./none"))
 
 
-def test_a_folder_above_the_saved_one_names_it(folder: Path) -> None:
-    text = r"no config.json in '.*': expected .* save_pretrained .*; did you mean .*/net\?"
-    with pytest.raises(UnknownModel, match=text):
+def test_a_folder_above_the_saved_one_lacks_a_configuration(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot build .*/test_a.*in its config\.json"):
         load_model(ModelRequest(str(folder.parent)))
 
 
 @pytest.mark.parametrize("spec", ["model.safetensors", "./model.safetensors"])
 def test_a_file_is_no_model(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    text = "is a file; give the network as --model NAME and the file as --checkpoint"
+    text = "is a file; name the network as --model, .*, and give a file of weights as --checkpoint"
     with pytest.raises(UnknownModel, match=text):
         load_model(ModelRequest(spec))
 
@@ -165,7 +163,7 @@ def test_the_configuration_names_the_classes_of_predictions(folder: Path) -> Non
 
 def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"damaged")
-    text = r"the folder '.*/net' cannot be loaded \(.*\); --weights none needs only"
+    text = r"could not load the weights of '.*/net' \(.*\); use .*--weights none for random ones"
     with pytest.raises(CheckpointError, match=text) as damaged:
         load_model(ModelRequest(str(folder)))
     (folder / "model.safetensors").unlink()
@@ -175,30 +173,20 @@ def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
 
 
 def test_weights_that_do_not_fit_an_argument_are_reported(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="do not fit with num_labels=7; try --weights"):
+    with pytest.raises(ConfigurationError, match=r"cannot build .* num_labels=7: .*--weights none"):
         load_model(ModelRequest(str(folder), model_args=["num_labels=7"]))
 
 
-@pytest.mark.parametrize("set_by_user", [True, False])
-def test_offline_the_error_says_so_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, set_by_user: bool
-) -> None:
+def test_offline_the_error_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise ConnectionRefusedError("no network in tests")
 
     monkeypatch.setattr("socket.create_connection", refuse)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", set_by_user)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1" if set_by_user else "")
-    why = "HF_HUB_OFFLINE is set" if set_by_user else "does not answer"
-    text = f"offline: .*{why}, and 'some/net' is neither .* nor .* in the cache .*--model FOLDER"
-    with pytest.raises(DownloadError, match=text) as caught:
+    with pytest.raises(
+        DownloadError, match=r"weights of 'hf:some/net' .*couldn't.*connect"
+    ) as caught:
         load_model(ModelRequest("hf:some/net"))
     assert "\n" not in str(caught.value)
-
-
-def test_a_name_must_follow_the_prefix() -> None:
-    with pytest.raises(UnknownModel, match="'hf:': expected hf:NAME, such as"):
-        load_model(ModelRequest("hf:"))
 
 
 def test_without_transformers_the_error_says_what_to_install(

@@ -18,6 +18,7 @@ from fmapboard.errors import (
 )
 from fmapboard.imaging.models.load import Preprocessing, load_model
 from fmapboard.imaging.models.preprocessing import from_preset
+from fmapboard.imaging.models.pretrained import torchvision_names
 from fmapboard.imaging.models.request import ModelRequest
 
 
@@ -56,7 +57,7 @@ def test_the_input_is_what_the_weights_own_transforms_make(
 
 
 def test_every_torchvision_preset_can_be_read() -> None:
-    for name in torchvision.models.list_models():
+    for name in torchvision_names():
         preset = torchvision.models.get_model_weights(name).DEFAULT.transforms()
         recipe = from_preset(preset, "x")
         assert len(recipe.mean) == len(recipe.std) == recipe.channels == 3
@@ -100,15 +101,12 @@ def test_unknown_weights_list_the_known() -> None:
         load_model(ModelRequest("resnet50", weights="V7"))
 
 
-@pytest.mark.parametrize("name", ["r3d_18", "swin3d_t", "raft_small"])
-def test_networks_for_clips_are_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="takes clips or pairs of frames"):
+@pytest.mark.parametrize(
+    "name", ["r3d_18", "swin3d_t", "raft_small", "quantized_resnet18", "quantized_googlenet"]
+)
+def test_networks_for_clips_and_of_8_bit_numbers_are_unknown(name: str) -> None:
+    with pytest.raises(UnknownModel, match=f"no model '{name}'"):
         load_model(ModelRequest(name, weights="none"))
-
-
-def test_quantized_networks_are_refused_and_the_float_one_is_suggested() -> None:
-    with pytest.raises(ConfigurationError, match="use 'resnet18'"):
-        load_model(ModelRequest("quantized_resnet18", weights="none"))
 
 
 def test_a_segmentation_model_takes_the_whole_picture_and_fetches_no_backbone() -> None:
@@ -145,6 +143,6 @@ def test_a_constructors_argument_reaches_torchvision() -> None:
 
 
 def test_a_number_of_classes_that_pretrained_weights_rule_out_is_refused_with_a_fix() -> None:
-    text = "cannot be built with num_classes=7: .* may not allow it: try --weights none$"
+    text = "cannot build 'squeezenet1_1' with num_classes=7: .*, or --weights none for random ones$"
     with pytest.raises(ConfigurationError, match=text):
         load_model(ModelRequest("squeezenet1_1", model_args=["num_classes=7"]))

@@ -46,8 +46,8 @@ def test_two_files_of_weights_are_refused(tmp_path: Path) -> None:
         load_model(ModelRequest("resnet18", weights=str(path), checkpoint=path))
 
 
-def test_a_missing_file_of_weights_is_reported_as_missing() -> None:
-    with pytest.raises(CheckpointError, match=r"no such weights file: 'mine\.pth'"):
+def test_a_missing_file_of_weights_is_reported() -> None:
+    with pytest.raises(ConfigurationError, match=r"no weights 'mine\.pth' for .*: neither a file"):
         load_model(ModelRequest("resnet18", weights="mine.pth"))
 
 
@@ -68,7 +68,7 @@ def test_a_failed_download_is_reported_with_alternatives(
     with pytest.raises(DownloadError) as caught:
         load_model(ModelRequest("squeezenet1_1"))
     assert str(caught.value) == (
-        "could not download the weights of 'squeezenet1_1' (URLError: <urlopen error no network in "
+        "could not load the weights of 'squeezenet1_1' (URLError: <urlopen error no network in "
         "tests>); use --weights FILE or --checkpoint FILE for local weights, or --weights none "
         "for random ones"
     )
@@ -94,7 +94,7 @@ def test_a_download_with_another_hash_leaves_no_file(
             return Message()
 
     monkeypatch.setattr("torch.hub.urlopen", lambda *_: Answer(b"junk"))
-    with pytest.raises(DownloadError, match=r"could not download .*invalid hash value"):
+    with pytest.raises(DownloadError, match=r"could not load .*invalid hash value"):
         load_model(ModelRequest("squeezenet1_1"))
     assert not [p for p in (tmp_path / "torch_home").rglob("*") if p.is_file()]
 
@@ -103,7 +103,7 @@ def test_a_damaged_file_in_the_cache_is_named(tmp_path: Path) -> None:
     cache = tmp_path / "torch_home" / "hub" / "checkpoints"
     cache.mkdir(parents=True)
     (cache / "squeezenet1_1-b8a52dc0.pth").write_bytes(b"PK half a file")
-    text = r"could not load the weights of 'squeezenet1_1'; delete .*squeezenet1_1-b8a52dc0\.pth'"
+    text = r"could not load the weights of 'squeezenet1_1' .*; delete .*1_1-b8a52dc0\.pth'"
     with pytest.raises(DownloadError, match=text):
         load_model(ModelRequest("squeezenet1_1"))
 

@@ -52,11 +52,12 @@ def test_a_class_is_called_with_the_literals_behind_its_name(
     assert loaded.preprocessing.channels == given[0]
 
 
-def test_arguments_in_both_places_are_combined_and_never_given_twice(nets: None) -> None:
+def test_arguments_in_both_places_are_combined(nets: None) -> None:
     both = load_model(ModelRequest("nets_called:UNet(n_classes=2)", model_args=["n_channels=3"]))
     assert both.model.given == (3, 2, "batch")
-    with pytest.raises(ConfigurationError, match="'n_classes' is given twice"):
-        load_model(ModelRequest("nets_called:UNet(n_classes=2)", model_args=["n_classes=3"]))
+    args = ["n_classes=5"]
+    replaced = load_model(ModelRequest("nets_called:UNet(3, n_classes=2)", model_args=args))
+    assert replaced.model.given == (3, 5, "batch")
 
 
 def test_other_models_take_named_arguments_too() -> None:
