@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from fmapboard.formats.overview import LASTING
 from fmapboard.formats.training_facts import FirstNonfinite
@@ -42,12 +43,9 @@ class Spell:
 def in_a_row(flags: Flags, least: int) -> Flags:
     """Flags [steps, rows] that belong to a run of at least ``least`` steps."""
     least = min(least, len(flags))
-    length = np.zeros(flags.shape[1], np.intp)
-    lengths = np.zeros(flags.shape, np.intp)
-    for step, now in enumerate(flags):
-        length = np.where(now, length + 1, 0)
-        lengths[step] = length
-    return back_to_start(lengths >= least, flags)
+    last = np.zeros_like(flags)  # steps at which such a run is as long
+    last[least - 1 :] = sliding_window_view(flags, least, axis=0).all(-1)
+    return back_to_start(last, flags)
 
 
 def back_to_start(late: Flags, flags: Flags) -> Flags:
@@ -89,12 +87,10 @@ def when(table: HealthTable, spell: Spell) -> str:
     began = f"step {spell.since}"
     if spell.after is not None:
         began = f"a step between {spell.after} and {spell.since}"
+    if spell.until == spell.since:
+        return f"at step {spell.since}"
     if spell.until is not None:
-        return (
-            f"at step {spell.since}"
-            if spell.until == spell.since
-            else f"from {began} to {spell.until}"
-        )
+        return f"from {began} to {spell.until}"
     return f"since {began}" + _partly(spell, "of the logged steps")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,9 @@ from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
-from fmapboard.imaging.drawing import Drawing, Pass
-from fmapboard.imaging.images import find_images, read_image
+from fmapboard.imaging.images import read_image
 from fmapboard.imaging.models.load import demo_preprocessing
-from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.tables import layer_table
+from fmapboard.imaging.visualize import visualize
 from fmapboard.imaging.write_images import new_directory
 from fmapboard.logger import watch
 from fmapboard.records import LoggedStep
@@ -108,10 +106,10 @@ def _train(
 
 def _draw(network: nn.Module, run: Path) -> None:
     """Draw one photograph with the trained network, into a run of its own and as PNG files."""
-    photograph = ReadImages.of(find_images([PHOTOGRAPH]), demo_preprocessing())
-    place, out = run / "photograph", console()
-    with closing(TensorBoardWriter(place)) as board:
-        drawn = Pass(Drawing(kernels=True), photograph, board, [place / "png"])
-        (written,) = drawn.written(network, out.print)
-    out.print(f"\nFeature maps of the trained network on {PHOTOGRAPH.name}:")
-    out.print(layer_table(written.step, written.files))
+    place = run / "photograph"
+    drawn = visualize(
+        network, PHOTOGRAPH, log_dir=place, out=place / "png", kernels=True,
+        transform=demo_preprocessing(), normalization=(MEAN, STD),
+    )  # fmt: skip
+    console().print(f"\nFeature maps of the trained network on {PHOTOGRAPH.name}:")
+    console().print(drawn.table, soft_wrap=True)

@@ -64,8 +64,6 @@ def run_server(
         ConfigurationError: the directory does not exist.
         ServerError: TensorBoard failed.
     """
-    if isinstance(logdir, Path) and logdir.is_file():
-        raise ConfigurationError(f"{str(logdir)!r} is a file; expected a directory")
     if isinstance(logdir, Path) and not logdir.is_dir():
         raise ConfigurationError(f"no such directory: {logdir}{nearby(logdir)}")
     opens = open_browser and sys.stdout.isatty() and can_open_browser(os.environ, sys.platform)

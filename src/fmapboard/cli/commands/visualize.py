@@ -217,24 +217,13 @@ def silencing(model: nn.Module, given: Sequence[str]) -> Intervention:
     """
     changes: dict[str | re.Pattern[str] | type[nn.Module], list[ChannelChange]] = {}
     for value in given:
-        layer, change = silence_option(value)
+        layer, colon, listed = value.partition(":")
+        numbers = listed.split(",") if colon else []
+        if not layer or not all(number.strip().isdecimal() for number in numbers):
+            raise ConfigurationError(
+                f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or "
+                "LAYER"
+            )
+        change = silence(list(map(int, numbers)) if colon else None)
         changes.setdefault(layer, []).append(change)
     return intervene(model, changes)
-
-
-def silence_option(value: str) -> tuple[str, ChannelChange]:
-    """The layer, or glob, and the channels of a value of ``--silence``.
-
-    >>> silence_option("layer1.0.conv1:3,17")
-    ('layer1.0.conv1', silence([3, 17]))
-
-    Raises:
-        ConfigurationError: The value is invalid.
-    """
-    layer, colon, numbers = value.partition(":")
-    channels = [int(n) for n in numbers.split(",") if n.strip().isdecimal()] if colon else None
-    if not layer or (channels is not None and len(channels) < len(numbers.split(","))):
-        raise ConfigurationError(
-            f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or LAYER"
-        )
-    return layer, silence(channels)
