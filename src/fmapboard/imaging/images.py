@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from fmapboard.errors import ImageError, nearby, url_of
 from fmapboard.imaging.messages import instead_of_data
@@ -35,11 +36,11 @@ _VECTOR_FORMATS = frozenset({"EPS", "WMF"})
 PEAK = "fmapboard_peak"
 """Key in ``info`` of an image that was converted from 16 bits to RGB: its largest value, 0 to 1."""
 
+_16_BIT = ("PNG", "PPM")
+"""Formats whose images of Pillow's mode ``I`` have 16 bits."""
+
 _DECODERS = r"PIL\b|fmapboard\.imaging\.images\b"
 """Regular expression of the modules whose warnings are about the image file."""
-
-_STRIP = 2**21
-"""Pixels converted at a time, so that a large image is never held in several modes at once."""
 
 _LARGE = 2**24
 """Images with more pixels than this are read one at a time."""
@@ -86,10 +87,37 @@ def read_image(path: Path) -> Image.Image:
         ImageError: the file does not exist, or is empty, truncated, damaged, too large, or not an
             image.
     """
+    return read_fitted(path, lambda image: image)
+
+
+def read_fitted(path: Path, fit: Callable[[Image.Image], T]) -> T:
+    """Read an image file and apply ``fit``; one thread at a time if the image is large.
+
+    Raises:
+        ImageError: as in `read_image`.
+    """
+    with contextlib.ExitStack() as held:
+        return fit(_read(path, held))
+
+
+def _read(path: Path, held: contextlib.ExitStack) -> Image.Image:
+    """Read an image; ``held`` then holds the lock of large ones."""
     try:
         _check_file(path)
-        with decoding():
-            return _decode(path)
+        # Opened here, because a decoder that fails may leave the file open.
+        with path.open("rb") as file, Image.open(file) as image:
+            if image.format in _VECTOR_FORMATS:
+                raise ImageError(
+                    f"{str(path)!r} is a vector drawing ({image.format}); save it as PNG first"
+                )
+            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or math.inf):
+                raise Image.DecompressionBombError
+            if image.width * image.height > _LARGE:
+                held.enter_context(_READING_LARGE)
+            image.load()
+            with contextlib.suppress(Exception):  # damaged metadata; the pixels are still usable
+                ImageOps.exif_transpose(image, in_place=True)
+            return to_rgb(image)
     except ImageError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
@@ -105,55 +133,16 @@ def read_image(path: Path) -> Image.Image:
         raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
 
 
-def read_fitted(path: Path, fit: Callable[[Image.Image], T]) -> T:
-    """Read an image file and apply ``fit``; one thread at a time if the image is large.
-
-    Raises:
-        ImageError: as in `read_image`.
-    """
-    with _READING_LARGE if _pixels(path) > _LARGE else contextlib.nullcontext():
-        return fit(read_image(path))
-
-
-def _pixels(path: Path) -> int:
-    """Number of pixels of an image file, from its header; 0 if that cannot be read."""
-    with contextlib.suppress(Exception), decoding():
-        _check_file(path)
-        with path.open("rb") as file, Image.open(file) as image:
-            return int(image.width * image.height)
-    return 0
-
-
-class _Filters:
-    """The warning filters in force while at least one thread is inside `decoding`."""
-
-    lock = threading.Lock()
-    holders = 0
-    kept = contextlib.ExitStack()
-
-
 @contextlib.contextmanager
 def decoding() -> Iterator[None]:
-    """Silence the decoders' warnings in all threads; the last thread to leave restores the filters.
+    """Silence the decoders' warnings about malformed metadata, which does not affect the pixels.
 
-    The warnings are about malformed metadata, which does not affect the pixels. The exception,
-    Pillow's warning about a possible decompression bomb, is raised as an error. Warning filters are
-    global to the process: if each thread saved and restored them, threads would undo each other's
-    changes. Enter this context around a whole pool of reading threads.
+    Warning filters are global to the process, so threads that change them would undo each other's
+    changes: enter this context around a whole pool of reading threads.
     """
-    with _Filters.lock:
-        if _Filters.holders == 0:
-            _Filters.kept.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings("ignore", module=_DECODERS)
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-        _Filters.holders += 1
-    try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=_DECODERS)
         yield
-    finally:
-        with _Filters.lock:
-            _Filters.holders -= 1
-            if _Filters.holders == 0:
-                _Filters.kept.close()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
@@ -168,38 +157,29 @@ def to_rgb(image: Image.Image) -> Image.Image:
         >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
         (255, 255, 255)
     """
-    low_high = (0.0, 65535.0)
-    if image.mode in ("I", "F") and not (image.mode == "I" and image.format in ("PNG", "PPM")):
-        low_high = _extremes(image)
-    rgb = Image.new("RGB", image.size)
-    is_16_bit = image.mode.startswith("I;16") or image.mode == "I"
-    if is_16_bit and low_high == (0.0, 65535.0):
-        rgb.info[PEAK] = _extremes(image)[1] / 65535
-    for box in _strips(image):
-        rgb.paste(_strip_to_rgb(image.crop(box), *low_high), box)
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return _grey_to_rgb(image)
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
+def _grey_to_rgb(image: Image.Image) -> Image.Image:
+    """A grey image of more than 8 bits as RGB."""
+    values = np.asarray(image).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    is_16_bit = image.mode.startswith("I;") or (image.mode == "I" and image.format in _16_BIT)
+    peak = high / 65535
+    if is_16_bit:
+        low, high = 0.0, 65535.0
+    scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
+    grey = np.rint(np.where(np.isnan(scaled), 0.0, scaled))
+    rgb = Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+    if is_16_bit:
+        rgb.info[PEAK] = float(peak)
     return rgb
-
-
-def _strips(image: Image.Image) -> Iterator[tuple[int, int, int, int]]:
-    rows = max(1, _STRIP // max(1, image.width))
-    for top in range(0, image.height, rows):
-        yield 0, top, image.width, min(top + rows, image.height)
-
-
-def _strip_to_rgb(strip: Image.Image, low: float, high: float) -> Image.Image:
-    """A part of an image as RGB; in a grey one of more than 8 bits, ``low`` to 0, ``high`` to 255.
-
-    NaN becomes 0.
-    """
-    if strip.mode in ("I", "F") or strip.mode.startswith("I;16"):
-        values = np.asarray(strip).astype(np.float64)
-        scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
-        grey = np.rint(np.where(np.isnan(scaled), 0.0, scaled))
-        return Image.fromarray(grey.astype(np.uint8)).convert("RGB")
-    if strip.has_transparency_data:
-        white = Image.new("RGBA", strip.size, "white")
-        return Image.alpha_composite(white, strip.convert("RGBA")).convert("RGB")
-    return strip.convert("RGB")
 
 
 def _expand(path: Path) -> list[ImageFile]:
@@ -272,77 +252,12 @@ def _check_exists(path: Path) -> None:
         return
     if url_of(path):
         raise ImageError(f"{url_of(path)!r} is a URL, which is not read; download the image first")
-    if re.fullmatch(r"[\d.]+,?", str(path)):
-        advice = "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"
-    else:
-        advice = nearby(path)
-    raise ImageError(f"no such file or folder: {str(path)!r}{advice}")
+    raise ImageError(f"no such file or folder: {str(path)!r}{nearby(path)}")
 
 
 def _check_file(path: Path) -> None:
     _check_exists(path)
     if path.is_dir():
-        try:
-            next(path.iterdir(), None)
-        except OSError as error:
-            raise ImageError(f"cannot list the folder {str(path)!r}: {error.strerror}") from error
-        raise ImageError(f"{str(path)!r} is a folder, not an image")
+        raise ImageError(f"{str(path)!r} is a folder, not an image, or cannot be listed")
     if not path.is_file():
         raise ImageError(f"{str(path)!r} is a pipe or a device, not a file; save the image first")
-    if path.stat().st_size == 0:
-        raise ImageError(f"the image {str(path)!r} is empty: 0 bytes")
-
-
-def _decode(path: Path) -> Image.Image:
-    # Opened here, because a decoder that fails may leave the file open.
-    with path.open("rb") as file, Image.open(file) as image:
-        if image.format in _VECTOR_FORMATS:
-            raise ImageError(
-                f"{str(path)!r} is a vector drawing ({image.format}); save it as PNG first"
-            )
-        has_16_bits = _has_16_bit_colours(image)
-        image.load()
-        if 0 in image.size:
-            raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
-        rgb, orientation = to_rgb(image), _orientation(image)
-        if has_16_bits:
-            rgb.info[PEAK] = _brightest(image) / 255
-    del image  # frees the decoded pixels before `exif_transpose` makes another copy
-    if orientation == 1:
-        return rgb
-    rgb.getexif()[ExifTags.Base.Orientation] = orientation
-    return ImageOps.exif_transpose(rgb)
-
-
-def _has_16_bit_colours(image: Image.Image) -> bool:
-    """True if an image, not loaded yet, has colours of 16 bits, of which Pillow keeps the upper 8.
-
-    Its mode does not say so, but the arguments of its decoder do.
-    """
-    said = "65535" if image.format == "PPM" else ";16"
-    arguments = [str(tile[3]) for tile in getattr(image, "tile", ())]
-    return image.mode in ("RGB", "RGBA", "LA") and any(said in each for each in arguments)
-
-
-def _brightest(image: Image.Image) -> int:
-    """The largest value in the channels but alpha, which have 8 bits."""
-    colours = [image.getchannel(band) for band in image.getbands() if band != "A"]
-    return max(int(np.asarray(colour).max()) for colour in colours)
-
-
-def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation, 1 to 8; 1 if the file has none or it cannot be read."""
-    try:
-        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # damaged metadata raises nearly anything; the pixels are still usable
-        return 1
-
-
-def _extremes(image: Image.Image) -> tuple[float, float]:
-    """The smallest and the largest finite value; (0, 0) if there is none."""
-    found = []
-    for box in _strips(image):
-        values = np.asarray(image.crop(box)).astype(np.float64)
-        finite = values[np.isfinite(values)]
-        found += [float(finite.min()), float(finite.max())] if finite.size else []
-    return min(found, default=0.0), max(found, default=0.0)

@@ -50,6 +50,7 @@ def test_a_turned_jpeg_is_read_upright(tmp_path: Path, orientation: int) -> None
     assert np.abs(difference).max() <= 8
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # as inside `decoding`
 @pytest.mark.parametrize(
     "exif",
     [

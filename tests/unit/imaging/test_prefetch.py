@@ -85,19 +85,6 @@ def test_threads_that_read_at_once_leave_the_warnings_filters_as_they_were(tmp_p
     assert list(warnings.filters) == before
 
 
-def test_the_warning_filters_are_restored_when_the_last_of_several_decoders_is_done() -> None:
-    before = list(warnings.filters)
-    first, second = decoding(), decoding()
-    first.__enter__()
-    quiet = list(warnings.filters)
-    assert quiet != before
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert list(warnings.filters) == quiet
-    second.__exit__(None, None, None)
-    assert list(warnings.filters) == before
-
-
 def test_other_warnings_are_shown_while_those_of_decoders_are_not() -> None:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
