@@ -60,10 +60,6 @@ _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
 
 
-class Gone(Exception):
-    """A listed blob cannot be read; TensorBoard may have dropped it in the meantime."""
-
-
 class Source:
     """Creates a provider for each request, and owns the caches that these share; thread-safe.
 
@@ -116,16 +112,7 @@ class Reader:
         self, plugin: str, run: str, tags: Iterable[str] | None = None
     ) -> dict[str, list[Point]]:
         """See `Provider`."""
-        found = self._ask(
-            self.provider.read_blob_sequences,
-            plugin_name=plugin,
-            run_tag_filter=_filter(run, tags),
-            downsample=_ALL,
-        )
-        return {
-            tag: [_point(plugin, run, tag, d) for d in sorted(data, key=lambda datum: datum.step)]
-            for tag, data in found.get(run, {}).items()
-        }
+        return self._listed(self._ask, plugin, run, tags)
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
         """See `Provider`."""
@@ -171,38 +158,35 @@ class Reader:
 
     def _blob(self, point: Point, index: int) -> bytes | None:
         """Read a blob; if its key is no longer valid, list the series again and retry once."""
-        try:
-            return self._read(point, index)
-        except Gone:
-            pass
-        listed = self._list_again(point)
-        try:
-            return None if listed is None else self._read(listed, index)
-        except Gone:
-            return None
+        blob = self._read(point, index)
+        if blob is not None:
+            return blob
+        listed = self._listed(self._call, point.plugin, point.run, [point.tag])
+        for again in listed.get(point.tag, ()):
+            if (again.step, again.wall_time) == (point.step, point.wall_time):
+                return self._read(again, index)
+        return None
 
-    def _read(self, point: Point, index: int) -> bytes:
+    def _read(self, point: Point, index: int) -> bytes | None:
         try:
             blob = self.provider.read_blob(self.context, blob_key=point.blobs[index])
-        except (errors.PublicError, LookupError, TypeError, ValueError) as error:
-            raise Gone from error  # dropped, or not a series of blobs
-        if not isinstance(blob, bytes):
-            raise Gone
-        return blob
+        except (errors.PublicError, LookupError, TypeError, ValueError):
+            return None  # dropped, or not a series of blobs
+        return blob if isinstance(blob, bytes) else None
 
-    def _list_again(self, point: Point) -> Point | None:
-        found = self.provider.read_blob_sequences(
-            self.context,
-            experiment_id=self.experiment,
-            plugin_name=point.plugin,
-            run_tag_filter=_filter(point.run, [point.tag]),
+    def _listed(
+        self, ask: Callable[..., Any], plugin: str, run: str, tags: Iterable[str] | None
+    ) -> dict[str, list[Point]]:
+        found = ask(
+            self.provider.read_blob_sequences,
+            plugin_name=plugin,
+            run_tag_filter=_filter(run, tags),
             downsample=_ALL,
         )
-        for datum in found.get(point.run, {}).get(point.tag, ()):
-            listed = _point(point.plugin, point.run, point.tag, datum)
-            if (listed.step, listed.wall_time) == (point.step, point.wall_time):
-                return listed
-        return None
+        return {
+            tag: [_point(plugin, run, tag, d) for d in sorted(data, key=lambda datum: datum.step)]
+            for tag, data in found.get(run, {}).items()
+        }
 
     def _data(
         self, method: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
@@ -219,12 +203,14 @@ class Reader:
         return {tag: list(data) for tag, data in found.get(run, {}).items()}
 
     def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
-        call = partial(method, self.context, experiment_id=self.experiment, **arguments)
-        return self.source.calls([call], self._nudge)[0]
+        return self.source.calls([partial(self._call, method, **arguments)], self._nudge)[0]
+
+    def _call(self, method: Callable[..., Any], **arguments: Any) -> Any:
+        return method(self.context, experiment_id=self.experiment, **arguments)
 
     def _nudge(self) -> Any:
         """A cheap call: unlike a list of runs or plugins, it does not go through all series."""
-        return self.provider.experiment_metadata(self.context, experiment_id=self.experiment)
+        return self._call(self.provider.experiment_metadata)
 
 
 def _point(plugin: str, run: str, tag: str, datum: Any) -> Point:

@@ -17,46 +17,34 @@ from fmapboard.health.layer_findings import (
 )
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
-from fmapboard.health.table import HealthRow, HealthTable
+from fmapboard.health.table import HealthTable
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
+from fmapboard.plugin.stored_record import attempted
 from fmapboard.runs.provider import Point, Provider
 
-_SEVERITY = {"warning": 3, "note": 2, "state": 1}
+_SEVERITY = {"warning": 5, "note": 4}
+"""Severity of what a check says; those of lasting states are below."""
 _STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
 """Kind of a check -> the state of layers that it tells of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A finding of a check, or a lasting state of a layer.
 
     Attributes:
         class_: ``warning`` or ``note`` of a finding, else ``state``.
-        severity: by which lines are ranked.
-        name: name of the model; "" for none.
-        label: the layer call; "" if it is not about a layer.
-        key: of the layer; None if it has no pictures.
+        facts: what was found.
+        key: of the layer; None if it has no pictures, or if it is not about a layer.
         shown_at: key of the layer whose pictures show it.
-        since: step since which it lasts.
-        after: the step before, at which it was not yet; None if unknown.
-        until: step up to which it lasted; None if it still does.
-        more: number of further layers.
+        explanation: what it may mean, and what to do.
     """
 
-    kind: str
     class_: str
-    severity: int
-    name: str
-    label: str
+    facts: LayerFinding
     key: str | None
     shown_at: str | None
-    since: int
-    after: int | None
-    until: int | None
-    value: float | None
-    more: int
-    message: str
     explanation: str
 
 
@@ -92,6 +80,7 @@ def findings(provider: Provider, run: str) -> Findings:
     table = overview.health()
     found = checked(provider, overview)
     states = lasting_states(table, set(_told(table, found)))
+    meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
     return Findings(
         run=table.run,
         layers=len(table.rows),
@@ -99,8 +88,11 @@ def findings(provider: Provider, run: str) -> Findings:
         written=table.written,
         unread=unread_step(provider, overview.models[0]),
         findings=[
-            *(_line(each, table) for each in found),
-            *(_state(each, table) for each in states),
+            *(
+                _line(table, each.class_, _of_check(each, table), each.explanation)
+                for each in found
+            ),
+            *(_line(table, "state", each, meanings.get(each.kind, "")) for each in states),
         ],
     )
 
@@ -137,13 +129,12 @@ def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
 def _stored(provider: Provider, newest: Mapping[str, Point]) -> dict[str, list[Finding]]:
     """Name of a model -> the findings of its newest record; a damaged one is left out."""
     blobs = provider.blobs([(point, 0) for point in newest.values()], keep=False)
-    stored = {}
-    for name, blob in zip(newest, blobs, strict=True):
-        try:
-            stored[name] = [Finding(**asdict(each), model=name) for each in unpack_checks(blob)]
-        except FormatError:
-            continue
-    return stored
+    read = [attempted(unpack_checks, blob) for blob in blobs]
+    return {
+        name: [Finding(**asdict(each), model=name) for each in found]
+        for name, found in zip(newest, read, strict=True)
+        if not isinstance(found, FormatError)
+    }
 
 
 def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
@@ -159,57 +150,28 @@ def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
             yield from ((state, finding.model, layer) for layer in layers)
 
 
-def _line(finding: Finding, table: HealthTable) -> Line:
-    row = _row(finding, table)
-    is_of_layer = row is not None and finding.layer is not None
-    healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
-    first = table.steps[0] if table.steps else 0
-    return Line(
-        kind=finding.kind,
-        class_=finding.class_,
-        severity=_SEVERITY[finding.class_],
-        name=finding.model,
-        label=finding.layer or "",
-        key=row.key if row is not None and is_of_layer else None,
-        shown_at=None if row is None else row.shown_at,
-        since=first if finding.since_step is None else finding.since_step,
-        after=None,
-        until=None,
-        value=_number(finding.value),
-        more=0,
-        message=finding.message + healthy,
-        explanation=finding.explanation,
-    )
-
-
-def _state(found: LayerFinding, table: HealthTable) -> Line:
-    meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
+def _line(table: HealthTable, class_: str, found: LayerFinding, explanation: str) -> Line:
     row = None if found.index is None else table.rows[found.index]
-    own = {name: getattr(found, name) for name in _OF_LAYER}
-    return Line(
-        **own,
-        class_="state",
-        severity=_SEVERITY["state"],
-        key=None if row is None else row.key,
-        shown_at=None if row is None else row.shown_at,
-        value=_number(found.value),
-        explanation=meanings.get(found.kind, ""),
-    )
+    key = row.key if row is not None and found.label else None
+    return Line(class_, found, key, None if row is None else row.shown_at, explanation)
 
 
-_OF_LAYER = "kind", "name", "label", "since", "after", "until", "more", "message"
-
-
-def _row(finding: Finding, table: HealthTable) -> HealthRow | None:
-    """The layer of a finding, or the layer that has its parameter."""
+def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
+    """A finding of a check as one of the layer that it, or its parameter, is of."""
     layer = finding.layer
     if layer is None and finding.parameter is not None:
         layer = finding.parameter.rpartition(".")[0]
-    if not layer:
-        return None
-    place = (finding.model, layer)
-    return next((row for row in table.rows if (row.name, row.facts.label) == place), None)
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    first = table.steps[0] if table.steps else 0
+    healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
+    return LayerFinding(
+        kind=finding.kind,
+        severity=_SEVERITY[finding.class_],
+        name=finding.model,
+        label=finding.layer or "",
+        index=table.index(finding.model, layer),
+        since=first if finding.since_step is None else finding.since_step,
+        value=math.nan if finding.value is None else finding.value,
+        message=finding.message + healthy,
+        more=0,
+        until=None,
+    )

@@ -253,7 +253,6 @@ def _first_nonfinite(table: HealthTable) -> FirstFault | None:
     told = table.first_nonfinite
     if told is None:
         return None
-    place = (told.name, told.label)
-    row = next((row for row in table.rows if (row.name, row.facts.label) == place), None)
-    shown_at = None if row is None else row.shown_at
+    index = table.index(told.name, told.label)
+    shown_at = None if index is None else table.rows[index].shown_at
     return FirstFault(told.step, told.text.replace("`", ""), told.name, told.label, shown_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing
-from fmapboard.plugin.layer_series import requested_series
+from fmapboard.plugin.layer_series import Series, requested_series
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
 from fmapboard.runs.provider import Provider
@@ -18,7 +17,7 @@ from fmapboard.runs.provider import Provider
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
 _SHOWN = (
-    "minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead", "code",
+    "minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "code",
 )  # fmt: skip
 
 
@@ -71,7 +70,8 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     """
     if sample < 0:
         raise Invalid(f"the query's sample must not be negative, but is {sample}")
-    points = requested_series(provider, run, key).points
+    series = requested_series(provider, run, key)
+    points = series.points
     found = records_at(provider, points)
     records = [None if isinstance(record, FormatError) else record for record in found]
     rows = [{} if record is None else _row(record, sample) for record in records]
@@ -79,13 +79,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and not any(record and _draws(record, sample) for record in records):
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
-    names = [
-        f"{role}.{what}"
-        for role in _ROLES
-        for what in _SHOWN
-        if any(f"{role}.{what}" in row for row in rows)
-    ]
-    names += [f"{name}.change" for name in _CHANGES if any(f"{name}.change" in row for row in rows)]
+    names = dict.fromkeys(name for row in rows for name in row)
     return History(
         steps=[point.step for point in points],
         wall_times=[point.wall_time for point in points],
@@ -98,29 +92,25 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         ],
         arrays={
             **{name: _table([row.get(name) for row in rows]) for name in names},
-            **_of_all_channels(provider, run, key, [point.step for point in points]),
+            **_of_all_channels(provider, run, series),
         },
     )
 
 
-def _of_all_channels(
-    provider: Provider, run: str, key: str, steps: Sequence[int]
-) -> dict[str, Floats]:
+def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, Floats]:
     """Numbers of a layer of which not all channels are drawn; empty of others, or if not known."""
     table = run_overview(provider, run).table
-    rows = () if table is None else table.rows
-    index = next((at for at, row in enumerate(rows) if row.key == key), None)
-    if (
-        table is None
-        or index is None
-        or table.rows[index].facts.drawn >= table.rows[index].facts.channels
-    ):
+    index = None if table is None else table.index(series.layer.name, series.layer.label)
+    if table is None or index is None:
+        return {}
+    facts = table.rows[index].facts
+    if facts.drawn >= facts.channels:
         return {}
     place = {step: at for at, step in enumerate(table.steps)}
     found: dict[str, Floats] = {}
     for what in ("minimum", "maximum", "nonfinite"):
         column = table.columns[what][:, index]
-        known = [column[place[step]] if step in place else np.nan for step in steps]
+        known = [column[place[p.step]] if p.step in place else np.nan for p in series.points]
         found[f"layer.{what}"] = np.array(known, np.float64)[:, None]  # [steps, 1]
     return found
 
@@ -137,8 +127,7 @@ def _row(record: Record, sample: int) -> dict[str, Floats]:
         if own:
             shape = own["minimum"].shape
             own["code"] = worst_states(own, np.zeros(shape, bool), shape).astype(np.float64)
-        for what, values in own.items():
-            row[f"{role}.{what}"] = values
+        row |= {f"{role}.{what}": values for what, values in own.items() if what in _SHOWN}
         for end in ("lo", "hi"):
             planes = record.arrays.get(f"{role}.{end}")
             if planes is not None and sample < len(planes):

@@ -56,7 +56,7 @@ def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> Non
     log(tmp_path / "run")
     (line,) = [one for one in lines(tmp_path, "run") if one["kind"] == "copied_channels"]
     assert line["message"].endswith("have a copy in the layer at step 0 (healthy: below 25 %)")
-    assert (line["class"], line["severity"], line["label"]) == ("note", 2, "2")
+    assert (line["class"], line["severity"], line["label"]) == ("note", 4, "2")
     assert (line["key"], line["shown_at"], line["since"], line["value"]) == (
         "fmapboard/2", "fmapboard/2", 0, 1.0,
     )  # fmt: skip
@@ -84,7 +84,7 @@ def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
 def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -> None:
     log(tmp_path / "run", checks=[Parameter()], name="gen")
     warning, note = [one for one in lines(tmp_path, "run") if one["kind"] == "mine"]
-    assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 3, 1)
+    assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 5, 1)
     assert (warning["label"], warning["key"], warning["shown_at"]) == ("", None, "gen.fmapboard/2")
     assert (note["message"], note["since"]) == ("a note (healthy: none)", 0)
     assert (note["name"], note["shown_at"]) == ("gen", None)
@@ -137,8 +137,8 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     log(tmp_path / "run", checks=[Parameter()])
     every = lines(tmp_path, "run")
     keys = {
-        "kind", "class", "severity", "name", "label", "key", "shown_at", "since", "after", "until",
-        "value", "more", "message", "explanation",
+        "kind", "class", "severity", "name", "label", "index", "key", "shown_at", "since", "after",
+        "until", "value", "more", "message", "explanation",
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: -line["severity"])

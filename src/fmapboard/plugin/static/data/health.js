@@ -71,15 +71,16 @@ import { withFeeders } from "./feeders.js";
  * @typedef {object} Finding
  * @property {string} kind such as "nonfinite" or "dead"; later versions have more
  * @property {"warning"|"note"|"state"} class of states no check tells
- * @property {number} severity of its class, 1 to 3: the order of the findings
+ * @property {number} severity 5 of a warning, 4 of a note, 1 to 3 of a state: the order of the findings
  * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string} label of the layer, "" for a parameter
+ * @property {number|null} index of the row of the layer, or of the one that has the parameter
  * @property {string|null} key null if the layer has no pictures
  * @property {string|null} shown_at key of the layer whose pictures show it
  * @property {number} since first logged step with it
  * @property {number|null} after it began after this step; null if `since` is exact
  * @property {number|null} until last kept step with it, null if it has not ended
- * @property {number|null} value
+ * @property {import("./answers.js").JsonFloat} value NaN if it is not known
  * @property {number} more further layers that this line stands for
  * @property {string} message the sentence to show; layers are between backticks
  * @property {string} [explanation] what it may mean and what to do, "" if nothing is known
