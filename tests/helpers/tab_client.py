@@ -27,7 +27,11 @@ class Tab:
     provider: Any
 
     def get(self, route: str, **query: object) -> TestResponse:
-        return self.client.get(ROUTES + route, query_string={k: str(v) for k, v in query.items()})
+        sent = {
+            name: list(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in query.items()
+        }
+        return self.client.get(ROUTES + route, query_string=sent)
 
     def ask(self, route: str, **query: object) -> Any:
         """The JSON of a route; fails unless the status is 200."""

@@ -15,6 +15,7 @@ from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
+from fmapboard.plugin.routes.sheet import sheet, sheet_input
 
 ROUTES: dict[str, Callable[..., Answer]] = {
     "runs": runs,
@@ -23,6 +24,8 @@ ROUTES: dict[str, Callable[..., Answer]] = {
     "health_step": health_step,
     "findings": findings,
     "maps": maps,
+    "sheet": sheet,
+    "sheet_input": sheet_input,
     "history": history,
     "difference": difference,
     "numbers": numbers,

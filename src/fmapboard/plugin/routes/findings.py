@@ -18,9 +18,11 @@ from fmapboard.health.layer_findings import (
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthTable
+from fmapboard.health.verdict import is_update_of_weights, nothing_found
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
 from fmapboard.plugin.stored_record import attempted
+from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import Point, Provider
 
 _SEVERITY = {"warning": 5, "note": 4}
@@ -49,6 +51,30 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the run is, in one line.
+
+    Attributes:
+        class_: that of the first finding; without any, ``well``, or ``large_updates`` if weights
+            moved more than those of healthy runs do.
+        text: names are between backticks.
+        name: name of the model; "" for none.
+        label: the layer call; "" if it is not about a layer.
+        key: of the layer; None if it has no pictures.
+        shown_at: key of the layer whose pictures show it.
+        since: step since which it lasts; None if nothing was found.
+    """
+
+    class_: str
+    text: str
+    name: str
+    label: str
+    key: str | None
+    shown_at: str | None
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Findings(Answer):
     """``data/findings``: the findings of a run, ranked, and what they were looked for in.
 
@@ -60,6 +86,7 @@ class Findings(Answer):
         unread: the newest logged step if TensorBoard has not read it yet, otherwise None.
         findings: those of the checks, in the words of ``fmapboard check``; after them, with the
             class ``state``, the lasting states of layers that no check tells of.
+        line: the first of them, or that there is none.
     """
 
     run: str
@@ -68,6 +95,7 @@ class Findings(Answer):
     written: int
     unread: int | None
     findings: list[Line]
+    line: Verdict
 
 
 def findings(provider: Provider, run: str) -> Findings:
@@ -81,20 +109,38 @@ def findings(provider: Provider, run: str) -> Findings:
     found = checked(provider, overview)
     states = lasting_states(table, set(_told(table, found)))
     meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
+    lines = [
+        *(_line(table, each.class_, _of_check(each, table), each.explanation) for each in found),
+        *(_line(table, "state", each, meanings.get(each.kind, "")) for each in states),
+    ]
     return Findings(
         run=table.run,
         layers=len(table.rows),
         steps=len(table.steps),
         written=table.written,
         unread=unread_step(provider, overview.models[0]),
-        findings=[
-            *(
-                _line(table, each.class_, _of_check(each, table), each.explanation)
-                for each in found
-            ),
-            *(_line(table, "state", each, meanings.get(each.kind, "")) for each in states),
-        ],
+        findings=lines,
+        line=_verdict(lines[0]) if lines else _well(provider, table),
     )
+
+
+def _verdict(line: Line) -> Verdict:
+    of, places = line.facts, (line.key, line.shown_at)
+    return Verdict(line.class_, of.message, of.name, of.label, *places, of.since)
+
+
+def _well(provider: Provider, table: HealthTable) -> Verdict:
+    """What is said of a run without findings; computed again only if its steps change."""
+
+    def build(last: tuple[HealthTable, Verdict] | None) -> tuple[HealthTable, Verdict]:
+        if last is not None and last[0] is table:
+            return last
+        asked = filter(is_update_of_weights, provider.tags_of(SCALARS, table.run))
+        ratios = provider.scalars(table.run, asked)
+        updates = ((tag, datum.step, datum.value) for tag, data in ratios.items() for datum in data)
+        return table, Verdict(*nothing_found(table, updates), "", "", None, None, None)
+
+    return provider.built(("verdict", table.run), build, lambda _: 500)[1]
 
 
 def checked(provider: Provider, overview: RunOverview) -> list[Finding]:

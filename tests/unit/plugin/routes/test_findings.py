@@ -142,3 +142,34 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: -line["severity"])
+
+
+def test_the_line_of_a_run_is_its_first_finding_or_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(tmp_path / "faulty", checks=[Parameter()])
+    faulty = open_tab(tmp_path).ask("data/findings", run="faulty")
+    first, line = faulty["findings"][0], faulty["line"]
+    assert line == {
+        "class": "warning", "text": "a fault", "name": "", "label": "", "key": None,
+        "shown_at": first["shown_at"], "since": 1,
+    }  # fmt: skip
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    with fmapboard.watch(model, tmp_path / "well", optimizer=optimizer, every=1):
+        for images, _ in batches(3):
+            optimizer.zero_grad()
+            model(images).square().mean().backward()
+            optimizer.step()
+    tab, read = open_tab(tmp_path), []
+    scalars = tab.provider.read_scalars
+    monkeypatch.setattr(
+        tab.provider, "read_scalars", lambda *a, **k: read.append(k) or scalars(*a, **k)
+    )
+    well = [tab.ask("data/findings", run="well")["line"] for _ in range(2)]
+    assert well[0] == well[1]
+    assert well[0]["class"] == "well"
+    assert well[0]["text"].startswith("Nothing found in 2 layers × 3 steps: median update ")
+    assert len(read) == 1

@@ -1,0 +1,329 @@
+"""The contact sheet of the overview: layers × steps, one channel of each layer, small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.plugin.answers import Binary, Invalid, Missing
+from fmapboard.plugin.layer_series import Series, series_of
+from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.picture_values import decoded, is_png, tiles_of
+from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
+from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
+from fmapboard.plugin.tag_names import input_tag
+from fmapboard.runs.provider import IMAGES, Point, Provider
+
+Bytes8 = npt.NDArray[np.uint8]
+MAX_CELLS = 4096
+_SIDES = 8, 256
+"""Smallest and largest side of a cell, px."""
+_NOT_DRAWN = 250
+"""Palette index of a cell without a picture; those from here on are marks (`render.palettes`)."""
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """A layer's row of the contact sheet.
+
+    Attributes:
+        key: of the layer.
+        channel: the channel that is shown: of those drawn, the one with the largest mean over the
+            steps of its standard deviation divided by the layer's; None if nothing is drawn.
+        width: px of each cell, from its left, that the map takes.
+        height: px of each cell, from its top, that the map takes.
+        palette: name of the palette in which the maps are stored.
+        why: why a step's record cannot be read; None if all can.
+    """
+
+    key: str
+    channel: int | None
+    width: int
+    height: int
+    palette: str
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet(Binary):
+    """``data/sheet``.
+
+    Attributes:
+        rows: one per requested layer that exists.
+        arrays: ``pixels`` uint8 [rows, steps, cell, cell], palette indices between the cell's own
+            ends, ``lo`` and ``hi`` float [rows, steps]; NaN where the channel is not drawn.
+    """
+
+    rows: tuple[SheetRow, ...]
+    arrays: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SheetInput(Binary):
+    """``data/sheet_input``: the network's input at each step.
+
+    Attributes:
+        same: True if it was the same image at all steps that are kept; None if there are not two.
+        width: px of each cell, from its left, that the image takes.
+        height: px of each cell, from its top, that the image takes.
+        kept: for each step, whether its image is kept.
+        arrays: ``pixels`` uint8 [steps, cell, cell, 3], RGB.
+    """
+
+    same: bool | None
+    width: int
+    height: int
+    kept: tuple[bool, ...]
+    arrays: dict[str, Any]
+
+
+def sheet(
+    provider: Provider, run: str, key: Sequence[str], step: Sequence[str], cell: int
+) -> Sheet:
+    """A page of the contact sheet.
+
+    Args:
+        provider: of the run.
+        run: name of the run.
+        key: of each layer.
+        step: number of each step.
+        cell: side of a cell, px.
+
+    Raises:
+        Invalid: an argument is, or there are more than `MAX_CELLS` cells.
+        Missing: no layer exists.
+    """
+    steps = _steps(step, cell, len(key))
+    found = {series.layer.key: series for series in series_of(provider, run, key)}
+    layers = [found[one] for one in key if one in found]
+    if not layers:
+        raise Missing(f"no layer {key[0]!r} in run {run!r}")
+    logged, errors = _logged(provider, layers, steps)
+    channels = _channels(provider, run, logged)
+    drawn = [
+        _Cell(row, column, at, maps, channels[row])
+        for (row, column), at in logged.items()
+        if (maps := at.record.header.maps) is not None and row in channels
+    ]
+    shape = (len(layers), len(steps))
+    pixels = np.full((*shape, cell, cell), _NOT_DRAWN, np.uint8)
+    ends = {end: np.full(shape, np.nan) for end in ("lo", "hi")}
+    sizes: dict[int, tuple[int, int]] = {}
+
+    def paint(one: _Cell, png: bytes | None) -> None:
+        if (tile := one.tile(png)) is None:
+            return
+        small = _fitted(tile, cell)
+        height, width = sizes[one.row] = small.shape
+        pixels[one.row, one.column, :height, :width] = small
+        for end, values in ends.items():
+            values[one.row, one.column] = one.end(end)
+
+    pngs = _pngs(provider, drawn)
+    with ThreadPoolExecutor(_THREADS) as pool:  # decoding does not hold the interpreter's lock
+        list(pool.map(paint, drawn, pngs))
+    palettes = {one.row: str(one.raw.get("palette", "")) for one in drawn}
+    rows = []
+    for row, series in enumerate(layers):
+        height, width = sizes.get(row, (cell, cell))
+        shown = channels.get(row) if row in sizes else None
+        found_in = palettes.get(row, "")
+        rows.append(SheetRow(series.layer.key, shown, width, height, found_in, errors.get(row)))
+    return Sheet(tuple(rows), {"pixels": pixels, **ends})
+
+
+def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
+    """The numbers of the steps.
+
+    Raises:
+        Invalid: one is none, or the page is too large.
+    """
+    if not _SIDES[0] <= cell <= _SIDES[1]:
+        raise Invalid(f"the query's cell must be {_SIDES[0]} to {_SIDES[1]} px, not {cell}")
+    if rows * len(step) > MAX_CELLS:
+        raise Invalid(f"at most {MAX_CELLS} cells are sent at once, not {rows} × {len(step)}")
+    try:
+        return [int(number) for number in step]
+    except ValueError as error:
+        raise Invalid(f"the query's steps must be integers: {error}") from None
+
+
+Logged = dict[tuple[int, int], LayerAt]
+"""Row and column -> a layer at a step at which it was logged."""
+
+
+def _logged(
+    provider: Provider, layers: Sequence[Series], steps: Sequence[int]
+) -> tuple[Logged, dict[int, str]]:
+    """What was logged, and why records of a row cannot be read."""
+    at = [
+        (row, column, point)
+        for row, series in enumerate(layers)
+        for column, point in _at_steps(series.points, steps)
+    ]
+    logged, errors = Logged(), dict[int, str]()
+    records = records_at(provider, [point for *_, point in at])
+    for (row, column, point), record in zip(at, records, strict=True):
+        if isinstance(record, FormatError):
+            errors[row] = str(record)
+        else:
+            logged[row, column] = LayerAt(layers[row], point, record)
+    return logged, errors
+
+
+def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> Iterator[tuple[int, Point]]:
+    """Each requested step's place and point, of those that there are."""
+    known = {point.step: point for point in points}
+    for place, step in enumerate(steps):
+        if step in known:
+            yield place, known[step]
+
+
+def _channels(provider: Provider, run: str, logged: Logged) -> dict[int, int]:
+    """Row -> the channel that is shown; without the layers of which nothing is drawn."""
+    table = run_overview(provider, run).health()
+    layers = {row.key: place for place, row in enumerate(table.rows)}
+    steps = {step: place for place, step in enumerate(table.steps)}
+    spreads: dict[int, list[Floats]] = {}
+    for (row, _), at in logged.items():
+        maps, arrays = at.record.header.maps, at.record.arrays
+        if maps is None or not maps.drawn:
+            continue
+        own = np.asarray(arrays.get(f"{maps.role}.std", np.zeros(maps.drawn)), np.float64)
+        layer, step = layers.get(at.series.layer.key), steps.get(at.point.step)
+        if layer is not None and step is not None:
+            of_layer = float(table.columns["std"][step, layer])
+            own = own / of_layer if of_layer > 0 else own
+        spreads.setdefault(row, []).append(own)
+    return {row: _largest(values) for row, values in spreads.items()}
+
+
+def _largest(spreads: Sequence[Floats]) -> int:
+    """The channel with the largest mean; a step at which it was not drawn does not count."""
+    total, count = np.zeros((2, max(map(len, spreads))))
+    for values in spreads:
+        is_known = np.isfinite(values)
+        total[: len(values)] += np.where(is_known, values, 0)
+        count[: len(values)] += is_known
+    return int(np.argmax(total / np.maximum(count, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A layer at a step, and the channel that is shown."""
+
+    row: int
+    column: int
+    at: LayerAt
+    maps: PictureFacts
+    channel: int
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The stored entry of the picture."""
+        found: Mapping[str, Any] = self.at.record.raw["pictures"][self.place]
+        return found
+
+    @property
+    def place(self) -> int:
+        """That of the picture in the record."""
+        return self.at.record.header.pictures.index(self.maps)
+
+    def end(self, which: str) -> float:
+        """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
+        ends = self.at.record.arrays.get(f"{self.maps.role}.{which}")
+        is_there = ends is not None and ends.ndim == 2 and self.channel < ends.shape[1]
+        return float(ends[0, self.channel]) if is_there and ends is not None else float("nan")
+
+    def tile(self, png: bytes | None) -> Bytes8 | None:
+        """The channel as palette indices [height, width]; None if it is not drawn here."""
+        found = decoded(png) if png is not None and is_png(png) else None
+        if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+            return None
+        tiles = tiles_of(found[1], self.raw)
+        if tiles is None or self.channel >= len(tiles):
+            return None
+        tile: Bytes8 = tiles[self.channel]
+        return tile if found[0] == "P" else (tile.astype(np.uint16) * _NOT_DRAWN >> 8).astype("u1")
+
+
+def _pngs(provider: Provider, drawn: Sequence[_Cell]) -> list[bytes | None]:
+    """The picture of the first sample of each cell."""
+    found = zip(picture_places(provider, [one.at for one in drawn]), drawn, strict=True)
+    asked = [samples[0] if (samples := of[one.place]) else None for of, one in found]
+    blobs = iter(provider.blobs([place for place in asked if place is not None], keep=False))
+    return [None if place is None else next(blobs) for place in asked]
+
+
+def _fitted(tile: Bytes8, cell: int) -> Bytes8:
+    """Palette indices [height, width], scaled to fit a cell; marks are kept where they shrink."""
+    height, width = tile.shape
+    factor = cell / max(height, width)
+    sides = max(1, round(width * factor)), max(1, round(height * factor))
+    if factor >= 1:
+        rows = np.arange(sides[1]) * height // sides[1]
+        large: Bytes8 = tile[rows[:, None], np.arange(sides[0]) * width // sides[0]]
+        return large
+    is_level = tile < _NOT_DRAWN
+    small = _shrunk(np.where(is_level, tile, 0).astype(np.uint8), sides)
+    if is_level.all():
+        return small
+    for mark in sorted(np.unique(tile[~is_level]), reverse=True):  # NaN last, over the others
+        small[_shrunk(np.where(tile == mark, 255, 0).astype(np.uint8), sides) > 0] = mark
+    return small
+
+
+def _shrunk(pixels: Bytes8, sides: tuple[int, int]) -> Bytes8:
+    """Pixels averaged to (width, height)."""
+    from PIL import Image
+
+    return np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BOX))
+
+
+def sheet_input(
+    provider: Provider, run: str, step: Sequence[str], cell: int, name: str = ""
+) -> SheetInput:
+    """The network's input at each step.
+
+    Args:
+        provider: of the run.
+        run: name of the run.
+        step: number of each step.
+        cell: side of a cell, px.
+        name: of the model.
+
+    Raises:
+        Invalid: an argument is.
+        Missing: no input is kept.
+    """
+    steps = _steps(step, cell, 1)
+    tag = input_tag(name, 0)
+    at = dict(_at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps))
+    blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
+    pictures = {}
+    for column, png in zip(at, blobs, strict=True):
+        found = decoded(png) if png is not None and is_png(png) else None
+        if found is not None and found[0] in ("L", "RGB"):
+            pictures[column] = found[1]
+    if not pictures:
+        raise Missing(f"no {tag!r} in run {run!r} at these steps")
+    from PIL import Image
+
+    first, *others = pictures.values()
+    factor = cell / max(first.shape[:2])
+    height, width = (max(1, round(side * factor)) for side in first.shape[:2])
+    pixels = np.zeros((len(steps), cell, cell, 3), np.uint8)
+    for column, picture in pictures.items():
+        how = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
+        small = Image.fromarray(picture).convert("RGB").resize((width, height), how)
+        pixels[column, :height, :width] = np.asarray(small)
+    same = all(np.array_equal(first, other) for other in others) if others else None
+    kept = tuple(column in pictures for column in range(len(steps)))
+    return SheetInput(same, width, height, kept, {"pixels": pixels})

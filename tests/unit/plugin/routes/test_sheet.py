@@ -1,0 +1,112 @@
+"""The contact sheet of the overview: one channel per layer, each cell between its own ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tab_answers import array_of, unpacked
+from tab_client import Tab, open_tab
+from torch import Tensor, nn
+
+import fmapboard
+
+STEPS, SIDE = [0, 1, 2], 12
+NAN, NOT_DRAWN = 251, 250
+
+
+class Scaled(nn.Module):
+    """Channel 0 is flat, channel 1 the image, channel 2 ten times smaller and upside down."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([torch.zeros_like(x), x, -0.1 * x], 1)
+
+
+def ramp(offset: float = 0.0) -> Tensor:
+    """An image [1, 1, 12, 12] that grows from left to right."""
+    return torch.linspace(0, 1, SIDE).expand(1, 1, SIDE, SIDE) + offset
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Tab:
+    """Two runs of two layers: at step 2 a value is NaN; in ``other`` the input is another there."""
+    root = tmp_path_factory.mktemp("sheet")
+    for run, by in (("same", 0.0), ("other", 0.3)):
+        torch.manual_seed(0)
+        model = nn.Sequential(Scaled(), nn.Conv2d(3, 2, 3))
+        model[1].weight.data[1] *= 10
+        with fmapboard.watch(model, root / run, layers=["0", "1"], every=1) as board:
+            for step in STEPS:
+                x = ramp() * (1 - by * (step == 2))
+                if step == 2:
+                    model[1].weight.data[1] = torch.nan
+                with board.step(step):
+                    model(x).sum().backward()
+    return open_tab(root)
+
+
+def sheet(tab: Tab, run: str = "same", **more: Any) -> tuple[list[dict[str, Any]], Any, Any]:
+    """Rows, pixels, and ends by name."""
+    query = {"key": ["fmapboard/0", "fmapboard/1"], "step": STEPS, "cell": SIDE, **more}
+    facts, body = tab.open("data/sheet", run=run, **query)
+    listed = facts["arrays"]
+    ends = unpacked({name: listed[name] for name in ("lo", "hi")}, body)
+    return facts["rows"], array_of(listed["pixels"], body), ends
+
+
+def test_the_channel_with_the_largest_spread_is_shown_between_its_own_ends(tab: Tab) -> None:
+    (row, _), pixels, ends = sheet(tab)
+    assert (row["key"], row["channel"], row["width"], row["height"]) == ("fmapboard/0", 1, 12, 12)
+    expected = np.floor(np.linspace(0, 1, SIDE) * 249.999)
+    assert np.abs(pixels[0, 0].astype(int) - expected).max() <= 2
+    assert (ends["lo"][0, 0], ends["hi"][0, 0]) == (0, 1)
+
+
+def test_a_small_cell_averages_and_a_large_one_repeats(tab: Tab) -> None:
+    _, small, _ = sheet(tab, cell=8)
+    _, large, _ = sheet(tab, cell=24)
+    assert (np.diff(small[0, 0].astype(int)) > 0).all()
+    assert (large[0, 0, ::2, ::2] == sheet(tab)[1][0, 0]).all()
+
+
+def test_nan_fills_its_cell_however_small_it_is(tab: Tab) -> None:
+    (_, row), pixels, _ = sheet(tab, cell=8)
+    assert row["channel"] == 1  # the one with large weights, as long as they are finite
+    assert (pixels[1, 2] == NAN).all()
+    assert (pixels[1, :2] < NOT_DRAWN).all()
+
+
+def test_a_step_without_a_picture_is_an_empty_cell(tab: Tab) -> None:
+    _, pixels, ends = sheet(tab, step=[0, 7])
+    assert (pixels[:, 1] == NOT_DRAWN).all()
+    assert np.isnan(ends["lo"][:, 1]).all()
+    assert not (pixels[:, 0] == NOT_DRAWN).all()
+
+
+@pytest.mark.parametrize(("run", "same"), [("same", True), ("other", False)])
+def test_whether_the_input_was_the_same_at_all_steps_is_compared(
+    tab: Tab, run: str, same: bool
+) -> None:
+    facts, body = tab.open("data/sheet_input", run=run, step=STEPS, cell=SIDE)
+    pixels = array_of(facts["arrays"]["pixels"], body)
+    assert facts["same"] is same
+    assert facts["kept"] == [True] * 3
+    assert pixels.shape == (3, SIDE, SIDE, 3)
+    assert (pixels[0] == pixels[2]).all() == same
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"cell": 4}, 400),
+        ({"cell": 1000}, 400),
+        ({"step": ["x"]}, 400),
+        ({"step": [0] * 3000}, 400),
+        ({"key": ["fmapboard/none"]}, 404),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(tab: Tab, query: dict[str, Any], status: int) -> None:
+    asked = {"key": ["fmapboard/0", "fmapboard/1"], "step": STEPS, "cell": SIDE, **query}
+    assert tab.get("data/sheet", run="same", **asked).status_code == status
