@@ -1,6 +1,6 @@
 """Build everything that is written about a measured step, with NumPy only.
 
-``SummaryBuilder`` builds pictures, histograms, scalars and the tab's records; ``Budget`` keeps them
+``SummaryBuilder`` builds pictures, histograms, scalars and the tab's records; ``Limits`` keep them
 within a byte limit::
 
     step = SummaryBuilder(colormap="viridis")(data)      # records.StepData -> records.LoggedStep

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -68,17 +67,9 @@ class AttributionState:
     begun: frozenset[str] = frozenset()
 
 
-class AttributionStep(NamedTuple):
-    """What is written about the attributions of a step: pictures, norms by tag, and records."""
-
-    pictures: Sequence[TaggedPictures]
-    norms: Mapping[str, float]
-    records: Sequence[TabRecord]
-
-
 def attributions(
     state: AttributionState, data: StepData, prefix: str, side: int = SIDE
-) -> tuple[AttributionState, AttributionStep]:
+) -> tuple[AttributionState, list[TaggedPictures], dict[str, float], list[TabRecord]]:
     """Build the pictures and scalars of attribution, and the first picture of each series again.
 
     TensorBoard keeps some steps of a series only, and the first one is the control of all others.
@@ -88,6 +79,9 @@ def attributions(
         data: The step.
         prefix: Prefix of every tag.
         side: Length in px of the longer side of a picture.
+
+    Returns:
+        The state after this step; the pictures; the norms of gradients by tag; and the records.
     """
     judged = list(zip(data.attributions, negligible(data.attributions), strict=True))
     shown = _shown(state.shown, judged)
@@ -111,7 +105,7 @@ def attributions(
             records.append(
                 _first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", data.step, one, picture)
             )
-    return replace(state, shown=shown), AttributionStep(pictures, norms, records)
+    return replace(state, shown=shown), pictures, norms, records
 
 
 def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabRecord:

@@ -150,7 +150,7 @@ class SummaryBuilder:
         written, records = tab_records(
             before.written, data, drawn, headers, changes, after, self._prefix
         )
-        heat, attributed = attributions(
+        heat, attributed, norms, firsts = attributions(
             before.attributions, data, self._prefix, self.attribution_side
         )
         idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
@@ -166,11 +166,11 @@ class SummaryBuilder:
         step = LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._finished, [*inputs, *attributed.pictures])),
+            pictures=(*drawn, *map(self._finished, [*inputs, *attributed])),
             histograms=tuple(self._histograms(data)),
-            scalars={**self._scalars(data, fractions), **attributed.norms},
+            scalars={**self._scalars(data, fractions), **norms},
             # The overview last, so that it is never ahead.
-            records=(*records, *attributed.records, *told, *overviews),
+            records=(*records, *firsts, *told, *overviews),
             statistics=data.measured,
             texts=texts,
             attributions=data.attributions,
@@ -393,6 +393,8 @@ _CHANNELS = (32, 16, 8, 4, 2, 1)
 class Limits:
     """Size limits of pictures.
 
+    In a run they only get tighter, so that its steps stay comparable.
+
     Attributes:
         side: Maximum side of a tile in px; None for no limit.
         channels: Maximum number of channels; None for no limit.
@@ -403,6 +405,22 @@ class Limits:
     channels: int | None = None
     pictures: bool = True
 
+    def tighter(self) -> Limits | None:
+        """The next tighter limits; None if there are none."""
+        return next((_LEVELS[n + 1] for n, one in enumerate(_LEVELS[:-1]) if one == self), None)
+
+    def applied(self, data: StepData) -> StepData:
+        """The step with its pictures reduced to these limits."""
+        if self == Limits():
+            return data
+        return replace(
+            data,
+            measured=tuple(_smaller(measured, self) for measured in data.measured),
+            kernels=tuple(k.cut(self.channels) for k in data.kernels) if self.pictures else (),
+            inputs=data.inputs if self.pictures else (),
+            attributions=data.attributions if self.pictures else (),
+        )
+
 
 _LEVELS = (
     Limits(),
@@ -410,36 +428,6 @@ _LEVELS = (
     *(Limits(_SIDES[-1], channels) for channels in _CHANNELS),
     Limits(_SIDES[-1], _CHANNELS[-1], pictures=False),
 )
-
-
-class Budget:
-    """The limits currently in force.
-
-    They only get tighter, so that the steps of a run stay comparable.
-    """
-
-    def __init__(self) -> None:
-        self._level = 0
-
-    def tighten(self) -> bool:
-        """Switch to the next tighter limits; False if there are none."""
-        if self._level + 1 == len(_LEVELS):
-            return False
-        self._level += 1
-        return True
-
-    def applied(self, data: StepData) -> StepData:
-        """The step with its pictures reduced to the current limits."""
-        limits = _LEVELS[self._level]
-        if limits == Limits():
-            return data
-        return replace(
-            data,
-            measured=tuple(_smaller(measured, limits) for measured in data.measured),
-            kernels=tuple(k.cut(limits.channels) for k in data.kernels) if limits.pictures else (),
-            inputs=data.inputs if limits.pictures else (),
-            attributions=data.attributions if limits.pictures else (),
-        )
 
 
 def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:

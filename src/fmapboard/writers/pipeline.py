@@ -17,7 +17,7 @@ from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.health.run import LiveChecks, LiveState, chosen
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
-from fmapboard.summary.build import Budget, SummaryBuilder, SummaryState
+from fmapboard.summary.build import Limits, SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import Encoder
 from fmapboard.writers.worker import Worker
@@ -69,7 +69,7 @@ class Pipeline:
         )
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
-        self._budget = Budget()
+        self._limits = Limits()
         self._waited_ms = 0.0
         self._closed = False
 
@@ -185,14 +185,16 @@ class Pipeline:
     def _built(self, data: StepData) -> tuple[SummaryState, LoggedStep]:
         """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
         while True:
-            state, step = self._build.build(self._budget.applied(data))
+            state, step = self._build.build(self._limits.applied(data))
             if self._max_bytes is None or (size := _size(step)) <= self._max_bytes:
                 return state, step
-            if not self._budget.tighten():
+            tighter = self._limits.tighter()
+            if tighter is None:
                 limit = f"max_bytes_per_step={self._max_bytes}"
                 text = f"{limit}: even without pictures a step takes {size} bytes"
                 self._warn.warn("max_bytes_per_step", text)
                 return state, step
+            self._limits = tighter
 
     def _failed(self, error: Exception) -> None:
         lost = "all later steps are" if isinstance(error, WorkerEnded) else "this step is"

@@ -42,7 +42,7 @@ def test_a_shape_mismatch_names_the_layer_and_lists_what_ran_before_it(run: Any)
         run(model, x)
     assert str(raised.value).replace("addmm: ", "") == (  # torch 2.15 names the operation
         "fc (Linear) raised RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x128 and "
-        "100x10) at test_failed_pass.py:26 (return self.fc(torch.flatten(self.features(x), 1))"
+        "100x10) at test_call_trace.py:26 (return self.fc(torch.flatten(self.features(x), 1))"
         "  # type: ignore[no-any-return]); it received float32 [2, 128]\n"
         "ran before it:\n"
         "  features.0  8x3x3x3    float32 [2, 3, 10, 10]  →  float32 [2, 8, 8, 8]\n"

@@ -60,26 +60,25 @@ def test_of_layers_with_tokens_the_last_with_a_map_is_shown_and_stays() -> None:
         found(1.0, layer="late", tokens=True),
         found(0.0, layer="none", tokens=True),
     )
-    state, (pictures, *_) = attributions(AttributionState(), step(0, early, late, none), "")
+    state, pictures, *_ = attributions(AttributionState(), step(0, early, late, none), "")
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
     now = [early, found(0.0, layer="late", tokens=True), none]
-    _, (pictures, *_) = attributions(state, step(0, *now), "")
+    _, pictures, *_ = attributions(state, step(0, *now), "")
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
 
 
 def test_the_text_names_the_score_of_a_class() -> None:
     of = [found(1.0, score="class 3")]
-    _, ((tagged,), norms, _) = attributions(AttributionState(), step(0, *of), "net.")
+    _, (tagged,), norms, _ = attributions(AttributionState(), step(0, *of), "net.")
     assert tagged.tag == "net.attribution/a/sample_0"
     assert "a larger activation raises the score of class 3 here" in tagged.description
     assert norms == {"net.attribution_gradient/a/sample_0": 0.5}
 
 
 def test_the_first_picture_of_a_series_is_stored_again() -> None:
-    state, written = attributions(AttributionState(), step(10, found(1.0)), "net.")
-    (tagged,), _, (record,) = written
+    state, (tagged,), _, (record,) = attributions(AttributionState(), step(10, found(1.0)), "net.")
     assert record.tag == "net.fmapboard_first_attribution/a/sample_0"
     header, _ = unpack(record.blobs)
     assert (header["step"], header["of"], header["gradient"]) == (10, "loss", 0.5)
     assert record.blobs[2] == png.encode(tagged.samples[0])
-    assert attributions(state, step(20, found(1.0)), "net.")[1].records == []
+    assert attributions(state, step(20, found(1.0)), "net.")[3] == []
