@@ -183,9 +183,9 @@ def test_every_term_has_a_tooltip_and_a_description(
 
 
 def test_strips_have_a_header_and_tell_20_from_250(
-    serve: Callable[[Path], str], visit: Callable[..., Person], faulty_runs: Path
+    serve_shared: Callable[[Path], str], visit: Callable[..., Person], faulty_runs: Path
 ) -> None:
-    person = visit(serve(faulty_runs), run="faulty", step=0, view="maps")
+    person = visit(serve_shared(faulty_runs), run="faulty", step=0, view="maps")
     person.see(".strip.known").first.wait_for()
     assert person.see(".strip-head").text_content() == "rangefaultschange"
     many = person.see(".layer:has(.name:text-is('many'))")

@@ -14,8 +14,8 @@ MAGENTA, RED, ORANGE = (255, 0, 255), (198, 40, 40), (255, 128, 0)
 
 
 @pytest.fixture(scope="module")
-def faulty(serve: Callable[[Path], str], faulty_runs: Path) -> str:
-    return serve(faulty_runs)
+def faulty(serve_shared: Callable[[Path], str], faulty_runs: Path) -> str:
+    return serve_shared(faulty_runs)
 
 
 def visit_layer(visit: Callable[..., Person], address: str, layer: str, **state: object) -> Person:

@@ -11,8 +11,8 @@ from overview_runs import NAN_FROM
 
 
 @pytest.fixture(scope="module")
-def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
-    return serve(overview_runs)
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
 
 
 @pytest.fixture(params=["in TensorBoard", "alone"])

@@ -21,8 +21,8 @@ return [...c.getContext("2d").getImageData(c.width >> 1, c.height >> 1, 1, 1).da
 
 
 @pytest.fixture(scope="module")
-def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
-    return serve(overview_runs)
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from overview_runs import NAN_FROM, STORED
 
 
 @pytest.fixture(scope="module")
-def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
-    return serve(overview_runs)
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
 
 
 def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_run(

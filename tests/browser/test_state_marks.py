@@ -15,8 +15,8 @@ from tab_answers import facts_and_parts, unpacked
 
 
 @pytest.fixture(scope="module")
-def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
-    return serve(overview_runs)
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
 
 
 def with_changes(route: Any) -> None:

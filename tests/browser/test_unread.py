@@ -16,8 +16,8 @@ SIZE = f"2 layers × {len(HEALTHY_STEPS)} steps"
 
 
 @pytest.fixture(scope="module")
-def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
-    return serve(overview_runs)
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
 
 
 class Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,26 +107,44 @@ def frame_of(page: Any) -> Any:
     return frame
 
 
-@pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
-    """A function that starts TensorBoard on a directory and returns its address."""
-    with ExitStack() as servers:
+@contextmanager
+def servers(make: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """A function that starts TensorBoard on a directory, once, and returns its address."""
+    addresses: dict[Path, str] = {}
+    with ExitStack() as running:
 
         def start(logdir: Path) -> str:
-            output = tmp_path_factory.mktemp("server") / "output"
-            server = tensorboard(logdir, output, "--reload_interval=1")
-            return servers.enter_context(server).address
+            if logdir not in addresses:
+                output = make.mktemp("server") / "output"
+                server = tensorboard(logdir, output, "--reload_interval=1")
+                addresses[logdir] = running.enter_context(server).address
+            return addresses[logdir]
 
         yield start
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[[Path], str], striped_runs: Path) -> str:
-    return serve(striped_runs)
+@pytest.fixture(scope="package")
+def serve_shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """`serve` for runs that several modules read: a server per directory for all of them."""
+    with servers(tmp_path_factory) as start:
+        yield start
 
 
 @pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """A function that serves a directory of this module or test and returns the address."""
+    with servers(tmp_path_factory) as start:
+        yield start
+
+
+@pytest.fixture(scope="package")
+def address(serve_shared: Callable[[Path], str], striped_runs: Path) -> str:
+    return serve_shared(striped_runs)
+
+
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
+    """One Chromium for all tests of the folder; tests of other folders run without it."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)
@@ -134,7 +152,8 @@ def browser() -> Iterator[Any]:
         pytest.skip("no browser: apt install chromium")
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=program, args=FLAGS)
-        # One context for all visits of a module: TensorBoard's own scripts stay in its cache.
+        # One context for all visits: TensorBoard's own scripts stay in its cache. Each visit has a
+        # page of its own, and leaves no storage behind.
         context = opened.new_context(accept_downloads=True)
         context.new_page()  # keeps the window, whose frame Chromium draws with two processes
         yield context
