@@ -78,123 +78,98 @@ Each = Callable[[str, WrittenImage], object]
 """Called with the name of each image and what was written of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """Images that are drawn with the weights that the model has now.
+def drawn(
+    model: nn.Module,
+    drawing: Drawing,
+    images: ReadImages,
+    *,
+    board: Writer | None,
+    folders: Iterable[Path | None],
+    say: Callable[[str], object],
+    compose: SummaryBuilder | None = None,
+    embedding: Embedding | None = None,
+) -> Generator[WrittenImage, None, None]:
+    """Draw images with the weights that the model has now; yield each after it is written.
 
-    Attributes:
+    Args:
+        model: Runs in eval mode, on the device of its parameters.
         drawing: What is drawn, with the number of the first step.
         images: The images.
         board: Writes the steps for TensorBoard, or None.
-        folders: Folder for each image's PNG files, or None.
-        found_as: What an image is called where several are summed up; None for its name.
-        name: What it is called elsewhere; None for its name.
+        folders: Folder for the PNG files of each image that can be read, or None.
+        say: Called with a message if the model runs on one image at a time.
         compose: Made the summaries of earlier steps of the same run, by `Drawing.composing`; None
             begins a run.
         embedding: Reads each batch of images, too, and keeps thumbnails.
+
+    Raises:
+        FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images is
+            kept.
     """
-
-    drawing: Drawing
-    images: ReadImages
-    board: Writer | None
-    folders: Sequence[Path | None]
-    name: str | None = None
-    found_as: str | None = None
-    compose: SummaryBuilder | None = None
-    embedding: Embedding | None = None
-
-    def written(
-        self, model: nn.Module, say: Callable[[str], object]
-    ) -> Generator[WrittenImage, None, None]:
-        """Yield each image after everything about it is written.
-
-        Args:
-            model: Runs in eval mode, on the device of its parameters.
-            say: Called with a message if the model runs on one image at a time.
-
-        Raises:
-            FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
-                is kept.
-        """
-        drawing, images = self.drawing, self.images
-        folders = (self.folders[number] for number in images.numbers)
-        compose = self.compose or drawing.composing()
-        writer = ImageWriter(compose, self.board, folders, labels=drawing.labels)
-        quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
-        sequences = Sequences.of(model)
-        reducer = Reducer(
-            max_channels=None, depth=drawing.depth, sequences=sequences, quantize=quantize
-        )
-        passes = ImagePasses(
-            model, reducer,
-            layers=drawing.layers, normalization=images.normalization, kernels=drawing.kernels,
-            refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
-            effective=drawing.effective,
-        )  # fmt: skip
-        inputs = drawing.inputs or ForwardInputs()
-        recorded = self._recorded(passes, inputs)
-        with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
-            yield from done
-
-    def _recorded(
-        self, passes: ImagePasses, inputs: ForwardInputs
-    ) -> Generator[PendingStep, None, None]:
-        """Yield one recorded step per image."""
-        first, drawing, images = 0, self.drawing, self.images
-        names = images.names
-        with closing(images.tensors()) as tensors:
-            for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
-                prepared = images.prepare(batch)
-                inputs.number = images.numbers[first]
-                if self.embedding is not None:
-                    self.embedding.read(prepared)
-                for step, image in zip(passes(prepared, first), prepared, strict=True):
-                    found: Sequence[Attribution] = ()
-                    if drawing.attribution:
-                        found = class_attributions(passes.model, image[None], drawing.target)
-                    yield self._completed(step, names[images.numbers[step.step]], found)
-                first += len(batch)
-
-    def _completed(
-        self, recorded: PendingStep, name: str, found: Sequence[Attribution]
-    ) -> PendingStep:
-        """A step with its number in the run, what it shows, and its attribution.
-
-        Args:
-            recorded: Numbered from 0.
-            name: Of the image.
-            found: Drawn over the de-normalized image.
-        """
-        first, source = self.drawing.step, self.drawing.source or StepSource("image", name)
-
-        def to_host() -> StepData:
-            data = recorded.to_host()
-            drawn = data.inputs[0] if data.inputs else None
-            own = tuple(replace(one, image=drawn or one.image) for one in found)
-            return replace(data, step=first + data.step, source=source, attributions=own)
-
-        return replace(recorded, to_host=to_host)
+    writer = ImageWriter(compose or drawing.composing(), board, folders, labels=drawing.labels)
+    quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
+    sequences = Sequences.of(model)
+    reducer = Reducer(
+        max_channels=None, depth=drawing.depth, sequences=sequences, quantize=quantize
+    )
+    passes = ImagePasses(
+        model, reducer,
+        layers=drawing.layers, normalization=images.normalization, kernels=drawing.kernels,
+        refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
+        effective=drawing.effective,
+    )  # fmt: skip
+    inputs = drawing.inputs or ForwardInputs()
+    recorded = _recorded(passes, drawing, images, inputs, embedding)
+    with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
+        for written in done:
+            if embedding is not None:
+                embedding.add_thumbnail(written)
+            yield written
 
 
-def draw_all(
-    model: nn.Module,
-    passes: Iterable[Pass],
-    *,
-    say: Callable[[str], object],
-    each: Each,
-) -> AllImages:
-    """Draw the images of all passes, and return what was found in them."""
-    found = AllImages()
-    for one in passes:
-        names, numbers = one.images.names, one.images.numbers
-        with closing(one.written(model, say)) as written:
-            for number, image in enumerate(written):
-                name = one.name or names[numbers[number]]
-                found.add(one.found_as or name, image.step, image.replaced)
-                if one.embedding is not None:
-                    one.embedding.add_thumbnail(image)
-                each(name, image)
-    return found
+def _recorded(
+    passes: ImagePasses,
+    drawing: Drawing,
+    images: ReadImages,
+    inputs: ForwardInputs,
+    embedding: Embedding | None,
+) -> Generator[PendingStep, None, None]:
+    """Yield one recorded step per image."""
+    first, names = 0, images.names
+    with closing(images.tensors()) as tensors:
+        for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
+            prepared = images.prepare(batch)
+            inputs.number = images.numbers[first]
+            if embedding is not None:
+                embedding.read(prepared)
+            for step, image in zip(passes(prepared, first), prepared, strict=True):
+                found: Sequence[Attribution] = ()
+                if drawing.attribution:
+                    found = class_attributions(passes.model, image[None], drawing.target)
+                yield _completed(step, drawing, names[images.numbers[step.step]], found)
+            first += len(batch)
+
+
+def _completed(
+    recorded: PendingStep, drawing: Drawing, name: str, found: Sequence[Attribution]
+) -> PendingStep:
+    """A step with its number in the run, what it shows, and its attribution.
+
+    Args:
+        recorded: Numbered from 0.
+        drawing: With the number of the first step.
+        name: Of the image.
+        found: Drawn over the de-normalized image.
+    """
+    source = drawing.source or StepSource("image", name)
+
+    def to_host() -> StepData:
+        data = recorded.to_host()
+        pixels = data.inputs[0] if data.inputs else None
+        own = tuple(replace(one, image=pixels or one.image) for one in found)
+        return replace(data, step=drawing.step + data.step, source=source, attributions=own)
+
+    return replace(recorded, to_host=to_host)
 
 
 def draw_folder(
@@ -211,13 +186,14 @@ def draw_folder(
 
     Args:
         drawing: What is drawn of each image.
-        model: As for `Pass.written`, as are all errors.
+        model: As for `drawn`, as are all errors.
         images: Each with its row of ``inputs``.
         logdir: The run directory for TensorBoard, or None.
         out: The folder of PNG files, or None.
         say: Called with a message if the model runs on one image at a time.
         each: Called for every image.
     """
+    found, names = AllImages(), images.names
     with ExitStack() as stack:
         board = None
         if logdir is not None:
@@ -227,40 +203,52 @@ def draw_folder(
             directory = None if board is None else board.log_dir
             place = check_embedding(drawing.embedding, model, directory)
             vectors = Embedding(model, drawing.embedding, images, place)
-        folders = folders_of(out, images.names)
-        one = Pass(drawing, images, board, folders, embedding=vectors)
-        found = draw_all(model, [one], say=say, each=each)
+        places = folders_of(out, names)
+        folders = (places[number] for number in images.numbers)
+        written = drawn(
+            model, drawing, images, board=board, folders=folders, say=say, embedding=vectors
+        )
+        for number, image in enumerate(stack.enter_context(closing(written))):
+            name = names[images.numbers[number]]
+            found.add(name, image.step, image.replaced)
+            each(name, image)
         if vectors is not None:
             found.projector = vectors.write()
-        return found
+    return found
 
 
-def series_passes(
+def draw_series(
     drawing: Drawing,
-    series: Sequence[Checkpoint],
+    model: nn.Module,
     images: ReadImages,
+    series: Sequence[Checkpoint],
     load: Callable[[Checkpoint], object],
     *,
     logdir: Path | RemoteDirectory | None,
     out: Path | None,
-) -> Generator[Pass, None, None]:
-    """The passes that draw every image with every checkpoint, for `drawing.draw_all`.
+    say: Callable[[str], object],
+    each: Each,
+) -> AllImages:
+    """Draw every image with every checkpoint.
 
     Each image has a run of its own, in which each checkpoint is a step.
 
     Args:
         drawing: What is drawn of each image.
-        series: The checkpoints.
+        model: As for `drawn`.
         images: The images, all of which are held in memory.
+        series: The checkpoints.
         load: Loads a checkpoint into the model.
         logdir: Directory of the run; of one run per image if there are several. None writes none.
         out: Folder of PNG files: one folder per step, below one per image if there are several.
+        say: Called with a message if the model runs on one image at a time.
+        each: Called for every image of every checkpoint.
 
     Raises:
         FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
             checkpoints is complete.
     """
-    pixels, names = list(images.tensors()), images.names
+    found, pixels, names = AllImages(), list(images.tensors()), images.names
     places = [place or Path() for place in folders_of(Path(), names)]
     composers = [drawing.composing(same_image=True) for _ in pixels]
     with ExitStack() as stack:
@@ -273,15 +261,21 @@ def series_passes(
             load(checkpoint)
             source = StepSource("checkpoint", checkpoint.path.name)
             own = replace(drawing, step=checkpoint.step, source=source)
-            each = zip(images.numbers, pixels, boards, composers, strict=True)
-            for number, image, board, compose in each:
+            parts = zip(images.numbers, pixels, boards, composers, strict=True)
+            for number, image, board, compose in parts:
                 folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
                 name = f"{names[number]} ({source.name})"
-                found_as = source.name if len(pixels) == 1 else name
                 only = images.only(number, image)
-                yield Pass(own, only, board, [folder] * len(names), name, found_as, compose)
+                written = drawn(
+                    model, own, only, board=board, folders=[folder], say=say, compose=compose
+                )
+                with closing(written):
+                    for one in written:
+                        found.add(source.name if len(pixels) == 1 else name, one.step, one.replaced)
+                        each(name, one)
                 if board is not None:
                     board.flush()  # Ctrl-C while the next checkpoint loads ends the process
+    return found
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:

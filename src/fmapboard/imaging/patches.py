@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, WriteError, log
 from fmapboard.imaging.all_images import AllImages, overwritten
-from fmapboard.imaging.drawing import Drawing, Pass, batched
+from fmapboard.imaging.drawing import Drawing, batched, draw_folder
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import add_row, as_text, new_table
@@ -171,21 +171,15 @@ def find_patches(
     if log_dir is not None:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
-            _draw_first(search, images, log_dir, Drawing(search.layers, step=step, inputs=inputs))
+            drawing = Drawing(search.layers, step=step, inputs=inputs)
+            first = images.only(images.numbers[0])
+            draw_folder(
+                drawing, search.model, first,
+                logdir=log_dir, out=None, say=search.say, each=lambda name, written: None,
+            )  # fmt: skip
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)
     return found
-
-
-def _draw_first(
-    search: PatchSearch, images: ReadImages, log_dir: Path | RemoteDirectory, drawing: Drawing
-) -> None:
-    """Write the maps of the first image."""
-    board = TensorBoardWriter(log_dir, start_step=drawing.step)
-    first = images.only(images.numbers[0])
-    one = Pass(drawing, first, board, [None] * len(first.sources))
-    with closing(board), closing(one.written(search.model, search.say)) as drawn:
-        next(drawn)
 
 
 def _picture(image: Tensor, given: Tensor, normalization: Normalization | None) -> Bytes8:

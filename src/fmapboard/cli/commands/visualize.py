@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.all_images import AllImages, selected_layers
-from fmapboard.imaging.drawing import Drawing, draw_all, draw_folder, series_passes
+from fmapboard.imaging.drawing import Drawing, draw_folder, draw_series
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_image
@@ -109,9 +109,10 @@ def visualize_images(
             if series:
                 load = partial(_load, loaded, request.checkpoint_key)
                 score = partial(_print_score, loaded.classes)
-                passes = series_passes(drawing, series, read, load, logdir=logdir, out=out)
-                with closing(passes):
-                    found = draw_all(loaded.model, passes, say=note, each=score)
+                found = draw_series(
+                    drawing, loaded.model, read, series, load,
+                    logdir=logdir, out=out, say=note, each=score,
+                )  # fmt: skip
             else:
                 check_embedding(drawing.embedding, loaded.model, log_dir)
                 found = _draw_each(drawing, loaded, read, logdir, out)
