@@ -254,19 +254,36 @@ def changed(
     crop.
 
     Raises:
-        ConfigurationError: the numbers of channels differ, or a crop is larger than the image.
+        ConfigurationError: the numbers of channels differ.
     """
     given = {"--mean": mean, "--std": std, "--resize": resize, "--crop": crop}
     named = [name for name, value in given.items() if value is not None]
     if not named:
         return known
-    own_mean = known.mean if mean is None else _per_channel(mean, known.channels, "--mean")
-    own_std = known.std if std is None else _per_channel(std, known.channels, "--std")
-    side, size = _sizes(known, resize, crop)
+    side, size = known.resize, known.size
+    if crop is not None:
+        size = None if crop == "none" else (crop, crop) if isinstance(crop, int) else crop
+    elif not isinstance(resize, int):
+        size = size if resize is None else None
+    elif size is not None:
+        size = min(resize, size[0]), min(resize, size[1])
+    if resize is not None:
+        side = None if resize == "none" else resize
+    elif isinstance(side, int):
+        side = max(side, *(size or (0, 0)))
+    elif side is not None and size is not None:
+        side = max(side[0], size[0]), max(side[1], size[1])
     source = f"{', '.join(named)} as given" + (
         "" if len(named) == len(given) else f", otherwise {known.source}"
     )
-    return replace(known, mean=own_mean, std=own_std, resize=side, size=size, source=source)
+    return replace(
+        known,
+        mean=known.mean if mean is None else _per_channel(mean, known.channels, "--mean"),
+        std=known.std if std is None else _per_channel(std, known.channels, "--std"),
+        resize=side,
+        size=size,
+        source=source,
+    )
 
 
 def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> tuple[float, ...]:
@@ -276,46 +293,3 @@ def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> tupl
             "the model's input"
         )
     return numbers * (channels // len(numbers))
-
-
-def _sizes(
-    known: Preprocessing, resize: Size | None, crop: Size | None
-) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
-    """The sizes of the resized image and of the crop."""
-    own = None if crop in (None, "none") else _square(crop)
-    if resize is None:
-        size = known.size if crop is None else own
-        return _raised(known.resize, size or (0, 0)), size
-    if resize == "none":
-        return None, own
-    if own is not None and any(
-        side < need for side, need in zip(_square(resize), own, strict=True)
-    ):
-        raise ConfigurationError(
-            f"--crop {own[0]}x{own[1]} is larger than --resize {_text(resize)}; give a larger "
-            "--resize, or only one of the two"
-        )
-    if crop is not None or known.size is None or not isinstance(resize, int):
-        return resize, own
-    return resize, (min(resize, known.size[0]), min(resize, known.size[1]))
-
-
-def _square(size: Size | None) -> tuple[int, int]:
-    assert size is not None
-    assert size != "none"
-    return (size, size) if isinstance(size, int) else size
-
-
-def _raised(
-    resize: int | tuple[int, int] | None, crop: tuple[int, int]
-) -> int | tuple[int, int] | None:
-    """A resize after which the image covers the crop."""
-    if resize is None:
-        return None
-    if isinstance(resize, int):
-        return max(resize, *crop)
-    return max(resize[0], crop[0]), max(resize[1], crop[1])
-
-
-def _text(size: Size) -> str:
-    return str(size) if isinstance(size, int) else "x".join(map(str, size))

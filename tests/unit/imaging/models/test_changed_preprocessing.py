@@ -88,8 +88,11 @@ def test_invalid_values_are_refused_with_an_example(words: str, text: str) -> No
 def test_numbers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="--std has 2 numbers: expected 1 or 3"):
         changed(KNOWN, std=(0.1, 0.2))
-    with pytest.raises(ConfigurationError, match="--crop 98x98 is larger than --resize 97; give"):
-        changed(KNOWN, resize=97, crop=98)
+    larger = changed(KNOWN, resize=97, crop=98)
+    with pytest.raises(
+        ConfigurationError, match=r"smaller than the crop, 98×98; give a larger --re"
+    ):
+        larger(input_image(90, 90))
     with pytest.raises(ConfigurationError, match="--input-size excludes --resize and --crop"):
         load_model(ModelRequest("resnet18", weights="none", input_size=64, crop=32))
     small = changed(KNOWN, resize="none", crop=80)
