@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,9 @@ from fmapboard.plugin.answers import Answer, Missing, pieces
 from fmapboard.plugin.picture_values import decoded, tiles_of
 from fmapboard.plugin.routes.attribution import AttributionSeries, attribution
 from fmapboard.plugin.routes.by_name import ROUTES
-from fmapboard.plugin.routes.health import Health, health
+from fmapboard.plugin.routes.health import Health
 from fmapboard.plugin.routes.layers import InputSeries, Layer, Layers, layers
-from fmapboard.plugin.routes.maps import Maps, SamplePicture, maps
+from fmapboard.plugin.routes.maps import Maps, SamplePicture
 from fmapboard.plugin.routes.patches import LayerPatches, Patches, PatchesSeries, patches
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png as encoder
@@ -114,10 +113,8 @@ class RunAnswers:
             for one in listed.layers
         ]
         self._listed = replace(listed, layers=[one for one in every if one.key in keys])
-        self._health: Health | None = None
-        with contextlib.suppress(Missing):
-            self._health = health(provider, run)
-        self._since = {} if self._health is None else _begun(self._health, keys)
+        found = self._answer("health")
+        self._health = found if isinstance(found, Health) else None
         self._attribution = attribution(provider, run)
         self._patches = patches(provider, run)
         if not inputs:
@@ -138,7 +135,12 @@ class RunAnswers:
     def shown_steps(self, count: int) -> list[int]:
         """At most ``count`` of the steps (see `spread`), those at which faults began among them."""
         steps = self.steps
-        return spread(steps, count, onsets(self._since, steps)) if steps else []
+        if self._health is None or not steps:
+            return spread(steps, count)
+        keys = {layer.key for layer in self._listed.layers}
+        every = enumerate(self._health.layers)
+        rows = {at for at, row in every if row.key in keys or row.shown_at in keys}
+        return spread(steps, count, onsets(self._health.since, rows, steps))
 
     def drop(self, keys: Collection[str]) -> None:
         """Leave out these layers."""
@@ -224,13 +226,9 @@ class RunAnswers:
 
     def _maps(self, key: str, step: int, block: int) -> Embedded:
         """The pictures of a layer at a step, each a part of its own."""
-        found: Maps | None = None
-        with contextlib.suppress(Missing):
-            found = maps(self._provider, self._run, key, step)
-        if found is not None and not self._inputs:
-            found = _without(found, _INPUTS)
-        if found is not None and block > 1:
-            found = _smaller(found, block)
+        found = self._answer("maps", key=key, step=step)
+        if isinstance(found, Maps):
+            found = _smaller(found if self._inputs else _without(found, _INPUTS), block)
         return self._of("maps", found, key=key, step=step)
 
     def _asked(self, path: str, **query: str | int) -> Embedded:
@@ -244,19 +242,6 @@ class RunAnswers:
 
     def _of(self, path: str, answer: Answer | None, **query: str | int) -> Embedded:
         return Embedded.of(path, answer, run=self._run, **query)
-
-
-def _begun(health: Health, keys: Collection[str]) -> dict[str, dict[int, int]]:
-    """For each kind of fault, rows of these layers -> the step since which it lasts."""
-    rows = {
-        row
-        for row, layer in enumerate(health.layers)
-        if layer.key in keys or layer.shown_at in keys
-    }
-    return {
-        kind: {row: step for row, step in since.items() if row in rows}
-        for kind, since in health.since.items()
-    }
 
 
 def _without_input(layer: Layer) -> Layer:
@@ -276,7 +261,8 @@ def _smaller(found: Maps, block: int) -> Maps:
     entries, pictures = [], list[SamplePicture]()
     for entry in found.header["pictures"]:
         drawn = [picture for picture in found.pictures if picture.role == entry["role"]]
-        small = [shrunk(picture.png, entry, block) for picture in drawn if is_shrinkable(entry)]
+        is_smaller = block > 1 and is_shrinkable(entry)
+        small = [shrunk(picture.png, entry, block) for picture in drawn if is_smaller]
         pngs = [png for png in small if png is not None]
         if pngs and len(pngs) == len(drawn):
             height, width = entry["tile"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fmapboard.errors import LayerNotFound, closest
 from fmapboard.formats.overview import KINDS
@@ -49,15 +49,19 @@ def spread(steps: Sequence[int], count: int, wanted: Iterable[int] = ()) -> list
     return [steps[place] for place in sorted(chosen)]
 
 
-def onsets(since: Mapping[str, Mapping[int, int]], steps: Sequence[int]) -> list[int]:
+def onsets(
+    since: Mapping[str, Mapping[int, int]], rows: Collection[int], steps: Sequence[int]
+) -> list[int]:
     """The steps at which the layers' faults began, and those before them, to be shown.
 
     Args:
         since: for each kind of fault, row of a layer -> the step since which it lasts.
+        rows: of the layers that are shown.
         steps: ascending.
     """
-    begun = [min(since[kind].values()) for kind in KINDS if since.get(kind)]
-    begun = [step for step in dict.fromkeys(begun) if step > steps[0]]
+    of_kinds = [[s for row, s in since.get(kind, {}).items() if row in rows] for kind in KINDS]
+    first = dict.fromkeys(min(of) for of in of_kinds if of)
+    begun = [step for step in first if step > steps[0]]
     return begun + [steps[bisect.bisect_left(steps, step) - 1] for step in begun]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fmapboard.plugin.routes.maps import Maps
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
@@ -18,7 +18,7 @@ _SMALLEST = 16
 """Side in px of the smallest maps that are still halved."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LayerSize:
     """What the maps of a layer take in a report.
 
@@ -35,54 +35,34 @@ class LayerSize:
 
 def layer_sizes(answers: Iterable[Embedded]) -> dict[str, LayerSize]:
     """Key of a layer -> what its answers take together."""
-    found: dict[str, LayerSize] = {}
+    found: defaultdict[str, LayerSize] = defaultdict(LayerSize)
     for answer in answers:
-        if answer.maps is not None:
-            key = dict(answer.query)["key"]
-            found[key] = _with(found.get(key, LayerSize()), answer.maps)
-    return found
+        if answer.maps is None:
+            continue
+        of = found[dict(answer.query)["key"]]
+        entries = filter(is_shrinkable, answer.maps.header["pictures"])
+        sides = {entry["role"]: max(entry["tile"]) for entry in entries}
+        of.side = max([of.side, *sides.values()])
+        for picture in answer.maps.pictures:
+            if picture.role in sides:
+                of.maps += len(picture.png)
+            else:
+                of.others += len(picture.png)
+    return dict(found)
 
 
-def _with(now: LayerSize, found: Maps) -> LayerSize:
-    sides = {
-        picture["role"]: max(picture["tile"])
-        for picture in found.header["pictures"]
-        if is_shrinkable(picture)
-    }
-    maps = sum(len(picture.png) for picture in found.pictures if picture.role in sides)
-    whole = sum(len(picture.png) for picture in found.pictures)
-    side = max([now.side, *sides.values()])
-    return LayerSize(now.maps + maps, now.others + whole - maps, side)
-
-
-def halved(sizes: Mapping[str, LayerSize], excess: int) -> set[str]:
-    """Keys of the layers to draw at half their side: the largest, until enough bytes are saved.
+def largest(saved: Mapping[str, int], excess: int) -> list[str]:
+    """The names that save most bytes, until they save enough; at least one if there is any.
 
     Args:
-        sizes: by key of the layer.
-        excess: bytes to save; half the side takes about a quarter of the bytes.
-
-    Returns:
-        At least one layer if any can be drawn smaller.
+        saved: name -> bytes that it saves.
+        excess: bytes to save, above 0.
     """
-    chosen: set[str] = set()
-    for key in sorted(sizes, key=lambda key: -sizes[key].maps):
-        if excess <= 0:
-            break
-        if sizes[key].side >= _SMALLEST:
-            chosen.add(key)
-            excess -= sizes[key].maps * 3 // 4
-    return chosen
-
-
-def left_out(sizes: Mapping[str, LayerSize], excess: int) -> set[str]:
-    """Keys of the layers to leave out: those that take most bytes, and never all of them."""
-    chosen: set[str] = set()
-    for key in sorted(sizes, key=lambda key: -sizes[key].maps - sizes[key].others)[:-1]:
-        if excess <= 0:
-            break
-        chosen.add(key)
-        excess -= sizes[key].maps + sizes[key].others
+    chosen = []
+    for name in sorted(saved, key=lambda name: -saved[name]):
+        if excess > 0:
+            chosen.append(name)
+            excess -= saved[name]
     return chosen
 
 
@@ -180,20 +160,21 @@ class Contents:
     def _fitting(self, numbers: list[Embedded]) -> tuple[int, list[Embedded]]:
         """How many steps fit, and the answers with their pictures."""
         room, count = self._limit - len(Page().html(NO_FACTS)) - _size(numbers), self._asked
-        smaller: set[str] = set()
-        sides: dict[str, int] = {}
+        sides: dict[str, int] = {}  # of the maps that were made smaller last
         stuck: set[str] = set()  # pictures that are damaged, or too large to be decoded
         while True:
             found = self._pictures(count)
             size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
             sizes = layer_sizes(found)
-            for key in [key for key in smaller if sizes[key].side >= sides[key]]:
+            for key in [key for key, side in sides.items() if sizes[key].side >= side]:
                 stuck.add(key)
                 self._blocks[key] //= 2
             if size <= room:
                 break
             excess = (size - room) * 3 // 4  # base64 adds a third
-            smaller = halved({k: v for k, v in sizes.items() if k not in stuck}, excess)
+            # Half the side takes about a quarter of the bytes.
+            saved = {k: of.maps * 3 // 4 for k, of in sizes.items() if of.side >= _SMALLEST}
+            smaller = largest({k: of for k, of in saved.items() if k not in stuck}, excess)
             sides = {key: sizes[key].side for key in smaller}
             for key in smaller:
                 self._blocks[key] = 2 * self._blocks.get(key, 1)
@@ -202,10 +183,11 @@ class Contents:
             if count > _FEWEST:
                 count = max(_FEWEST, min(count - 1, int(count * max(room, 0) / size)))
                 continue
-            dropped = left_out(sizes, excess)
+            dropped = largest({k: of.maps + of.others for k, of in sizes.items()}, excess)
+            dropped = dropped[: len(sizes) - 1]  # never all layers
             if not dropped:
                 break
-            self._dropped |= dropped
+            self._dropped.update(dropped)
             for run in self._answers:
                 run.drop(dropped)
         self._blocks = {key: block for key, block in self._blocks.items() if block > 1}

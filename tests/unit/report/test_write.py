@@ -112,8 +112,8 @@ def test_steps_are_spread_evenly_with_the_first_and_the_last(count: int, chosen:
 
 def test_the_steps_at_which_faults_began_and_those_before_them_are_shown() -> None:
     steps = list(range(0, 130, 10))
-    since = {"large": {"3": 10}, "nonfinite": {"1": 60, "2": 70}, "dead": {"0": 0}}
-    wanted = onsets(since, steps)
+    since = {"large": {3: 10, 4: 5}, "nonfinite": {1: 60, 2: 70}, "dead": {0: 0}}
+    wanted = onsets(since, range(4), steps)
     assert wanted == [60, 10, 50, 0]
     assert spread(steps, 8, wanted) == [0, 10, 50, 60, 70, 90, 100, 120]
     assert spread(steps, 3, wanted) == [0, 60, 120]
