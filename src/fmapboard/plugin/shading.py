@@ -43,9 +43,8 @@ class Shading:
 
 def shading_by_range(columns: Mapping[str, Floats], codes: Codes) -> Shading:
     """Brightness that shows the range of values of each layer at each step."""
-    least = _column(columns, "minimum", codes.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _shading("range", _column(columns, "maximum", codes.shape) - least, codes)
+        return _shading("range", columns["maximum"] - columns["minimum"], codes)
 
 
 def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
@@ -53,12 +52,9 @@ def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
 
     They have different units.
     """
-    maps = _column(columns, "change", codes.shape)
-    with np.errstate(invalid="ignore"):
-        is_known = bool((maps >= 0).any())
-    if is_known:
-        return _shading("maps", maps, codes)
-    return _shading("weights", _column(columns, "weights_change", codes.shape), codes)
+    if np.isnan(columns["change"]).all():
+        return _shading("weights", columns["weights_change"], codes)
+    return _shading("maps", columns["change"], codes)
 
 
 def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes) -> Shading:
@@ -88,12 +84,3 @@ def _quantile(ascending: Floats, share: float) -> float:
     if not ascending.size:
         return 0.0
     return float(ascending[math.floor(share * (ascending.size - 1) + 0.5)])
-
-
-def _column(columns: Mapping[str, Floats], name: str, shape: tuple[int, ...]) -> Floats:
-    """A column as float32, NaN throughout if it is not there."""
-    found = columns.get(name)
-    if found is None:
-        return np.full(shape, np.nan, np.float32)
-    with np.errstate(over="ignore"):
-        return np.asarray(found, np.float32)

@@ -98,15 +98,11 @@ class Reader:
         """TensorBoard's data provider."""
         return self.source.provider
 
-    def started(self) -> dict[str, float | None]:
+    def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
-        runs = self._ask(self.provider.list_runs)
-        return {run.run_name: run.start_time for run in runs}
-
-    def tags(self) -> dict[str, list[str]]:
-        """See `Provider`."""
+        started = {run.run_name: run.start_time for run in self._ask(self.provider.list_runs)}
         listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
-        return {run: list(tags) for run, tags in listed.items()}
+        return {run: (started.get(run), list(tags)) for run, tags in listed.items()}
 
     def points(
         self, plugin: str, run: str, tags: Iterable[str] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -44,20 +43,16 @@ def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | Non
     tiles = tiles_of(found[1], picture)  # [C, H, W]
     if tiles is None:
         return None
-    columns = picture.get("columns", max(1, math.isqrt(len(tiles))))
-    padding = picture.get("padding", 2)
-    if found[0] == "L":
-        means, _ = shrink_pixels(tiles, None, block)  # [C, h, w]
-        drawn = Picture(grid(means, columns, padding, 0), tile=means.shape[1:], compact=True)
-        return encoder.encode(drawn)
-    pixels = PIXEL_OF_LEVEL[np.minimum(tiles, VALUES - 1)]
-    marks = np.where(tiles >= VALUES, tiles, 0)
-    means, highest = shrink_pixels(pixels, marks, block)  # [C, h, w]
-    assert highest is not None  # there were marks
-    indices = np.where(highest != 0, highest, LEVEL_OF_PIXEL[means])
-    laid_out = grid(indices, columns, padding, PixelMark.PADDING)
-    table = palette(picture["palette"]).table
-    return encoder.encode(Picture(laid_out, table, indices.shape[1:], compact=True))
+    pixels, marks, table, fill = tiles, None, None, 0
+    if found[0] == "P":
+        pixels = PIXEL_OF_LEVEL[np.minimum(tiles, VALUES - 1)]
+        marks = np.where(tiles >= VALUES, tiles, 0)
+        table, fill = palette(picture["palette"]).table, PixelMark.PADDING
+    smaller, highest = shrink_pixels(pixels, marks, block)  # [C, h, w]
+    if highest is not None:
+        smaller = np.where(highest != 0, highest, LEVEL_OF_PIXEL[smaller])
+    laid_out = grid(smaller, picture["columns"], picture["padding"], fill)
+    return encoder.encode(Picture(laid_out, table, smaller.shape[1:], compact=True))
 
 
 _INPUTS = "inputs"

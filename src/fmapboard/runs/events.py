@@ -6,6 +6,7 @@ readers need. (Protobuf's own parser copies every picture, and does not tell whe
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from collections.abc import Iterator
@@ -73,6 +74,19 @@ def parse(data: bytes) -> Event:
         ValueError: they are none.
     """
     event = Event()
+    _parse_into(event, data)
+    return event
+
+
+def stamp(beginning: bytes) -> tuple[float, int]:
+    """Wall time, s, and step of an event, of which the first 20 bytes or more are given."""
+    event = Event()
+    with contextlib.suppress(ValueError):  # what follows them is cut off
+        _parse_into(event, beginning)
+    return event.wall_time, event.step
+
+
+def _parse_into(event: Event, data: bytes) -> None:
     for number, start, end in _fields(data, 0, len(data)):
         if number == _WALL_TIME:
             event.wall_time = _double(data, start, end)
@@ -83,21 +97,6 @@ def parse(data: bytes) -> Event:
         elif number == _SESSION_LOG:
             states = [_whole(data, at) for at, _ in _inside(data, (start, end), _STATUS)]
             event.is_start = states[-1:] == [_START]
-    return event
-
-
-def stamp(beginning: bytes) -> tuple[float, int]:
-    """Wall time, s, and step of an event, of which the first 20 bytes or more are given."""
-    wall_time, step = 0.0, 0
-    try:
-        for number, start, end in _fields(beginning, 0, len(beginning)):
-            if number == _WALL_TIME:
-                wall_time = _double(beginning, start, end)
-            elif number == _STEP:
-                step = _whole(beginning, start)
-    except ValueError:
-        pass  # what follows them is cut off
-    return wall_time, step
 
 
 def tag_of(data: bytes, value: Span) -> bytes:

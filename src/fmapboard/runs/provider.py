@@ -57,12 +57,8 @@ class Provider(Protocol):
     answers.
     """
 
-    def started(self) -> Mapping[str, float | None]:
-        """Run -> wall time of its first event, s; None if unknown."""
-        ...
-
-    def tags(self) -> Mapping[str, Sequence[str]]:
-        """Run -> tags of the tab's records in it, in any order."""
+    def runs(self) -> Mapping[str, tuple[float | None, Sequence[str]]]:
+        """Run -> wall time of its first event, s, or None; tags of the tab's records, unordered."""
         ...
 
     def points(
@@ -125,13 +121,10 @@ class Files:
         self._logs = logs
         self._built = Cache(BUILT)
 
-    def started(self) -> dict[str, float | None]:
+    def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
-        return {run: log.started for run, log in self._logs.items()}
-
-    def tags(self) -> dict[str, list[str]]:
-        """See `Provider`."""
-        return {run: self.tags_of(PLUGIN_NAME, run) for run in self._logs}
+        logs = self._logs.items()
+        return {run: (log.started, self.tags_of(PLUGIN_NAME, run)) for run, log in logs}
 
     def points(
         self, plugin: str, run: str, tags: Iterable[str] | None = None

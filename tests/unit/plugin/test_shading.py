@@ -17,8 +17,9 @@ NAN, INF = float("nan"), float("inf")
 DRAWN = np.array(False)  # no layer is an activation
 
 
-def test_nothing_is_known_without_columns() -> None:
-    shading = shading_by_range({}, np.zeros((2, 3), np.uint8))
+def test_nothing_is_known_without_numbers() -> None:
+    columns = dict.fromkeys(("minimum", "maximum"), np.full((2, 3), NAN))
+    shading = shading_by_range(columns, np.zeros((2, 3), np.uint8))
     assert (shading.levels == UNKNOWN_LEVEL).all()
     assert (shading.lo, shading.hi) == (None, None)
 

@@ -40,12 +40,11 @@ class Runs(Answer):
 
 def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool = True) -> Runs:
     """The runs with records of the tab; see `Runs` for the arguments."""
-    started, found = provider.started(), provider.tags()
-    layers = {run: len({layer_of(tag) for tag in tags} - {None}) for run, tags in found.items()}
     listed = [
-        RunEntry(run, layers[run], started.get(run))
-        for run in sorted(layers, key=natural)
-        if layers[run]
+        RunEntry(run, layers, started)
+        for run, (started, tags) in provider.runs().items()
+        if (layers := len({layer_of(tag) for tag in tags} - {None}))
     ]
+    listed.sort(key=lambda entry: natural(entry.run))
     is_unread = not listed and has_own_records(logdirs)
     return Runs(listed, ", ".join(logdirs), keeps_enough, is_unread)
