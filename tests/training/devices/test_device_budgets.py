@@ -6,7 +6,7 @@ prints all figures; with `-v`, per operation.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 import pytest
 from device_trace import Trace
@@ -22,6 +22,12 @@ PEAK = 100e6
 """Bytes of extra device memory."""
 
 
+@functools.cache
+def traced(name: str, *, everything: bool = False) -> Trace:
+    """The trace of a workload, which several tests read."""
+    return WORKLOADS[name].trace(**(EVERYTHING if everything else {}))
+
+
 def assert_within_the_budgets(trace: Trace) -> None:
     found = trace.by_op()
     assert trace.launches_per_tensor <= MARGIN * LAUNCHES_PER_TENSOR, found
@@ -32,26 +38,25 @@ def assert_within_the_budgets(trace: Trace) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_logged_step_is_within_the_budgets(name: str) -> None:
-    trace = WORKLOADS[name].trace()
+    trace = traced(name)
     assert_within_the_budgets(trace)
     assert trace.launches <= MARGIN * LAUNCHES, trace.by_op()
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_inputs_and_gradients_of_activations_are_within_the_budgets(name: str) -> None:
-    trace = WORKLOADS[name].trace(**EVERYTHING)
-    assert_within_the_budgets(trace)
+    assert_within_the_budgets(traced(name, everything=True))
 
 
 def test_a_step_without_kernels_takes_fewer_launches() -> None:
-    workload = WORKLOADS["ResNet-18 b64"]
-    assert workload.trace(kernels=False).launches < workload.trace().launches
+    name = "ResNet-18 b64"
+    assert WORKLOADS[name].trace(kernels=False).launches < traced(name).launches
 
 
-@pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["default", "everything"])
-def test_the_launches_do_not_depend_on_the_batch(options: dict[str, Any]) -> None:
-    workload = WORKLOADS["two layers b64"]
-    larger = workload.trace(**options)
+@pytest.mark.parametrize("everything", [False, True], ids=["default", "everything"])
+def test_the_launches_do_not_depend_on_the_batch(everything: bool) -> None:
+    workload, larger = WORKLOADS["two layers b64"], traced("two layers b64", everything=everything)
+    options = EVERYTHING if everything else {}
     smaller = type(workload)(workload.make, (8, 3, 32, 32)).trace(**options)
     assert larger.launches == smaller.launches
     assert larger.to_host <= 1.5 * smaller.to_host

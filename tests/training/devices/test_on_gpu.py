@@ -8,33 +8,32 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
+
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.measure.reducer import Reducer
 
 PROGRAM = Path(__file__).parents[3] / "benchmarks" / "on_gpu.py"
 DRY = ("--device", "cpu", "--tiny", "--rounds", "1")
 MODES, AMP = ("eager", "amp16"), ("eager", "amp")
 
 
-def run(folder: Path, *options: str, before: str = "") -> tuple[int, list[dict[str, Any]], str]:
-    """Exit status, results and output of the program, in a process of its own.
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    monkeypatch.setenv("KINETO_LOG_LEVEL", "6")
+    monkeypatch.syspath_prepend(PROGRAM.parent)
+    return importlib.import_module("on_gpu")
 
-    Args:
-        folder: Where it writes.
-        options: Further options.
-        before: Statements that run before it.
-    """
-    arguments = [str(PROGRAM), *DRY, "--out", str(folder), *options]
-    start = f"import runpy, sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n{before}\n"
-    start += f"sys.argv = {arguments!r}\nrunpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
-    command = [sys.executable, "-c", start] if before else [sys.executable, *arguments]
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # others would spin: the tensors are small
-    done = subprocess.run(command, capture_output=True, text=True, env=one_thread, timeout=250)
-    saved = folder / "on_gpu.json"
-    results = json.loads(saved.read_text())["results"] if saved.exists() else []
-    return done.returncode, results, done.stdout + done.stderr
+
+def results_in(folder: Path) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = json.loads((folder / "on_gpu.json").read_text())["results"]
+    return results
 
 
 def verdicts(results: list[dict[str, Any]], section: str) -> dict[str, str]:
@@ -46,8 +45,11 @@ def on_the_cpu(*names: str) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -> None:
-    status, results, output = run(tmp_path, "--modes", ",".join(MODES))
+def test_a_dry_run_reports_each_section_and_says_what_it_skips(
+    program: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = program.main([*DRY, "--out", str(tmp_path), "--modes", ",".join(MODES)])
+    results, output = results_in(tmp_path), capsys.readouterr().out
     assert (status, output.count("\n[")) == (0, len(results)), output
     more = [f"{what}, {mode}" for what in ("averaged tiles", "NaN and infinity") for mode in AMP]
     more += [f"hard tensors, {dtype}" for dtype in ("float32", "bfloat16", "float16")]
@@ -70,56 +72,55 @@ def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -
     assert [one for one in results if f"| {one['name']} | {one['verdict']} |" not in page] == []
 
 
-def test_without_a_gpu_the_error_names_the_dry_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    status, results, output = run(tmp_path, "--device", "cuda")
-    assert (status, results) == (2, [])
-    assert output.endswith("; a dry run: --device cpu --tiny\n")
+def test_without_a_gpu_the_error_names_the_dry_run(tmp_path: Path) -> None:
+    command = [sys.executable, PROGRAM, "--device", "cuda", "--out", tmp_path]
+    without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, capture_output=True, text=True, env=without, timeout=250)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert done.stderr.endswith("; a dry run: --device cpu --tiny\n")
 
 
-DRAWS_ANOTHER_TENSOR = """
-from fmapboard.measure.reducer import Reducer
-genuine = Reducer.keep
-def keep(self, view, samples, **options):
-    view.maps.data = view.maps.roll(1, -1)
-    return genuine(self, view, samples, **options)
-Reducer.keep = keep
-"""
-CHANGES_AN_OUTPUT = """
-from fmapboard.capture.collector import ActivationCollector
-genuine = ActivationCollector.captured
-def captured(self, call, side, value, module):
-    genuine(self, call, side, value, module)
-    if side == "output" and call.layer == "wide":
-        value.data.mul_(1 + 1e-6)
-ActivationCollector.captured = captured
-"""
+def draw_another_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = Reducer.keep
+
+    def keep(self: Reducer, view: Any, samples: Any, **options: Any) -> Any:
+        view.maps.data = view.maps.roll(1, -1)
+        return genuine(self, view, samples, **options)
+
+    monkeypatch.setattr(Reducer, "keep", keep)
+
+
+def change_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = ActivationCollector.captured
+
+    def captured(self: Any, call: Any, side: str, value: Any, module: nn.Module) -> None:
+        genuine(self, call, side, value, module)
+        if side == "output" and call.layer == "wide":
+            value.data.mul_(1 + 1e-6)
+
+    monkeypatch.setattr(ActivationCollector, "captured", captured)
 
 
 @pytest.mark.parametrize(
     ("fault", "section"),
     [
-        pytest.param(DRAWS_ANOTHER_TENSOR, "right", marks=pytest.mark.sweep),
-        (CHANGES_AN_OUTPUT, "neutral"),
+        pytest.param(draw_another_tensor, "right", marks=pytest.mark.sweep),
+        (change_an_output, "neutral"),
     ],
-    ids=["draws another tensor", "changes an output"],
 )
-def test_a_planted_fault_fails(tmp_path: Path, fault: str, section: str) -> None:
+def test_a_planted_fault_fails(
+    program: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Callable[[pytest.MonkeyPatch], None],
+    section: str,
+) -> None:
+    fault(monkeypatch)
     only = ("--only", section, "--modes", "eager")
-    status, results, output = run(tmp_path, *only, before=fault)
-    failed = [one["name"] for one in results if one["verdict"] == "FAIL"]
-    assert "eager" in failed, output
+    status = program.main([*DRY, "--out", str(tmp_path), *only])
+    failed = [one["name"] for one in results_in(tmp_path) if one["verdict"] == "FAIL"]
+    assert "eager" in failed
     assert status == len(failed)
-
-
-@pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    monkeypatch.setenv("KINETO_LOG_LEVEL", "6")
-    monkeypatch.syspath_prepend(PROGRAM.parent)
-    return importlib.import_module("on_gpu")
 
 
 def test_a_check_that_raises_fails_and_the_next_one_runs(program: Any, tmp_path: Path) -> None:
