@@ -12,9 +12,10 @@ test("numbers that the answer does not have are requested once per step, and err
   t.mock.method(globalThis, "fetch", async (/** @type {URL} */ url) => {
     asked.push(url.search);
     if (url.search.includes("step=10&")) return new Response('{"error": "gone"}', { status: 404 });
-    const facts = { steps: [0, -10, 0], keys: [null, null, null] };
-    const arrays = [{ name: "minimum", shape: [3] }];
-    const text = new TextEncoder().encode(JSON.stringify({ ...facts, arrays }));
+    const arrays = { minimum: { offset: 0, shape: [3] } };
+    const codes = { offset: 12, shape: [3] };
+    const facts = { steps: [0, -10, 0], keys: [null, null, null], arrays, codes };
+    const text = new TextEncoder().encode(JSON.stringify(facts));
     const head = new Uint8Array(Uint32Array.of(text.length).buffer);
     return new Response(new Blob([head, text, Float32Array.of(5, 6, 7), Uint8Array.of(1, 1, 1)]));
   });
