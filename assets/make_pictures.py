@@ -40,7 +40,6 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 PORT = 6117
-VIEW = "p.feature_maps.layer=fmapboard/conv2&p.feature_maps.channel=5"
 DRAWN = """() => document.documentElement.dataset.ready === 'true'
   && document.documentElement.dataset.busy === 'false'"""
 
@@ -73,7 +72,7 @@ def marks() -> Image.Image:
 
 
 def screenshots(run: Path, cwd: str) -> None:
-    """Save TensorBoard's Images tab and the Feature maps tab on a run, in headless Chromium."""
+    """Save TensorBoard's Images tab on a run, in headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     command = server_command(run, PORT)
@@ -89,15 +88,6 @@ def screenshots(run: Path, cwd: str) -> None:
                 page.wait_for_selector("tf-image-loader img")
                 page.wait_for_timeout(4000)  # the pictures load one after the other
                 page.screenshot(path=str(HERE / "images_tab.png"))
-                page.close()
-
-                # Wide enough for TensorBoard to show the names of all dashboards.
-                page = browser.new_page(viewport={"width": 1500, "height": 780})
-                page.goto(f"http://127.0.0.1:{PORT}/#feature_maps&" + VIEW)
-                page.wait_for_selector("iframe")
-                page.frames[-1].wait_for_function(DRAWN)
-                page.wait_for_timeout(1500)  # the channel's history
-                page.screenshot(path=str(HERE / "tab_demo.png"))
                 browser.close()
         finally:
             server.terminate()

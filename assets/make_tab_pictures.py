@@ -27,6 +27,7 @@ from fmapboard.demo.photographs import Photographs
 PORT, HEIGHT = 6118, 780
 STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 12
 VIEWS = {
+    "tab_demo": ("demo", {"view": "overview"}),
     "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}),
     "tab_overview": ("goes_wrong", {"view": "overview"}),
     "tab_compare": ("demo", {"layer": "fmapboard/conv2", "compare": "demo@0", "show": "all"}),

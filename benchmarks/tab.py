@@ -4,10 +4,12 @@ The tab has two pages: the overview, which opens first, and the maps beside the 
 
     python benchmarks/tab.py                 # ResNet-50, 53 layers, 50 steps, at most 64 channels
     python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048
+    python benchmarks/tab.py --network plain12      # 12 layers, 10 steps
+    python benchmarks/tab.py --network densenet121  # 120 layers, 50 steps, defaults
     python benchmarks/tab.py --layers 3000 --runs 500 --kept 200  # synthetic runs
 
-Trains ResNet-50 with random weights for 50 logged steps (or uses --run), starts TensorBoard on the
-run and drives headless Chromium. With --layers it writes one run of that many layers and --kept
+Trains a network with random weights at 224 px (or uses --run), starts TensorBoard on the run
+and drives headless Chromium. With --layers it writes one run of that many layers and --kept
 steps, and small ones beside it, without training, and also reports the server's answers and the
 memory of server and page; with --run too, it uses the runs that it wrote there before.
 Needs `pip install playwright`, and a browser: chromium or google-chrome on PATH, or playwright's.
@@ -25,6 +27,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -34,22 +37,41 @@ from tab_page import measure, page_sizes
 from tab_server import answers, serve, wait_until_loaded
 
 STEPS = 50
-LAYERS = ("conv1", "layer1.0.conv3", "layer4.2.conv3")
+NETWORKS = {
+    "resnet50": (STEPS, ("conv1", "layer1.0.conv3", "layer4.2.conv3")),
+    "plain12": (10, ()),
+    "densenet121": (STEPS, ("features.conv0", "features.denseblock4.denselayer16.conv2")),
+}
+"""Name -> steps that are logged, and the layers whose steps are changed, of 50 steps."""
 
 
-def train(run: Path, all_channels: bool) -> None:
-    """Log 50 steps of ResNet-50 on noise; the content of the maps does not matter here."""
+def network(name: str) -> Any:
+    """A network with random weights."""
+    from torch import nn
+    from torchvision import models
+
+    if name != "plain12":
+        return getattr(models, name)()
+    layers: list[nn.Module] = []
+    for i in range(12):
+        channels = 3 if i == 0 else 32
+        layers += [nn.Conv2d(channels, 32, 3, 2 if i % 3 == 2 else 1, 1), nn.BatchNorm2d(32)]
+        layers.append(nn.ReLU())
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+
+
+def train(run: Path, name: str, all_channels: bool) -> None:
+    """Log some steps on noise; the content of the maps does not matter here."""
     import torch
-    from torchvision.models import resnet50
 
     import fmapboard
 
     torch.manual_seed(0)
-    model = resnet50()
+    model = network(name)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    most = None if all_channels else 64
-    with fmapboard.watch(model, run, every=1, max_channels=most) as board:
-        for step in range(STEPS):
+    settings = {"max_channels": None if all_channels else 64} if name == "resnet50" else {}
+    with fmapboard.watch(model, run, every=1, **settings) as board:
+        for step in range(NETWORKS[name][0]):
             with board.step(step):
                 model(torch.randn(2, 3, 224, 224)).square().mean().backward()
                 optimizer.step()
@@ -95,7 +117,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", type=Path, help="log directory that already contains such a run")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--all-channels", action="store_true")
+    parser.add_argument("--network", choices=NETWORKS, default="resnet50")
+    parser.add_argument("--all-channels", action="store_true", help="of resnet50")
     parser.add_argument("--layers", type=int, help="layers of a synthetic run")
     parser.add_argument("--runs", type=int, default=1, help="runs, with --layers")
     parser.add_argument("--kept", type=int, default=STEPS, help="steps that TensorBoard keeps")
@@ -107,11 +130,12 @@ def main() -> None:
                 write_runs(logdir, layers=options.layers, runs=options.runs, steps=options.kept)
             large(logdir, options.runs, options.kept, options.rounds)
             return
+        steps, layers = NETWORKS[options.network]
         if options.run is None:
-            train(logdir / "resnet50", options.all_channels)
+            train(logdir / options.network, options.network, options.all_channels)
         with serve(logdir, options.kept) as (address, server):
-            rows = measure(address, server, options.rounds, LAYERS, STEPS)
-    report(rows, "Feature maps tab, ResNet-50, 53 layers, 50 steps")
+            rows = measure(address, server, options.rounds, layers, steps)
+    report(rows, f"Feature maps tab, {options.network}, {steps} steps")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,22 @@ CHANGE = """async (index) => {
   });
   return performance.now() - started;
 }"""
+# Times from scrolling the overview until the pictures in sight are drawn, ms, until its end.
+SCREENS = """async (most) => {
+  const page = document.querySelector("main.overview");
+  const at = document.documentElement;
+  const took = [];
+  while (took.length < most && page.scrollTop + page.clientHeight < page.scrollHeight - 2) {
+    const started = performance.now();
+    page.scrollTop += 2.5 * page.clientHeight;  // beyond the screen that is asked for ahead
+    for (let frames = 0; frames < 2 || at.dataset.busy !== "false"; frames += 1) {
+      await new Promise(requestAnimationFrame);
+    }
+    took.push(performance.now() - started);
+    await new Promise((done) => setTimeout(done, 300));
+  }
+  return took;
+}"""
 VIEWS = {"overview": "overview", "maps": "list of layers and maps"}
 
 
@@ -105,6 +121,15 @@ def step_changes(
     return new, after
 
 
+def screens(browser: Any, address: str) -> list[float]:
+    """Times to draw further parts of the overview, ms; none if it is in sight as a whole."""
+    page = alone(browser, address, view=next(iter(VIEWS)))
+    page.wait_for_function(QUIET)
+    took = [float(ms) for ms in page.evaluate(SCREENS, 6)]
+    page.context.close()
+    return took
+
+
 def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps: int) -> list[Row]:
     """Times of the tab's pages in the browser.
 
@@ -144,6 +169,8 @@ def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps
                 lambda view=view: in_tensorboard(browser, address, view),
                 rounds,
             )
+        if further := screens(browser, address):
+            rows.append(Row(f"{VIEWS[first]}: a further screenful", further, 500.0))
         for layer in layers:
             new, after = step_changes(browser, address, layer, steps)
             rows += [

@@ -75,7 +75,7 @@ def test_pictures_of_dead_channels_have_a_hatched_border_and_say_so(
     assert hatched(strip, ".film canvas") > 0
     alive = visit_layer(visit, faulty, "big", view="film", channels="3", step=0)
     assert hatched(alive, ".film canvas") == 0
-    front = visit(faulty, view=None, run="faulty")
+    front = visit(faulty, view=None, run="faulty", findings="open")
     front.settle()
     tiles = front.see(".line:has-text('have a copy') .tile")
     assert tiles.all_inner_texts() == ["dead", "dead", "", ""]

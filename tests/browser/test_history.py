@@ -34,7 +34,7 @@ def views(person: Person, view: str) -> None:
 
 def test_back_leads_from_a_finding_to_the_overview_and_forward_to_it_again(person: Person) -> None:
     before = entries(person)
-    person.see(".finding").first.click()
+    person.see(".verdict .go").click()
     person.drawn(NAN_FROM, "block.0")
     assert entries(person) == before + 1
     person.page.go_back()
@@ -48,7 +48,7 @@ def test_back_leads_from_a_finding_to_the_overview_and_forward_to_it_again(perso
 def test_steps_channels_and_the_pointer_leave_no_entries_and_back_keeps_the_last_step(
     person: Person,
 ) -> None:
-    person.see(".finding").first.click()
+    person.see(".verdict .go").click()
     person.drawn(NAN_FROM, "block.0")
     before = entries(person)
     person.press("ArrowRight", "ArrowRight", "]", "]", "c")

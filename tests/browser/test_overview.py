@@ -27,10 +27,11 @@ def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
 
 @pytest.fixture
 def overview(visit: Callable[..., Person], runs: str) -> Callable[..., Person]:
-    """A function that opens the overview of a run and waits for all its pictures."""
+    """A function that opens the findings and the map of states of a run, with all pictures."""
 
     def open_overview(run: str, **state: object) -> Person:
-        person = visit(runs, width=1366, run=run, **{"view": None, "chosen": run, **state})
+        shown = {"view": None, "chosen": run, "findings": "open", "front": "states", **state}
+        person = visit(runs, width=1366, run=run, **shown)
         person.settle()
         return person
 
@@ -43,7 +44,7 @@ def hover(person: Person, layer: int, step: int, of: tuple[int, int]) -> str:
     x = box["left"] + (step + 0.5) / of[1] * box["width"]
     y = box["top"] + (layer + 0.5) / of[0] * box["height"]
     person.page.mouse.move(x, y)
-    tip = person.see(".tip")
+    tip = person.see(".health-map .tip")
     tip.wait_for()
     return str(tip.inner_text())
 
@@ -111,7 +112,7 @@ def test_the_first_line_says_where_it_began_and_leads_there(
 def test_the_first_finding_and_its_pictures_are_in_sight_without_scrolling(
     runs: str, visit: Callable[..., Person], width: int
 ) -> None:
-    person = visit(runs, width=width, height=768, run="ill", view=None)
+    person = visit(runs, width=width, height=768, run="ill", view=None, findings="open")
     person.settle()
     first = person.see(".line").first
     first.locator(".tile").first.wait_for()
@@ -152,7 +153,7 @@ def test_a_cell_is_described_under_the_pointer_without_painting_the_map_again(
     assert person.frame.evaluate("window.paints") == 0
     assert not [url for url in asked if re.search("data/(health|findings|maps)", url)]
     person.page.mouse.move(5, 300)
-    person.see(".tip").wait_for(state="hidden")
+    person.see(".health-map .tip").wait_for(state="hidden")
 
 
 def test_a_click_on_a_layer_without_pictures_leads_to_the_nearest_drawn_one_and_says_so(
@@ -181,7 +182,7 @@ def test_the_map_is_used_and_announced_with_the_keyboard(
     assert said.text_content().startswith("stem.0 · step 0. ")
     person.press("ArrowDown", "ArrowDown", "End", "ArrowLeft")
     assert said.text_content().startswith("block.0 · step 50. non-finite")
-    assert person.see(".cursor").is_visible()
+    assert person.see(".health-map .cursor").is_visible()
     person.press("Enter")
     person.drawn(50, "block.0")
     assert not person.see("main.overview").is_visible()
@@ -223,11 +224,10 @@ def test_a_healthy_run_says_what_was_looked_through(overview: Callable[..., Pers
     person = overview("healthy")
     said = f"nothing found in 2 layers × {len(HEALTHY_STEPS)} steps"
     assert person.see(".findings").inner_text() == said
-    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
 
 
 def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, view="overview", run="healthy", chosen="healthy")
+    person = visit(runs, view="overview", run="healthy", chosen="healthy", findings="open")
     found = {
         "kind": "stalled", "class": "note", "severity": 2, "name": "", "label": "0", "since": 6,
         "key": "fmapboard/0", "shown_at": "fmapboard/0", "after": 3, "until": None, "value": 1.0,
@@ -239,6 +239,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
         "steps": 8,
         "written": 8,
         "unread": None,
+        "line": {**found, "class": "note", "text": found["message"]},
     }
     person.page.route(
         "**/data/findings?*", lambda route: route.fulfill(json={**answer, "findings": [found]})
@@ -246,7 +247,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
     person.page.reload()
     person.reopen()
     person.settle()
-    assert person.see(".sentence").inner_text() == "the optimizer of 0 stands <b>still</b>"
+    assert person.see(".finding .sentence").inner_text() == "the optimizer of 0 stands <b>still</b>"
     assert person.see(".tile").count() == 4
     person.see(".finding").click()
     person.drawn(6, "0")
@@ -271,7 +272,7 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     said = hover(person, 2000, 100, (3000, 200))
     assert said.startswith("layer2000 · step 1000\nnon-finite")
     assert "the worst of the" in said
-    person.see(".tip:has-text('of 4 channels: 25 % non-finite')").wait_for()
+    person.see(".health-map .tip:has-text('of 4 channels: 25 % non-finite')").wait_for()
     person.frame.evaluate("window.dispatchEvent(new Event('resize'))")
     person.settle()
     assert person.frame.evaluate("window.paints") == painted

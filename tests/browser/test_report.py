@@ -35,7 +35,7 @@ PLACES: dict[str, dict[str, object]] = {
     "ranking": {**FROM, "step": 5, "compare": "@0", "rank": 1},
     "attribution": {"run": "plain", "view": "attribution", "step": 3},
     "film": {**FROM, "view": "film", "channels": "0,2"},
-    "overview": {"run": "plain", "view": "overview"},
+    "overview": {"run": "plain", "view": "overview", "front": "states", "findings": "open"},
 }
 CANVASES = """() => [...document.querySelectorAll("canvas:not(.step-marks)")]
   .filter((each) => each.checkVisibility() && each.width * each.height)

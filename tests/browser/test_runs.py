@@ -19,13 +19,13 @@ def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
 def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_run(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None)
+    person = visit(runs, view=None, findings="open")
     person.settle()
     assert person.see(".run-chooser summary").text_content() == "Runs: 3 of 3"
     lines = person.see(".findings > li").all_inner_texts()
     assert lines[0].startswith("warning\nill · ")
     assert any(line.startswith("healthy · nothing found in 2 layers") for line in lines)
-    assert person.see(".overview h2").text_content() == "All layers of ill over the steps"
+    assert f"since step {NAN_FROM}" in person.see(".verdict .sentence").inner_text()
     assert "p.feature_maps.run=ill" in person.page.url
     assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
     listed = person.see(".top .choice option").all_text_contents()
@@ -40,16 +40,16 @@ def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_
 def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, run="healthy")
+    person = visit(runs, view=None, run="healthy", findings="open")
     person.settle()
     assert person.see(".findings > li").first.inner_text().startswith("warning\nill · ")
-    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
+    assert person.see(".verdict .sentence").inner_text().startswith("Nothing found in 2 layers")
 
 
 def test_findings_of_several_runs_are_ranked_and_name_their_run(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, run="healthy", chosen="healthy")
+    person = visit(runs, view=None, run="healthy", chosen="healthy", findings="open")
     person.settle()
     person.press("/")
     person.page.keyboard.type("il")
@@ -63,25 +63,13 @@ def test_findings_of_several_runs_are_ranked_and_name_their_run(
     lines = person.see(".findings > li").all_inner_texts()
     assert lines[0].startswith("warning\nill · ")
     assert lines[-1].startswith("healthy · nothing found in 2 layers")
-    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
     person.see(".finding").first.click()
     person.drawn(NAN_FROM, "block.0")
     assert "p.feature_maps.run=ill" in person.page.url
 
 
 def test_a_wide_window_is_used_to_its_right_edge(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, width=2560, height=1300, view=None, run="ill", chosen="ill")
-    person.settle()
-    findings = person.see(".findings").bounding_box()
-    plot = person.see(".health-map").bounding_box()
-    assert plot["x"] >= findings["x"] + findings["width"]
-    assert plot["y"] < findings["y"] + findings["height"]
-    assert plot["x"] + plot["width"] > 2500
-    narrow = visit(runs, width=1366, height=900, view=None, run="ill", chosen="ill")
-    narrow.settle()
-    findings = narrow.see(".findings").bounding_box()
-    assert narrow.see(".health-map").bounding_box()["y"] > findings["y"] + findings["height"]
-    healthy = visit(runs, width=2560, view=None, run="healthy", chosen="healthy")
+    healthy = visit(runs, width=2560, view=None, run="healthy", chosen="healthy", front="states")
     healthy.settle()
     cells = json.loads(healthy.see(".health-map").get_attribute("data-plot") or "{}")
     assert cells["width"] > 1500  # eight steps

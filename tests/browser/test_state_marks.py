@@ -64,7 +64,8 @@ def test_the_bar_of_a_layer_that_is_not_finite_is_hatched_in_the_ranking(
 def test_a_cell_without_a_change_has_a_dash_and_its_tip_says_so(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, run="ill", chosen="ill", shade="change", width=1366)
+    states = {"front": "states", "shade": "change"}
+    person = visit(runs, view=None, run="ill", chosen="ill", width=1366, **states)
     person.settle()
     assert "brightness not recorded" in person.see(".health-key").inner_text()
     extent = json.loads(person.see(".health-map").get_attribute("data-plot") or "{}")
@@ -79,7 +80,8 @@ def test_a_cell_without_a_change_has_a_dash_and_its_tip_says_so(
     box = person.see(".health-map").bounding_box()
     y = extent["top"] + (row + 0.5) * extent["height"] / len(rows)
     person.page.mouse.move(box["x"] + extent["left"] + 40, box["y"] + y)
-    person.see(".tip").wait_for()
+    person.see(".health-map .tip").wait_for()
     assert (
-        "change not recorded: it has no pictures and no kernels" in person.see(".tip").inner_text()
+        "change not recorded: it has no pictures and no kernels"
+        in person.see(".health-map .tip").inner_text()
     )

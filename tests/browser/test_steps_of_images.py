@@ -26,6 +26,10 @@ def test_the_tab_says_which_image_is_shown(
     assert notes == "Each frame is of another image, with the same weights."
     person.press("m", "v")
     person.settle()
+    assert person.see(".sheet-steps span").all_inner_texts()[:2] == ["ant.png", "bee.png"]
+    person.see(".overview button:text-is('States')").click()
+    person.see("button:has-text('Findings')").click()
+    person.settle()
     about = person.see(".overview .about").text_content()
     assert about.startswith("3 layers × 4 images · a column per kept image")
     assert "at image 0 (ant.png)" in person.see(".stems").first.inner_text()
@@ -35,7 +39,7 @@ def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_de
     serve: Callable[[Path], str], visit: Callable[..., Person], image_runs: Path
 ) -> None:
     address = serve(image_runs)
-    front = visit(address, run="images", view=None)
+    front = visit(address, run="images", view=None, findings="open")
     front.settle()
     said = front.see(".line:has-text('channels off')").first.text_content()
     assert "of 8 channels off in 0 (after 1) for images 0 to 3" in said

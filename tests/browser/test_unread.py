@@ -42,7 +42,9 @@ def open_reading(runs: str, visit: Callable[..., Person]) -> Callable[..., tuple
         person, reading = visit(runs, run=run, chosen=run, view="maps"), Reading()
         person.page.route("**/data/findings?*", reading.cut)
         person.page.route("**/data/layers?*", reading.cut)
-        person.page.goto(person.page.url.replace("view=maps", f"view={view}"))
+        person.page.goto(
+            person.page.url.replace("view=maps", f"view={view}&p.feature_maps.findings=open")
+        )
         person.reopen()
         return person, reading
 
@@ -57,7 +59,7 @@ def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
     list_.filter(has_text="nothing found so far in 2 layers × 2 steps").wait_for()
     told = f"TensorBoard has not yet read the whole log, which goes up to step {LAST}"
     assert told in list_.inner_text()
-    assert told in person.see(".overview .about").inner_text()
+    assert told in person.see(".overview-head").inner_text()
     reading.is_done = True
     list_.filter(has_text=f"nothing found in {SIZE}").wait_for()  # by itself
     assert "not yet read" not in person.see("main.overview").inner_text()

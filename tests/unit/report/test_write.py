@@ -183,9 +183,9 @@ def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> No
 FIT = [
     (20.0, ["pictures of 4 of 12 logged steps"]),
     (0.9, ["full resolution of 1 layer: ", "pictures of 4 of 12 logged steps"]),
-    (0.42, ["full resolution of 2 layers: ", "pictures of 9 of 12 logged steps, to stay below"]),
+    (0.45, ["full resolution of 2 layers: ", "pictures of 9 of 12 logged steps, to stay below"]),
     (
-        0.37,
+        0.39,
         ["full resolution of 2 layers: ", "pictures of 10 of 12 ", "1 layer with large pictures"],
     ),
 ]

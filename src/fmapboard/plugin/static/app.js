@@ -121,6 +121,7 @@ export class App {
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.page.age(model);
+      this.source.store.end();
       this.announce(model);
       return;
     }
@@ -129,6 +130,7 @@ export class App {
     const { busy } = this.source.store;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });
+    this.source.store.end(); // the contact sheet asks for what is in sight
     this.announce(model);
     if (!nothing) this.prefetch();
   }
@@ -143,7 +145,8 @@ export class App {
   /** Publishes what is shown on the document, for tests and scripts. @param {Model} model */
   announce(model) {
     const { dataset } = document.documentElement;
-    const done = !model.stale && !this.source.store.busy;
+    const isUp = !model.front || this.overview.isUp;
+    const done = !model.stale && !this.source.store.busy && isUp;
     if (model.scene && !model.stale) {
       dataset.step = String(model.scene.question.step);
       dataset.layer = model.scene.question.key;
@@ -151,9 +154,9 @@ export class App {
     }
     if (model.front) for (const of of ["step", "layer"]) delete dataset[of];
     dataset.view = this.state.view;
-    const shown = model.front ? model.front.ready : model.scene || !model.layers.length;
+    const shown = model.front ? model.front.ready && isUp : model.scene || !model.layers.length;
     const usable = model.problem || (model.listed && shown);
-    const ready = usable && (done || model.front); // the overview can be read before its tiles
+    const ready = usable && (done || model.front); // the overview can be read before its findings' tiles
     if (ready && !dataset.ready) performance.mark("usable");
     if (ready) dataset.ready = "true";
     else if (!usable) delete dataset.ready;
@@ -164,6 +167,7 @@ export class App {
   prefetch() {
     const { layer, scene, stale } = this.model ?? {};
     const { state } = this;
+    if (this.model?.front) return this.overview.further();
     if (state.view === "film") return; // the strip loads its own frames
     if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
     const at = indexOf(layer.steps, state.step);

@@ -95,6 +95,19 @@ import { withFeeders } from "./feeders.js";
  * @property {number} written
  * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  * @property {Finding[]} findings ranked
+ * @property {Verdict} line how the run is
+ */
+
+/**
+ * How a run is, in one line.
+ * @typedef {object} Verdict
+ * @property {"warning"|"note"|"state"|"large_updates"|"well"} class
+ * @property {string} text names are between backticks
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {string} label of the layer, "" if it is not about one
+ * @property {string|null} key null if the layer has no pictures
+ * @property {string|null} shown_at key of the layer whose pictures show it
+ * @property {number|null} since step since which it lasts, null if nothing was found
  */
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
@@ -288,11 +301,15 @@ export class HealthSource {
     });
   }
 
-  /** @param {string} run @param {string} version as for `health` */
-  findings(run, version) {
+  /**
+   * @param {string} run @param {string} version as for `health`
+   * @param {boolean} prefetch nobody waits for it
+   */
+  findings(run, version, prefetch = false) {
     return this.store.get(`findings/${run}`, (signal) => findings(run, signal), {
       epoch: this.epoch(run, version),
       bytes: (answer) => 1000 * (1 + answer.findings.length),
+      prefetch,
     });
   }
 

@@ -26,18 +26,25 @@ export const LINES = 6;
  * @property {string[]} chosen runs
  * @property {{run: string, answer: FindingsAnswer|null, error: string}[]} answers one per chosen run
  * @property {Line[]} lines of all chosen runs, ranked
- * @property {(Line & Evidence)[]} shown the first lines, with their tiles
+ * @property {(Line & Evidence)[]} shown the first lines, with their tiles, if the list is open
  * @property {boolean} ready the map and the findings of its run are there
  * @property {boolean} complete the findings of all chosen runs are there
  * @property {boolean} unread TensorBoard has not read one of the chosen runs to its end
+ * @property {RunVerdict[]} verdicts of the chosen runs, and of others that were looked through
+ * @property {number} awaited number of runs that are still to be looked through
+ * @property {import("../data/sheet.js").SheetSource} sheet pictures
  */
 
+/** @typedef {Omit<import("../data/health.js").Verdict, "class"> &
+ *   {run: string, class: import("../data/health.js").Verdict["class"]|"unreadable"}} RunVerdict */
+
 /**
- * @param {Source} source @param {HealthSource} asked @param {State} state
- * @param {import("../data/answers.js").RunEntry[]} runs @param {boolean} all show all lines
- * @returns {Front}
+ * @param {Source} source
+ * @param {{source: HealthSource, sheet: import("../data/sheet.js").SheetSource, all: boolean, isOpen: boolean,
+ *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
+ * @param {State} state @param {import("../data/answers.js").RunEntry[]} runs @returns {Front}
  */
-export function front(source, asked, state, runs, all) {
+export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
   const chosen = chosenRuns(state, runs);
   const ready = Boolean((table.value ?? table.error) && (own.value ?? own.error));
@@ -51,6 +58,9 @@ export function front(source, asked, state, runs, all) {
     answer ? [{ run, findings: answer.findings }] : [],
   );
   const lines = ranked(known);
+  for (const { run, answer, error } of answers) noteVerdict(verdicts, run, answer, error);
+  const listed = state.chosen ? chosen : runs.map((each) => each.run);
+  const said = listed.flatMap((run) => verdicts.get(run) ?? []);
   return {
     run: state.run,
     health: (ready && table.value) || null, // the findings above it move it: painted once
@@ -59,12 +69,27 @@ export function front(source, asked, state, runs, all) {
     answers,
     lines,
     shown: lines
-      .slice(0, all ? lines.length : LINES)
+      .slice(0, !isOpen ? 0 : all ? lines.length : LINES)
       .map((line) => ({ ...line, ...evidenceOf(source, line, state) })),
     ready,
     complete: answers.every(({ answer, error }) => answer || error),
     unread: answers.some(({ answer }) => answer && answer.unread !== null),
+    verdicts: said,
+    awaited: listed.length - said.length,
+    sheet,
   };
+}
+
+/**
+ * @param {Map<string, RunVerdict>} verdicts @param {string} run
+ * @param {FindingsAnswer|null} answer @param {string} error
+ */
+export function noteVerdict(verdicts, run, answer, error) {
+  if (answer) verdicts.set(run, { ...answer.line, run });
+  else if (error) {
+    const nowhere = { name: "", label: "", key: null, shown_at: null, since: null };
+    verdicts.set(run, { ...nowhere, run, class: "unreadable", text: `cannot be read: ${error}` });
+  }
 }
 
 /** Changes when a run has new steps. @param {Source} source @param {string} run */

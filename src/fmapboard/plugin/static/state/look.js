@@ -32,6 +32,7 @@ function ranking({ state, source }, layers, step, calm) {
 
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
+ * Begins a pass of the store, which the caller ends.
  * @param {import("../app.js").App} app @returns {import("../data/tab_data.js").Model}
  */
 export function look(app) {
@@ -80,7 +81,7 @@ export function look(app) {
   const version = `${steps.length}/${steps[steps.length - 1]}`;
   const overview =
     step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
-  const model = {
+  return {
     state: painted,
     runs,
     logdir: listed.value?.logdir ?? "",
@@ -116,6 +117,4 @@ export function look(app) {
     patches: readable ? patchesOf(source, state, readable, step) : null,
     front: isFront && runs.length ? app.overview.look(runs) : null,
   };
-  source.store.end();
-  return model;
 }

@@ -2,8 +2,9 @@
 /** Actions of the overview page: going to a layer and step, and back. */
 
 import { HealthSource } from "../data/health.js";
+import { SheetSource } from "../data/sheet.js";
 import { choosing } from "./chosen_runs.js";
-import { front, targetOf } from "./front.js";
+import { front, noteVerdict, targetOf } from "./front.js";
 
 /** @typedef {import("./front.js").Target} Target */
 
@@ -12,11 +13,16 @@ export class Overview {
   constructor(app) {
     this.app = app;
     this.source = new HealthSource(app.source.store);
+    this.sheet = new SheetSource(app.source.store);
     this.all = false; // show all lines
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
     /** Number of warnings of each run whose findings are known. @type {Map<string, number>} */
     this.warnings = new Map();
+    /** What is known of each run, in one line. @type {Map<string, import("./front.js").RunVerdict>} */
+    this.verdicts = new Map();
+    /** All that is in sight is drawn. */
+    this.isUp = false;
     /** The address names no run, and the user has done nothing yet. */
     this.isFree = false;
   }
@@ -33,7 +39,7 @@ export class Overview {
   /** What the page shows now. @param {import("../data/answers.js").RunEntry[]} runs */
   look(runs) {
     const { app } = this;
-    const shown = front(app.source, this.source, app.state, runs, this.all);
+    const shown = front(app.source, this, app.state, runs);
     for (const { run, answer } of shown.answers) {
       const warnings = answer?.findings.filter((each) => each.class === "warning");
       if (warnings) this.warnings.set(run, warnings.length);
@@ -46,6 +52,27 @@ export class Overview {
       app.redraw();
     }
     return shown;
+  }
+
+  /** Looks through the runs that are neither shown nor chosen, one after the other. */
+  further() {
+    const { front: shown, runs } = this.app.model ?? {};
+    if (!shown?.complete || !this.isUp || this.app.state.chosen) return;
+    for (const { run } of runs ?? []) {
+      if (this.verdicts.has(run)) continue;
+      const { value, error } = this.source.findings(run, "", true);
+      if (!value && !error) return; // it comes back here
+      noteVerdict(this.verdicts, run, value ?? null, error?.message ?? "");
+      const found = value?.findings.filter((each) => each.class === "warning");
+      if (found) this.warnings.set(run, found.length);
+      this.app.redraw();
+    }
+  }
+
+  /** True if the list of findings is to be seen: in a report from the beginning. */
+  get isOpen() {
+    const { findings } = this.app.state;
+    return findings === "auto" ? Boolean(this.app.report) : findings === "open";
   }
 
   /** True if the maps are those that the user was led to. */

@@ -11,6 +11,8 @@ import { columnText, columnsOf } from "./columns.js";
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"|"attribution"} View what the page shows */
 /** @typedef {import("./health_states.js").Shade} Shade */
+/** @typedef {"auto"|"pictures"|"states"} Front "auto" for pictures where they have room */
+/** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
 /** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
@@ -21,6 +23,8 @@ import { columnText, columnsOf } from "./columns.js";
  * @property {View} view
  * @property {string} run
  * @property {string} chosen runs whose findings are listed, one per line; "" for that of `run`
+ * @property {Front} front what the overview shows of the layers over the steps
+ * @property {Findings} findings the list of findings
  * @property {Shade} shade what brightness shows in the map of layers × steps
  * @property {string} layer key of the layer, "" for the first one
  * @property {number|null} channel
@@ -54,6 +58,8 @@ export const START = Object.freeze({
   view: "overview",
   run: "",
   chosen: "",
+  front: "auto",
+  findings: "auto",
   shade: "range",
   layer: "",
   channel: null,
@@ -87,7 +93,7 @@ const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|
+ * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|
  *   "histogram"|"film_scale"|"pixel_list"} ChoiceField
  */
 
@@ -97,6 +103,8 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
  */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
+  front: ["auto", "pictures", "states"],
+  findings: ["auto", "open", "closed"],
   shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],

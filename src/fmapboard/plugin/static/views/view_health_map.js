@@ -10,7 +10,8 @@ import { callName } from "../state/call_names.js";
 import { cellLines } from "../state/cell_text.js";
 import { SEVERE, STATES, tableOf } from "../state/health_states.js";
 import { indexOf } from "../state/steps.js";
-import { h, say, show } from "./dom.js";
+import { createCellTip } from "./cell_tip.js";
+import { h, say } from "./dom.js";
 import { inWordsOf } from "../state/dead_word.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
@@ -35,10 +36,6 @@ const HELP =
 /** @param {import("../app.js").App} app */
 export function createHealthMap(app) {
   const canvas = h("canvas", { "aria-hidden": "true" });
-  const pointed = h("div", { class: "pointed", hidden: true });
-  const cursor = h("div", { class: "cursor", hidden: true });
-  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-  const said = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
   const element = h(
     "div",
     {
@@ -49,10 +46,8 @@ export function createHealthMap(app) {
       title: "",
     },
     canvas,
-    pointed,
-    cursor,
-    tip,
   );
+  const tip = createCellTip(element);
   /** @type {Drawn|null} */
   let drawn = null;
   let before = "";
@@ -61,14 +56,13 @@ export function createHealthMap(app) {
   /** What the tip is on, and whether the keyboard is there. @type {[number, Box, boolean]|null} */
   let told = null;
   const numbers = new CellNumbers(() => {
-    if (told && !tip.hidden) tell(...told);
+    if (told && tip.isOpen()) tell(...told);
   });
 
   element.addEventListener("mousemove", (event) => point(event));
   element.addEventListener("mouseleave", () => {
-    show(pointed, false);
+    tip.point(null);
     if (at && document.activeElement === element) cursorAt();
-    else show(tip, false);
   });
   element.addEventListener("click", (event) => {
     const cell = under(event);
@@ -77,7 +71,7 @@ export function createHealthMap(app) {
   element.addEventListener("focus", () => {
     if (at) cursorAt();
   });
-  element.addEventListener("blur", () => show(tip, false));
+  element.addEventListener("blur", tip.close);
 
   /** The worst member of the cell under the pointer. @param {MouseEvent} event */
   function under(event) {
@@ -91,15 +85,9 @@ export function createHealthMap(app) {
   /** @param {MouseEvent} event */
   function point(event) {
     const cell = under(event);
-    show(pointed, Boolean(cell));
-    element.style.cursor = cell ? "pointer" : "";
-    if (!cell || !drawn) {
-      show(tip, false);
-      return;
-    }
-    const box = boxOf(drawn.layout, cell.row, cell.column);
-    put(pointed, box);
-    tell(cell.at, box, false);
+    const box = cell && drawn ? boxOf(drawn.layout, cell.row, cell.column) : null;
+    tip.point(box);
+    if (cell && box) tell(cell.at, box, false);
   }
 
   /**
@@ -113,20 +101,11 @@ export function createHealthMap(app) {
     const known = numbers.of(health, index);
     const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
     const lines = cellLines(health, codes, index, labelOf, known, shade);
-    if (aloud) say(said, lines.join(". "));
     const row = binOf(index % layout.layers, layout.layers, layout.rows);
     const [from, to] = [row, row + 1].map((each) => firstOf(each, layout.layers, layout.rows));
     const binnedText =
       to - from > 1 ? `the worst of the ${to - from} layers in this row (${from + 1}–${to})` : "";
-    tip.replaceChildren(
-      ...[...lines, binnedText].filter(Boolean).map((text, i) => h(i ? "span" : "b", { text })),
-    );
-    show(tip, true);
-    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-    const right = box.left + box.width + 10;
-    const left = right + wide > element.clientWidth ? Math.max(0, box.left - wide - 10) : right;
-    const top = Math.max(0, Math.min(box.top - 8, element.clientHeight - high));
-    tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    tip.tell([...lines, binnedText].filter(Boolean), box, aloud);
   }
 
   /** Places the box of the keyboard's cell, and says what it is. */
@@ -136,8 +115,7 @@ export function createHealthMap(app) {
     const row = binOf(at.layer, layout.layers, layout.rows);
     const column = binOf(at.step, layout.steps, layout.columns);
     const box = boxOf(layout, row, column);
-    show(cursor, true);
-    put(cursor, box);
+    tip.stand(box);
     tell(at.step * layout.layers + at.layer, box, true);
   }
 
@@ -173,7 +151,7 @@ export function createHealthMap(app) {
     const layer = health.layers[index % health.layers.length];
     const step = health.steps[Math.floor(index / health.layers.length)];
     const done = app.overview.go({ ...layer, run: health.run, step });
-    if (!done) say(said, `${callName(layer)}: there are no pictures to show`);
+    if (!done) say(tip.said, `${callName(layer)}: there are no pictures to show`);
   }
 
   function enter() {
@@ -240,23 +218,14 @@ export function createHealthMap(app) {
       "aria-label",
       `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${health.run || "."}. ${HELP}`,
     );
-    show(pointed, false);
-    show(cursor, Boolean(at));
-    if (at && document.activeElement === element) cursorAt();
-    else show(tip, false);
+    tip.point(null);
+    if (!at) tip.stand(null);
+    else if (document.activeElement === element) cursorAt();
   }
-  return { element, said, draw, move, enter };
+  return { element, said: tip.said, draw, move, enter };
 }
 
 /** @returns {"light"|"dark"} */
 function themeName() {
   return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
-}
-
-/** @param {HTMLElement} box @param {Box} where */
-function put(box, { left, top, width, height }) {
-  const [w, h] = [Math.max(4, width), Math.max(4, height)];
-  box.style.width = `${w + 2}px`;
-  box.style.height = `${h + 2}px`;
-  box.style.transform = `translate(${left - 1}px, ${top - 1}px)`;
 }

@@ -1,51 +1,65 @@
 // @ts-check
-/** The overview page: findings in words, and below them the map of layers × steps. */
+/** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
-import { scope, unreadText } from "../state/front.js";
-import { CODE, tableOf } from "../state/health_states.js";
+import { fits } from "../draw/sheet_layout.js";
+import { scope } from "../state/front.js";
+import { CODE, KINDS, STATES, tableOf } from "../state/health_states.js";
+import { frame } from "../draw/sheet_paint.js";
+import { prepare } from "../draw/theme.js";
+import { inWordsOf } from "../state/dead_word.js";
 import { kindOf } from "../state/step_words.js";
-import { h, say, show } from "./dom.js";
+import { button, h, say, segments, show } from "./dom.js";
 import { createFindings } from "./view_findings.js";
 import { createHealthKey } from "./view_health_key.js";
 import { createHealthMap } from "./view_health_map.js";
 import { createRunChooser } from "./view_run_chooser.js";
+import { createSheet, isShown } from "./view_sheet.js";
+import { createVerdict } from "./view_verdict.js";
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
-const HINT = "Pictures: each channel between its own minimum and maximum";
 
 /** @param {import("../app.js").App} app */
 export function createOverview(app) {
+  const verdict = createVerdict(app);
   const runs = createRunChooser(app);
   const findings = createFindings(app);
-  const title = h("h2");
+  const press = () => app.update({ findings: app.overview.isOpen ? "closed" : "open" });
+  const unfold = button({ text: "Findings", label: "List what was found, with pictures", press });
+  const kinds = segments(
+    "Layers over steps as",
+    [
+      ["pictures", "Pictures", "one channel of each layer at each step, in its own range"],
+      [
+        "states",
+        "States",
+        "the state of every layer at every step, also of those without pictures",
+      ],
+    ],
+    (front) => app.update({ front }),
+  );
   const facts = h("span", { class: "about" });
-  const hint = h("span", { class: "label", text: HINT });
+  const states = h("ul", { class: "states" });
   const note = h("p", { class: "label" });
   const key = createHealthKey(app);
   const map = createHealthMap(app);
+  const sheet = createSheet(app);
   const problem = h("p", { class: "problem", role: "alert" });
   const room = h("div", { class: "health-room" }, map.element, map.said);
+  const listed = h("div", { class: "overview-findings" }, findings.element, note);
   const element = h(
     "main",
-    { class: "overview", "aria-label": "Overview" },
+    { class: "overview", "aria-label": "Overview", on: { scroll: () => app.redraw() } },
+    verdict.element,
     h(
       "div",
-      { class: "overview-findings" },
-      h("div", { class: "overview-head" }, h("h1", { text: "Findings" }), runs.element, hint),
-      findings.element,
-      note,
+      { class: "overview-head" },
+      ...[unfold, runs.element, kinds.element, facts, verdict.note, states, key.element],
     ),
-    h(
-      "div",
-      { class: "overview-map" },
-      h("div", { class: "overview-head" }, title, facts),
-      key.element,
-      problem,
-      room,
-    ),
+    ...[listed, problem, sheet.element, sheet.said, room],
   );
+  let shownStates = "";
 
   /** @param {import("../app.js").Model} model */
   function draw(model) {
@@ -53,27 +67,43 @@ export function createOverview(app) {
     show(element, Boolean(front));
     if (!front) return;
     const { health } = front;
-    element.classList.toggle("two", front.lines.length > 0);
+    verdict.draw(model, front);
     runs.draw(model, front.chosen);
-    show(
-      hint,
-      front.shown.some(({ channels }) => channels.length > 0),
+    const count = front.lines.length;
+    unfold.setAttribute("aria-expanded", String(app.overview.isOpen));
+    say(
+      /** @type {Element} */ (unfold.firstElementChild),
+      `Findings: ${count} ${app.overview.isOpen ? "▴" : "▾"}`,
     );
-    findings.draw(model, front);
+    show(listed, app.overview.isOpen);
+    if (app.overview.isOpen) findings.draw(model, front);
     say(problem, front.problem);
     show(problem, Boolean(front.problem));
-    for (const each of [key.element, room, title, facts]) show(each, Boolean(health));
-    show(note, Boolean(health && unmentioned(front)));
+    const hasPictures = !app.report && Boolean(health?.layers.some(isShown));
+    const isAuto = state.front === "auto";
+    const isSheet =
+      hasPictures && (isAuto ? fits(element.clientWidth - 2 * MARGIN) : state.front === "pictures");
+    show(kinds.element, hasPictures);
+    kinds.draw(isSheet ? "pictures" : "states");
+    show(sheet.element, isSheet);
+    for (const each of [key.element, room]) show(each, Boolean(health) && !isSheet);
+    show(states, isSheet);
+    show(facts, Boolean(health));
+    show(note, Boolean(health && !isSheet && unmentioned(front)));
     say(note, NOTE);
+    app.overview.isUp = !health || !isSheet;
     if (!health) return;
     const { layers, steps, written } = health;
     const kind = kindOf(health.step_words);
-    say(title, `All layers of ${health.run || "."} over the ${kind}s`);
     const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
     const isMore = health.run === state.run && steps.length > model.steps.length;
-    const column = `a column per ${isMore ? "logged" : "kept"} ${kind}`;
-    const said = [size, column, unreadText(model.unread), lost(health)];
-    say(facts, said.filter(Boolean).join(" · "));
+    const column = isSheet ? "" : `a column per ${isMore ? "logged" : "kept"} ${kind}`;
+    say(facts, [size, column, lost(health)].filter(Boolean).join(" · "));
+    if (isSheet) {
+      legend(health);
+      app.overview.isUp = sheet.draw(front, element);
+      return;
+    }
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
     const width = room.clientWidth;
@@ -81,7 +111,33 @@ export function createOverview(app) {
     // A scroll bar that the earlier map needed may be gone, or one may have come.
     if (room.clientWidth !== width) map.draw(health, state.shade, room.clientWidth, height);
   }
-  return { element, draw, move: map.move, enter: map.enter, search: runs.focus, close: runs.close };
+
+  /** What the frames mean, of the states that there are. @param {import("../data/health.js").Health} health */
+  function legend(health) {
+    const codes = Object.values(CODE).filter(
+      (code) => KINDS[code] && tableOf(health).present.has(code),
+    );
+    const of = new Map(codes.map((code) => [KINDS[code], code]));
+    const now = JSON.stringify([...of, inWordsOf("dead"), window.devicePixelRatio]);
+    if (now === shownStates) return;
+    shownStates = now;
+    states.replaceChildren(
+      ...[...of].reverse().map(([kind, code]) => {
+        const canvas = h("canvas");
+        const context = prepare(canvas, 22, 16);
+        if (kind) frame(context, 4, 4, 8, kind);
+        const { word, what } = STATES[code];
+        return h("li", { title: what }, canvas, inWordsOf(word.replace("mostly ", "")));
+      }),
+    );
+  }
+  const moved = () => (sheet.element.hidden ? map : sheet);
+  return {
+    ...{ element, draw, search: runs.focus, close: runs.close },
+    move: (/** @type {number} */ rows, /** @type {number} */ columns) =>
+      moved().move(rows, columns),
+    enter: () => moved().enter(),
+  };
 }
 
 const NOTE =

@@ -1,0 +1,164 @@
+// @ts-check
+/** Paints a page of the contact sheet: maps, what stands in place of a map, and frames of states. */
+
+import { lay } from "./paint.js";
+import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "./palettes.js";
+import { GAP } from "./sheet_layout.js";
+
+/** @typedef {import("../data/answers.js").FaultName} FaultName */
+
+/** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. */
+/** @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
+export const FRAMES = Object.freeze({
+  nonfinite: { width: 3, dash: [] },
+  large: { width: 3, dash: [12, 3] },
+  dead: { width: 2, dash: [6, 4] },
+  constant: { width: 2, dash: [2, 3] },
+  unchanged: { width: 1, dash: [] },
+});
+
+/**
+ * Colour and word of a map that is the same mark everywhere.
+ * @type {Readonly<Record<number, {kind: FaultName, word: string}>>}
+ */
+const WHOLE = Object.freeze({
+  [MARK.NAN]: { kind: "nonfinite", word: "NaN" },
+  [MARK.POSITIVE_INFINITY]: { kind: "nonfinite", word: "+Inf" },
+  [MARK.NEGATIVE_INFINITY]: { kind: "nonfinite", word: "−Inf" },
+  [MARK.CONSTANT]: { kind: "constant", word: "constant" },
+  [MARK.DEAD]: { kind: "dead", word: "dead" },
+});
+/** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
+const [WORD_FROM, ROW_HEIGHT] = [40, 14];
+
+/** @typedef {import("../data/sheet.js").SheetPage} Page */
+
+/** @type {Map<string, Uint32Array>} */
+const tables = new Map();
+
+/** Packed colours of the 256 palette indices; 0 where there is no picture. @param {string} name */
+function coloursOf(name) {
+  let found = tables.get(name);
+  if (!found) {
+    found = MARK_TABLE.slice();
+    found.set(stored(name).map(packed));
+    found[MARK.PADDING] = 0;
+    tables.set(name, found);
+  }
+  return found;
+}
+
+/**
+ * Which mark a map is made of; 0 if it has values, `MARK.PADDING` if there is none.
+ * @param {Page} page @param {number} row @param {number} column
+ */
+export function wholeMark({ rows, pixels, cell, steps }, row, column) {
+  const { width, height } = rows[row];
+  const from = (row * steps + column) * cell * cell;
+  const mark = pixels[from];
+  if (mark < MARK.PADDING) return 0;
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) if (pixels[from + y * cell + x] !== mark) return 0;
+  }
+  return mark;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas in CSS px, which begins with half a gap
+ * @param {Page} page @param {number} side of a cell, CSS px @param {string} palette
+ * @param {(row: number, column: number) => FaultName|null} stateOf
+ * @param {{text: string, font: string, ratio: number, word: (text: string) => string}} look
+ */
+export function paintPage(context, page, side, palette, stateOf, look) {
+  const { canvas } = context;
+  const { ratio } = look;
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  const image = context.createImageData(canvas.width, canvas.height);
+  const out = new Uint32Array(image.data.buffer);
+  const colours = coloursOf(palette);
+  const place = (/** @type {number} */ i) => GAP / 2 + i * (side + GAP);
+  /** @type {{row: number, column: number, mark: number}[]} */
+  const whole = [];
+  page.rows.forEach((_, row) => {
+    for (let column = 0; column < page.steps; column += 1) {
+      const mark = wholeMark(page, row, column);
+      if (mark) whole.push({ row, column, mark });
+      else tile(out, canvas.width, canvas.height, page, row, column, colours, place, ratio);
+    }
+  });
+  context.putImageData(image, 0, 0);
+  for (const { row, column, mark } of whole) {
+    const of = WHOLE[mark];
+    if (!of) continue;
+    const [x, y] = [place(column), place(row)];
+    hatched(context, x, y, side, FAULT_COLOURS[of.kind]);
+    if (side < WORD_FROM) continue;
+    context.fillStyle = look.text;
+    context.font = look.font;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(look.word(of.word), x + side / 2, y + side / 2, side - 4);
+  }
+  page.rows.forEach((_, row) => {
+    for (let column = 0; column < page.steps; column += 1) {
+      const state = stateOf(row, column);
+      if (state) frame(context, place(column), place(row), side, state);
+    }
+  });
+}
+
+/**
+ * @param {Uint32Array} out @param {number} wide @param {number} high @param {Page} page
+ * @param {number} row @param {number} column @param {Uint32Array} colours
+ * @param {(i: number) => number} place @param {number} ratio
+ */
+function tile(out, wide, high, page, row, column, colours, place, ratio) {
+  const { cell, steps } = page;
+  const { width, height } = page.rows[row];
+  const from = (row * steps + column) * cell * cell;
+  const pixels = new Uint32Array(width * height);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      pixels[y * width + x] = colours[page.pixels[from + y * cell + x]];
+    }
+  }
+  const down = Math.max(1, Math.floor((ROW_HEIGHT * ratio) / height));
+  const [left, top] = [place(column), place(row)].map((at) => Math.round(at * ratio));
+  const x = left + ((cell - width) >> 1);
+  const y = top + Math.max(0, (cell - height * down) >> 1);
+  lay(out, wide, high, x, y, pixels, width, 1, down);
+}
+
+/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {string} colour */
+function hatched(context, x, y, side, colour) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, side, side);
+  context.clip();
+  context.globalAlpha = 0.18;
+  context.strokeStyle = colour;
+  context.lineWidth = 5;
+  context.beginPath();
+  for (let at = -side; at < side; at += 12) {
+    context.moveTo(x + at, y + side);
+    context.lineTo(x + at + side, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+/**
+ * The frame of a state around a cell.
+ * @param {CanvasRenderingContext2D} context @param {number} x @param {number} y
+ * @param {number} side CSS px @param {FaultName} state
+ */
+export function frame(context, x, y, side, state) {
+  const { width, dash } = FRAMES[state];
+  context.save();
+  context.strokeStyle = FAULT_COLOURS[state];
+  context.lineWidth = width;
+  context.setLineDash(dash);
+  const out = width / 2;
+  context.strokeRect(x - out, y - out, side + width, side + width);
+  context.restore();
+}

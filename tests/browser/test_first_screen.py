@@ -1,0 +1,205 @@
+"""The first screen in a real browser: how each run is, in words, and layers × steps as pictures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from browser_visitor import Person
+from overview_runs import HEALTHY_STEPS, NAN_FROM, STORED, log_healthy
+from torch import nn
+
+import fmapboard
+
+COLOURS = """(canvas) => { const { width, height } = canvas;
+const image = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+return new Set(new Uint32Array(image.buffer)).size; }"""
+MAGENTA = """(canvas) => { const { width, height } = canvas;
+const image = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+let found = 0;
+for (let i = 0; i < image.length; i += 4) {
+  const [red, green, blue, opaque] = image.subarray(i, i + 4);
+  found += red === 255 && green === 0 && blue === 255 && opaque === 255 ? 1 : 0;
+}
+return found / (width * height); }"""
+SHEET = ".sheet-page:visible > canvas"
+
+
+@pytest.fixture(scope="module")
+def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve_shared(overview_runs)
+
+
+@pytest.fixture
+def first(visit: Callable[..., Person], runs: str) -> Callable[..., Person]:
+    """A function that opens the first screen and waits for its pictures."""
+
+    def open_first(**state: object) -> Person:
+        person = visit(runs, width=1366, **{"view": None, **state})
+        assert person.see(SHEET).first.is_visible()  # at once: ready means that they are drawn
+        person.settle()
+        return person
+
+    return open_first
+
+
+def place(person: Person, row: int, column: int) -> tuple[float, float]:
+    """The middle of a cell in the page, px."""
+    box = person.see(".sheet-name").nth(row).bounding_box()
+    step = person.see(".sheet-steps span").nth(column).bounding_box()
+    return step["x"] + step["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="ill", chosen="ill")
+    assert person.see(".verdict .mark").inner_text() == "✕"
+    said = person.see(".verdict .sentence").inner_text()
+    assert "first in block.0" in said
+    assert f"since step {NAN_FROM}" in said
+    assert str(NAN_FROM) in person.see(".sheet-steps .onset").all_inner_texts()
+    names = person.see(".sheet-name b").all_inner_texts()
+    assert names[:2] == ["stem.0", "block.0"]
+    canvas = person.see(SHEET).last
+    assert canvas.evaluate(COLOURS) > 100
+    assert 0 < canvas.evaluate(MAGENTA) < 0.1  # frames, no fields
+    assert person.see(".overview-head .states li").all_inner_texts()[0] == "non-finite"
+    person.see(".verdict .go").click()
+    person.drawn(NAN_FROM, "block.0")
+
+
+def test_a_healthy_run_says_what_was_looked_through_and_how_far_its_weights_moved(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="healthy", chosen="healthy")
+    assert person.see(".verdict .mark").inner_text() == "✓"
+    said = person.see(".verdict .sentence").inner_text().replace("\u00a0", " ")
+    size = f"Nothing found in 2 layers × {len(HEALTHY_STEPS)} steps: median update "
+    assert re.match(
+        re.escape(size) + r"[\d.e-]+ %, largest [\d.e-]+ % \(\d\.weight, step \d+\)", said
+    )
+    assert not person.see(".verdict .go").count()
+    assert not person.see(".run-rows").is_visible()
+    assert person.see(SHEET).last.evaluate(MAGENTA) == 0
+    assert person.see(".sheet-steps span").all_inner_texts() == [str(s) for s in HEALTHY_STEPS]
+
+
+def test_a_cell_says_what_it_shows_and_opens_its_layer_at_its_step(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="healthy", chosen="healthy")
+    person.page.mouse.move(*place(person, 1, 3))
+    tip = person.see(".contact-sheet .tip")
+    tip.wait_for()
+    said = tip.inner_text()
+    assert said.startswith(f"2 · step {HEALTHY_STEPS[3]}\nfine")
+    assert re.search(r"\nchannel \d: −?[\d.]+ … −?[\d.]+$", said)
+    person.page.mouse.click(*place(person, 1, 3))
+    person.drawn(HEALTHY_STEPS[3], "2")
+
+
+def test_the_sheet_is_used_and_announced_with_the_keyboard(first: Callable[..., Person]) -> None:
+    person = first(run="ill", chosen="ill", layer="fmapboard/stem.0", step=0, view="overview")
+    person.press("ArrowDown", "ArrowDown", "End", "ArrowLeft")
+    said = person.see(".contact-sheet + [role=status]")
+    assert said.text_content().startswith("block.0 · step 50. non-finite")
+    assert person.see(".contact-sheet .cursor").is_visible()
+    person.press("Enter")
+    person.drawn(50, "block.0")
+
+
+def test_pictures_and_states_are_one_button_apart_and_the_address_keeps_which(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="ill", chosen="ill")
+    person.see(".overview button:text-is('States')").click()
+    person.see(".health-map").wait_for()
+    assert not person.see(".contact-sheet").is_visible()
+    person.reopen()
+    assert person.see(".health-map").is_visible()
+    person.see(".overview button:text-is('Pictures')").click()
+    person.see(SHEET).first.wait_for()
+
+
+def test_states_come_first_where_four_columns_do_not_fit(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, width=240, view=None, run="ill", chosen="ill")
+    assert person.see(".health-map").is_visible()
+    assert not person.see(".contact-sheet").is_visible()
+
+
+def test_further_runs_have_a_row_each_faulty_ones_first(first: Callable[..., Person]) -> None:
+    person = first(run="healthy")
+    rows = person.see(".run-rows > li")
+    assert [row.split("\n")[0] for row in rows.all_inner_texts()] == ["✕", "✕"]
+    assert rows.locator(".of-run").all_inner_texts() == ["ill", STORED]
+    assert f"since step {NAN_FROM}" in rows.first.inner_text()
+    rows.first.locator("button").click()
+    person.wait("document.querySelector('.verdict .sentence').textContent.includes('block.0')")
+    assert "p.feature_maps.run=ill" in person.page.url
+    assert person.see(".run-rows .of-run").all_inner_texts() == [STORED, "healthy"]
+
+
+def test_findings_open_without_a_change_of_the_size_of_cells(first: Callable[..., Person]) -> None:
+    person = first(run="ill", chosen="ill")
+    before = person.see(".sheet-name").first.bounding_box()
+    assert not person.see(".finding").first.is_visible()
+    person.see("button:has-text('Findings')").click()
+    person.see(".finding").first.wait_for()
+    person.settle()
+    assert person.see(".sheet-name").first.bounding_box()["height"] == before["height"]
+    assert "p.feature_maps.findings=open" in person.page.url
+
+
+def test_more_runs_than_eight_are_looked_through_and_healthy_ones_share_a_row(
+    serve: Callable[[Path], str], visit: Callable[..., Person], overview_runs: Path, tmp_path: Path
+) -> None:
+    for i in range(11):
+        shutil.copytree(overview_runs / "healthy", tmp_path / f"run{i}")
+    shutil.copytree(overview_runs / "ill", tmp_path / "z")
+    person = visit(serve(tmp_path), view=None, run="run0")
+    person.see(".run-rows button[data-run='z']").wait_for()
+    person.wait("document.querySelectorAll('.run-rows button').length === 11")
+    together = person.see(".run-rows .together")
+    assert together.locator("button").count() == 10
+    assert person.see(".run-rows > li").first.inner_text().startswith("✕")
+
+
+def log_with_inputs(run: Path, *, probe: bool) -> None:
+    """Train on another image at each step, with or without one that is kept."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    kept = {"probe": torch.rand(1, 3, 16, 16)} if probe else {}
+    with fmapboard.watch(model, run, every=1, optimizer=optimizer, **kept) as board:
+        for step in range(6):
+            with board.step(step):
+                optimizer.zero_grad()
+                model(torch.rand(2, 3, 16, 16)).square().mean().backward()
+                optimizer.step()
+
+
+def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    log_with_inputs(tmp_path / "probed", probe=True)
+    log_with_inputs(tmp_path / "other", probe=False)
+    log_healthy(tmp_path / "same")
+    address = serve(tmp_path)
+    for run in ("probed", "same"):
+        person = visit(address, view=None, run=run)
+        person.see(".sheet-corner canvas").wait_for()
+        assert person.see(".sheet-corner").inner_text() == "input, the same at every step"
+        assert not person.see(".sheet-note").is_visible()
+        assert person.see(".sheet-corner canvas").evaluate(COLOURS) > 50
+    person = visit(address, view=None, run="other")
+    note = person.see(".sheet-note")
+    assert note.inner_text() == "another image at each step; probe= keeps one"
+    assert not person.see(".sheet-corner canvas").is_visible()
+    assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50

@@ -1,0 +1,66 @@
+// @ts-check
+/** The contact sheet: which steps have columns, how large cells are, and what they are painted with. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { MARK } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import {
+  GAP,
+  LEAST,
+  fits,
+  sheetLayout,
+  thinned,
+} from "../../src/fmapboard/plugin/static/draw/sheet_layout.js";
+import { wholeMark } from "../../src/fmapboard/plugin/static/draw/sheet_paint.js";
+
+const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
+const page = { width: 1300, height: 700, onsets: [] };
+
+test("few layers fill the page, many stay recognizable, and all columns fit", () => {
+  const few = sheetLayout({ ...page, layers: 3, steps: range(5) });
+  assert.ok(few.side >= 150 && few.rows === 3);
+  const usual = sheetLayout({ ...page, layers: 12, steps: range(10) });
+  assert.equal(usual.steps.length, 10);
+  assert.ok(usual.side >= 80);
+  const many = sheetLayout({ ...page, layers: 120, steps: range(50) });
+  assert.ok(many.side >= 40 && many.side <= 60);
+  assert.ok(many.steps.length > 15 && many.steps.length < 50);
+  for (const { names, side, steps } of [few, usual, many]) {
+    assert.ok(names + steps.length * (side + GAP) <= 1300);
+  }
+});
+
+test("a narrow page has four columns of at least the least size, a narrower one shows states", () => {
+  const narrow = sheetLayout({ ...page, width: 260, layers: 12, steps: range(10) });
+  assert.ok(fits(260));
+  assert.ok(narrow.side >= LEAST && narrow.steps.length >= 4);
+  assert.ok(!fits(200));
+});
+
+test("steps are thinned evenly, with the first and the last", () => {
+  assert.deepEqual(thinned(range(5), 9, []), range(5));
+  assert.deepEqual(thinned(range(9), 3, []), [0, 40, 80]);
+  assert.deepEqual(thinned(range(9), 1, []), [80]);
+});
+
+test("an onset takes the place of the nearest step, another onset's is kept", () => {
+  assert.deepEqual(thinned(range(9), 3, [30]), [0, 30, 80]);
+  assert.deepEqual(thinned(range(9), 3, [30, 40]), [30, 40, 80]);
+  assert.deepEqual(thinned(range(9), 3, [35]), [0, 40, 80]); // not a kept step
+});
+
+test("a map that is one mark everywhere has no picture, one with a single value does", () => {
+  const cell = 4;
+  const pixels = new Uint8Array(3 * cell * cell).fill(MARK.PADDING);
+  pixels.fill(MARK.NAN, cell * cell, 2 * cell * cell);
+  pixels.fill(MARK.NAN, 2 * cell * cell, 3 * cell * cell);
+  pixels[2 * cell * cell + 5] = 17;
+  const none = new Float32Array(3);
+  const row = { key: "a", channel: 0, width: cell, height: 3, palette: "grey" };
+  const of = { rows: [row], pixels, lo: none, hi: none, cell, steps: 3 };
+  assert.deepEqual(
+    [0, 1, 2].map((column) => wholeMark(of, 0, column)),
+    [MARK.PADDING, MARK.NAN, 0],
+  );
+});
