@@ -92,13 +92,9 @@ def thin(log: EventLog, steps: Iterable[int]) -> None:
     The first and the last step of each series stay too: a layer may run at few steps only.
     """
     kept = set(steps)
-
-    def of(tag: str, series: TagSeries) -> set[int] | None:
-        if not series.data or not (series.plugin in _CHARTS or _is_sampled(tag, series)):
-            return None
-        return kept | {min(series.data), max(series.data)}
-
-    log.keep(of)
+    for tag, series in log.series.items():
+        if series.data and (series.plugin in _CHARTS or _is_sampled(tag, series)):
+            series.keep({min(series.data), max(series.data), *kept})
 
 
 def _is_sampled(tag: str, series: TagSeries) -> bool:

@@ -37,11 +37,11 @@ def folders(
             continue
         reached.add(place)
         yield folder, inside
-        for entry in filter(_is_folder, inside):
-            if entry.is_symlink():
-                waiting.append(entry.path)
-            else:
+        for entry in inside:
+            if entry.is_dir(follow_symlinks=False):
                 waiting.appendleft(entry.path)
+            elif entry.is_symlink() and os.path.isdir(entry.path):
+                waiting.append(entry.path)
 
 
 def entries(folder: Path | str) -> list[os.DirEntry[str]]:
@@ -66,10 +66,3 @@ def event_files(inside: list[os.DirEntry[str]]) -> list[str]:
 def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Path]:
     """The directories at or below a path that hold event files, sorted; see `folders`."""
     return sorted(Path(folder) for folder, inside in folders(path, errors) if event_files(inside))
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False

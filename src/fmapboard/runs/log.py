@@ -40,6 +40,10 @@ class TagSeries:
     plugin: str
     data: dict[int, Datum] = field(default_factory=dict)
 
+    def keep(self, steps: set[int]) -> None:
+        """Drop all other steps."""
+        self.data = {step: datum for step, datum in self.data.items() if step in steps}
+
     def ordered(self) -> list[Datum]:
         """The values, ascending by step."""
         return sorted(self.data.values(), key=lambda datum: datum.step)
@@ -90,13 +94,6 @@ class EventLog:
         except (OSError, ValueError):
             return None
 
-    def keep(self, steps: Callable[[str, TagSeries], set[int] | None]) -> None:
-        """Drop the steps of each series that are not among those that ``steps`` returns for it."""
-        for tag, series in self.series.items():
-            kept = steps(tag, series)
-            if kept is not None:
-                series.data = {step: d for step, d in series.data.items() if step in kept}
-
     def _read(self, file: str) -> None:
         name = Path(file).name
         try:
@@ -123,7 +120,8 @@ class EventLog:
         if self.started is None:
             self.started = event.wall_time
         if event.is_start:
-            self.keep(lambda _, series: {step for step in series.data if step < event.step})
+            for series in self.series.values():
+                series.keep({step for step in series.data if step < event.step})
         for (tag, value), count in zip(found, blobs, strict=True):
             series = self.series.setdefault(tag, TagSeries(value.plugin))
             start, end = value.tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
@@ -59,7 +60,6 @@ class Provider(Protocol):
 
     def runs(self) -> Mapping[str, tuple[float | None, Sequence[str]]]:
         """Run -> wall time of its first event, s, or None; tags of the tab's records, unordered."""
-        ...
 
     def points(
         self, plugin: str, run: str, tags: Iterable[str] | None = None
@@ -71,22 +71,18 @@ class Provider(Protocol):
             run: name of the run.
             tags: the tags to read; None for all.
         """
-        ...
 
     def tags_of(self, plugin: str, run: str) -> Sequence[str]:
         """Tags of a run's series that belong to a plugin, in any order."""
-        ...
 
     def scalars(self, run: str, tags: Iterable[str]) -> Mapping[str, Sequence[Any]]:
         """Tag -> data points with ``step`` and ``value``, ascending."""
-        ...
 
     def histograms(self, run: str, tags: Iterable[str]) -> Mapping[str, Sequence[Any]]:
         """Tag -> data points with ``step`` and ``numpy``, ascending.
 
         ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
         """
-        ...
 
     def blobs(
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
@@ -97,17 +93,14 @@ class Provider(Protocol):
             requested: pairs of a point and the index of the blob in it.
             keep: True to cache the blobs for later requests.
         """
-        ...
 
     def built(
         self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
     ) -> T:
         """A value that is kept for later requests; see `Cache.renew`."""
-        ...
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """The newest step of a series that is not read yet; see `LogEnds.unread`."""
-        ...
 
 
 class Files:
@@ -119,7 +112,7 @@ class Files:
 
     def __init__(self, logs: Mapping[str, EventLog]) -> None:
         self._logs = logs
-        self._built = Cache(BUILT)
+        self.built = Cache(BUILT).renew  # see `Provider`
 
     def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
@@ -151,31 +144,18 @@ class Files:
 
     def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Tensor]]:
         """See `Provider`."""
-        log = self._logs.get(run)
         return {
-            tag: [Tensor(datum.step, log.array(datum)) for datum in series.ordered()]
+            tag: [Tensor(datum.step, self._logs[run].array(datum)) for datum in series.ordered()]
             for tag, series in self._series(HISTOGRAMS, run, tags)
-            if log is not None
         }
 
     def blobs(
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
     ) -> list[bytes | None]:
         """See `Provider`; nothing is cached."""
-        values: dict[int, list[bytes]] = {}
-        found: list[bytes | None] = []
-        for point, index in requested:
-            if id(point) not in values:
-                values[id(point)] = self._strings(point)
-            blobs = values[id(point)]
-            found.append(blobs[index] if index < len(blobs) else None)
-        return found
-
-    def built(
-        self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
-    ) -> T:
-        """See `Provider`."""
-        return self._built.renew(key, build, nbytes)
+        strings = cache(self._strings)  # mostly several blobs of a record are requested
+        found = [(strings(point), index) for point, index in requested]
+        return [blobs[index] if index < len(blobs) else None for blobs, index in found]
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """None: the files are read to their ends."""

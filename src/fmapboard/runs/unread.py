@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import BinaryIO
@@ -59,13 +59,11 @@ class LogEnds:
 
     Args:
         logdirs: the directories, as given to TensorBoard; nothing is found in a remote one.
-        clock: returns the time, s.
     """
 
-    def __init__(self, logdirs: Logdirs = (), clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, logdirs: Logdirs = ()) -> None:
         local = [(name, path) for name, path in logdirs if path and "://" not in path]
         self._logdirs = [(name, os.path.expanduser(path)) for name, path in local]
-        self._clock = clock
         self._files = Cache(_REMEMBERED)
         self._lock = threading.Lock()
 
@@ -97,7 +95,7 @@ class LogEnds:
 
     def _newest(self, path: str, tag: bytes, after: float) -> _Record | None:
         """The last record of a file that holds the series, if its time is after another."""
-        before = self._clock() - _LAG
+        before = time.time() - _LAG
         with open(path, "rb", buffering=0) as opened:
             known: _File | None = self._files.get(path)
             if known is None or os.fstat(opened.fileno()).st_size < known.end:  # it was replaced
