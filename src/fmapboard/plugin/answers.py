@@ -112,30 +112,25 @@ def _as_dict(answer: Any) -> dict[str, Any]:
     Raises:
         TypeError: it is none.
     """
-    names, values_of, optional = _fields(type(answer))  # type: ignore[arg-type]  # a class is hashable
-    found = dict(zip(names, values_of(answer), strict=True))
-    for name in optional:
-        if found[name] is None:
-            del found[name]
+    found = {}
+    for name, value_of, is_optional in _fields(type(answer)):  # type: ignore[arg-type]  # a class is hashable
+        value = value_of(answer)
+        if value is not None or not is_optional:
+            found[name] = value
     return found
 
 
 @lru_cache
-def _fields(kind: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
-    """The names that are sent, what gets their values, and which of them may be absent."""
-    sent = [each for each in fields(kind) if each.name != "as_of"]
-    places: dict[str, str] = {}
-    for each in sent:
+def _fields(kind: Any) -> list[tuple[str, Callable[[Any], Any], bool]]:
+    """Of each field: the name that is sent, what gets its value, and True if it may be absent."""
+    found: list[tuple[str, Callable[[Any], Any], bool]] = []
+    for each in fields(kind):
         if each.name == "facts":
-            of = get_type_hints(kind)["facts"]
-            places |= {fact.name: f"facts.{fact.name}" for fact in fields(of)}
-        else:
-            places[each.name.rstrip("_")] = each.name
-    optional = [each.name.rstrip("_") for each in sent if each.default is None]
-    values_of = attrgetter(*places.values())
-    if len(places) == 1:
-        return list(places), lambda answer: (values_of(answer),), optional
-    return list(places), values_of, optional
+            of = fields(get_type_hints(kind)["facts"])
+            found += [(fact.name, attrgetter(f"facts.{fact.name}"), False) for fact in of]
+        elif each.name != "as_of":
+            found.append((each.name.rstrip("_"), attrgetter(each.name), each.default is None))
+    return found
 
 
 def _spelled(content: Any) -> Any:

@@ -45,7 +45,7 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
         given = {each.name: _read(request, each) for each in asked}
         stamp = _stamp(request)
         answer = route(provider(request.environ), **given)
-        return _sent(request, answer, lasts=stamp is not None and stamp == answer.as_of)
+        return _sent(request, answer, lasts=stamp == answer.as_of)
 
     return _guarded(respond)
 
@@ -125,15 +125,9 @@ def _whole(name: str, value: str | None) -> int:
     return int(value)
 
 
-def _stamp(request: Request) -> float | None:
-    """The wall time ``ts``, s, or None."""
-    value = request.args.get("ts")
-    if value is None:
-        return None
-    try:
-        stamp = float(value)
-    except ValueError:
-        stamp = math.nan
-    if not math.isfinite(stamp):
-        raise Invalid(f"the query's ts must be a time in seconds, not {value!r}")
+def _stamp(request: Request) -> float:
+    """The wall time ``ts``, s; NaN, which equals no time, if it is not there."""
+    stamp = request.args.get("ts", math.nan, float)
+    if "ts" in request.args and not math.isfinite(stamp):
+        raise Invalid(f"the query's ts must be a time in seconds, not {request.args['ts']!r}")
     return stamp

@@ -76,6 +76,11 @@ def requested_series(provider: Provider, run: str, key: str) -> Series:
     return found[0]
 
 
+def timeline(points: Sequence[Point]) -> tuple[list[int], list[float]]:
+    """The steps of points, and their wall times, s."""
+    return [point.step for point in points], [point.wall_time for point in points]
+
+
 def nearest(points: Sequence[Point], step: int) -> int:
     """Index of the last point at or before a step; 0 if there is none."""
     return max(0, bisect_right([point.step for point in points], step) - 1)

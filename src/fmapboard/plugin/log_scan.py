@@ -60,14 +60,14 @@ def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
             if _OURS in os.path.basename(file):
                 return False
             files.append(file)
-    newest = sorted(files, key=_modified, reverse=True)[:_MAX_FILES_READ]
+    newest = sorted(files, key=_modified_and_size, reverse=True)[:_MAX_FILES_READ]
     return bool(files) and not any(map(_has_trace, newest))
 
 
 def has_own_records(logdirs: Iterable[str]) -> bool:
     """True if a file that fmapboard wrote below a local directory holds more than its head."""
     return any(
-        _OURS in os.path.basename(file) and _size(file) > _HEAD_BYTES
+        _OURS in os.path.basename(file) and _modified_and_size(file)[1] > _HEAD_BYTES
         for logdir in logdirs
         if "://" not in logdir
         for file in _event_files(os.path.expanduser(logdir))
@@ -84,18 +84,13 @@ def _event_files(logdir: str) -> Iterator[str]:
             return
 
 
-def _modified(file: str) -> float:
+def _modified_and_size(file: str) -> tuple[float, int]:
+    """When a file was written to, s, and its size, bytes; 0 if it is gone."""
     try:
-        return os.path.getmtime(file)
+        status = os.stat(file)
     except OSError:
-        return 0.0
-
-
-def _size(file: str) -> int:
-    try:
-        return os.path.getsize(file)
-    except OSError:
-        return 0
+        return 0.0, 0
+    return status.st_mtime, status.st_size
 
 
 def _has_trace(file: str) -> bool:

@@ -30,13 +30,11 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     def __init__(self, context: Any) -> None:
         own = [("", context.logdir)] if context.logdir else given_logdirs(context.flags)
         self._keeps_enough = keeps_enough(context.flags)
-        self._source = None
-        if context.data_provider is not None:
-            in_process = context.multiplexer is not None
-            provider = context.data_provider
-            self._source = Source(provider, in_process=in_process, logdirs=own)
+        provider, in_process = context.data_provider, context.multiplexer is not None
+        self._source = provider and Source(provider, in_process=in_process, logdirs=own)
         self._logdirs = [path for _, path in own]
-        self._routes = {**self._files(), **self._data_routes()}
+        files = {path: file_app(*content) for path, content in static_files().items()}
+        self._routes = {**files, **self._data_routes()}
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """Path -> WSGI application."""
@@ -49,9 +47,6 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     def frontend_metadata(self) -> Any:
         """The front end's entry module and the tab's title."""
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="Feature maps")
-
-    def _files(self) -> dict[str, Any]:
-        return {path: file_app(*content) for path, content in static_files().items()}
 
     def _data_routes(self) -> dict[str, Any]:
         def all_runs(provider: Provider) -> Runs:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tensorboard import errors, plugin_util
-from tensorboard.data import provider
+from tensorboard.data.provider import RunTagFilter
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.runs.cache import Cache
@@ -114,7 +114,7 @@ class Reader:
         """See `Provider`."""
         methods = {SCALARS: self.provider.list_scalars, HISTOGRAMS: self.provider.list_tensors}
         method = methods.get(plugin, self.provider.list_blob_sequences)
-        listed = self._ask(method, plugin_name=plugin, run_tag_filter=_filter(run, None))
+        listed = self._ask(method, plugin_name=plugin, run_tag_filter=RunTagFilter(runs=[run]))
         return list(listed.get(run, {}))
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
@@ -176,7 +176,7 @@ class Reader:
         found = ask(
             self.provider.read_blob_sequences,
             plugin_name=plugin,
-            run_tag_filter=_filter(run, tags),
+            run_tag_filter=RunTagFilter([run], tags),
             downsample=_ALL,
         )
         return {
@@ -189,7 +189,7 @@ class Reader:
     ) -> dict[str, list[Any]]:
         """Tag -> data points, without series of which TensorBoard cannot convert a value."""
         series = list(tags)
-        chosen = _filter(run, series)
+        chosen = RunTagFilter([run], series)
         try:
             found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
         except (TypeError, ValueError):  # a damaged tensor
@@ -212,7 +212,3 @@ class Reader:
 def _point(plugin: str, run: str, tag: str, datum: Any) -> Point:
     blobs = tuple(value.blob_key for value in datum.values)
     return Point(plugin, run, tag, datum.step, finite(datum.wall_time), blobs)
-
-
-def _filter(run: str, tags: Iterable[str] | None) -> Any:
-    return provider.RunTagFilter(runs=[run], tags=None if tags is None else list(tags))
