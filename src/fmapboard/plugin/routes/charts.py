@@ -128,10 +128,5 @@ def _thinned(data: list[Any]) -> list[Any]:
 
 def _is_histogram(rows: Any) -> bool:
     """True for [K, 3] of left edge, right edge, count; another writer may use the same tag."""
-    return (
-        isinstance(rows, np.ndarray)
-        and rows.dtype.kind == "f"
-        and rows.ndim == 2
-        and rows.shape[0] > 0
-        and rows.shape[1] == 3
-    )
+    is_float = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
+    return is_float and rows.size > 0 and rows.shape[1:] == (3,)

@@ -228,25 +228,14 @@ def _maps(
     }
 
 
-def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, float | None] | None:
+def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, Any] | None:
     """Difference of maps, and the part of it that may be rounding; None if they differ in size."""
     if a is None or b is None or a.values.shape != b.values.shape:
         return None
     both = np.isfinite(a.values) & np.isfinite(b.values)
-    finite = float(both.mean())
-    if not finite:
-        return {"value": None, "rounding": None, "ratio": None, "nonfinite": 1.0}
-    first, second = (a.values, b.values) if finite == 1 else (a.values[both], b.values[both])
-    size, ratio = _sizes(first, second)
-    rounding = (
-        np.square(a.unit, dtype=np.float64) + np.square(b.unit, dtype=np.float64)
-    ).mean() / 3
-    return {
-        "value": float(np.sqrt(np.square(first - second, dtype=np.float64).mean())) / size,
-        "rounding": float(np.sqrt(rounding)) / size,
-        "ratio": ratio,
-        "nonfinite": 1 - finite,
-    }
+    values = (a.values, b.values) if both.all() else (a.values[both], b.values[both])
+    squares = np.square(a.unit, dtype=np.float64) + np.square(b.unit, dtype=np.float64)
+    return _apart(*values, float(both.mean()), math.sqrt(squares.mean() / 3))
 
 
 def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Any] | None:
@@ -255,18 +244,27 @@ def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str
         return None
     first, second = (np.stack([each["mean"], each["std"]]) for each in (a, b))
     finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
-    bad_channels = 1 - float(finite.mean())
-    if not finite.any():
-        return {"value": None, "ratio": None, "nonfinite": 1.0}
-    first, second = first[:, finite], second[:, finite]
-    size, ratio = _sizes(first, second)
-    apart = float(np.sqrt(np.square(first - second).mean()))
-    return {"value": apart / size, "ratio": ratio, "nonfinite": bad_channels}
+    return _apart(first[:, finite], second[:, finite], float(finite.mean()))
 
 
-def _sizes(a: Floats, b: Floats) -> tuple[float, float | None]:
-    """Root mean square of both arrays together, 1 if all is 0; that of b / that of a."""
-    first, second = (float(np.square(each, dtype=np.float64).mean()) for each in (a, b))
-    if not first:
-        return math.sqrt(second / 2) or 1.0, math.inf if second else None
-    return math.sqrt((first + second) / 2), math.sqrt(second / first)
+def _apart(a: Floats, b: Floats, finite: float, rounding: float | None = None) -> dict[str, Any]:
+    """Difference of the finite values of two sides, relative to their size.
+
+    Args:
+        a: those of one side.
+        b: as many of the other.
+        finite: their share.
+        rounding: the part of the difference that may be rounding; None if it is not known.
+    """
+    if not finite:
+        return {"value": None, "rounding": None, "ratio": None, "nonfinite": 1.0}
+    squares = (np.square(each, dtype=np.float64) for each in (a, b, a - b))
+    first, second, apart = (float(each.mean()) for each in squares)
+    size = math.sqrt((first + second) / 2) or 1.0
+    ratio = math.sqrt(second / first) if first else math.inf if second else None
+    return {
+        "value": math.sqrt(apart) / size,
+        "rounding": None if rounding is None else rounding / size,
+        "ratio": ratio,
+        "nonfinite": 1 - finite,
+    }

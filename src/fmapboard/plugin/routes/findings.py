@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import FormatError
@@ -25,8 +26,11 @@ from fmapboard.plugin.stored_record import attempted
 from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import Point, Provider
 
+T = TypeVar("T")
 _SEVERITY = {"warning": 5, "note": 4}
 """Severity of what a check says; those of lasting states are below."""
+_BYTES = 3000
+"""In memory of what is kept of a run, roughly."""
 _STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
 """Kind of a check -> the state of layers that it tells of."""
 
@@ -130,17 +134,24 @@ def _verdict(line: Line) -> Verdict:
 
 
 def _well(provider: Provider, table: HealthTable) -> Verdict:
-    """What is said of a run without findings; computed again only if its steps change."""
+    """What is said of a run without findings."""
 
-    def build(last: tuple[HealthTable, Verdict] | None) -> tuple[HealthTable, Verdict]:
-        if last is not None and last[0] is table:
-            return last
+    def verdict() -> Verdict:
         asked = filter(is_update_of_weights, provider.tags_of(SCALARS, table.run))
         ratios = provider.scalars(table.run, asked)
         updates = ((tag, datum.step, datum.value) for tag, data in ratios.items() for datum in data)
-        return table, Verdict(*nothing_found(table, updates), "", "", None, None, None)
+        return Verdict(*nothing_found(table, updates), "", "", None, None, None)
 
-    return provider.built(("verdict", table.run), build, lambda _: 500)[1]
+    return _kept(provider, ("verdict", table.run), table, verdict)
+
+
+def _kept(provider: Provider, key: tuple[str, ...], of: object, make: Callable[[], T]) -> T:
+    """What was made of an object; made again only of another one, which has other steps."""
+
+    def build(last: tuple[object, T] | None) -> tuple[object, T]:
+        return last if last is not None and last[0] is of else (of, make())
+
+    return provider.built(key, build, lambda _: _BYTES)[1]
 
 
 def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
@@ -156,20 +167,10 @@ def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     return sorted(found, key=order)
 
 
-Checked = tuple[ModelOverview, tuple[Finding, ...]]
-"""What the checks said, after what they saw."""
-
-
 def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
-    """What the checks say of the steps that are kept; computed again only if these change."""
-
-    def build(last: Checked | None) -> Checked:
-        if last is not None and last[0] is model:
-            return last
-        return model, run_checks(model.record()).findings
-
+    """What the checks say of the steps that are kept."""
     key = "findings", model.table.run, model.name
-    return provider.built(key, build, lambda said: 500 * (1 + len(said[1])))[1]
+    return _kept(provider, key, model, lambda: run_checks(model.record()).findings)
 
 
 def _stored(provider: Provider, newest: Mapping[str, Point]) -> dict[str, list[Finding]]:

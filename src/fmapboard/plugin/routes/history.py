@@ -9,7 +9,7 @@ import numpy as np
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing
-from fmapboard.plugin.layer_series import Series, requested_series
+from fmapboard.plugin.layer_series import Series, requested_series, timeline
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
 from fmapboard.runs.provider import Provider
@@ -77,12 +77,12 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     rows = [{} if record is None else _row(record, sample) for record in records]
     if not any(rows):
         raise Missing(f"no record of {points[0].tag!r} can be read")
-    if sample and not any(record and _draws(record, sample) for record in records):
+    pictures = [picture for record in records if record for picture in record.header.pictures]
+    if sample and all(sample >= picture.samples for picture in pictures):
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
     names = dict.fromkeys(name for row in rows for name in row)
     return History(
-        steps=[point.step for point in points],
-        wall_times=[point.wall_time for point in points],
+        *timeline(points),
         kernels=[
             DrawnKernels(point.step, picture.get("peak"))
             for point, record in zip(points, records, strict=True)
@@ -106,17 +106,12 @@ def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, 
     facts = table.rows[index].facts
     if facts.drawn >= facts.channels:
         return {}
-    place = {step: at for at, step in enumerate(table.steps)}
     found: dict[str, Floats] = {}
     for what in ("minimum", "maximum", "nonfinite"):
-        column = table.columns[what][:, index]
-        known = [column[place[p.step]] if p.step in place else np.nan for p in series.points]
-        found[f"layer.{what}"] = np.array(known, np.float64)[:, None]  # [steps, 1]
+        known = dict(zip(table.steps, table.columns[what][:, index].tolist(), strict=True))
+        shown = [[known.get(point.step, np.nan)] for point in series.points]
+        found[f"layer.{what}"] = np.array(shown)  # [steps, 1]
     return found
-
-
-def _draws(record: Record, sample: int) -> bool:
-    return any(sample < picture.samples for picture in record.header.pictures)
 
 
 def _row(record: Record, sample: int) -> dict[str, Floats]:

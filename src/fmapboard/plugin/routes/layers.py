@@ -9,7 +9,7 @@ from typing import Any
 from fmapboard.formats.overview import LayerFacts, source_text
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.answers import Answer, Missing
-from fmapboard.plugin.layer_series import Kept, Series, series_of
+from fmapboard.plugin.layer_series import Kept, Series, series_of, timeline
 from fmapboard.plugin.overview_series import ModelOverview, run_overview, unread_step
 from fmapboard.plugin.stored_record import ROLES, Header, headers_at
 from fmapboard.plugin.tag_names import input_tag, layer_of, natural
@@ -182,12 +182,9 @@ def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
 
 def _shown(series: Kept) -> dict[str, Any]:
     """The steps of a `Layer` that can be shown, and their times."""
-    points = series.points
-    return {
-        "steps": tuple(point.step for point in points),
-        "wall_times": tuple(point.wall_time for point in points),
-        "step_from_first": series.first_step_is_restored,
-    }
+    steps, times = map(tuple, timeline(series.points))
+    restored = series.first_step_is_restored
+    return {"steps": steps, "wall_times": times, "step_from_first": restored}
 
 
 def _facts(label: str, known: list[Header]) -> LayerFacts:
@@ -229,12 +226,7 @@ def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSerie
     }
     found = provider.points(IMAGES, run, requested)
     return [
-        InputSeries(
-            name,
-            sample,
-            [point.step for point in found[tag]],
-            [point.wall_time for point in found[tag]],
-        )
+        InputSeries(name, sample, *timeline(found[tag]))
         for tag, (name, sample) in requested.items()
         if found.get(tag)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,13 +111,9 @@ def _places(layer: LayerAt, stored: Mapping[str, list[Point]]) -> Places:
         if point is None and first is not None:
             point, start = first, in_first_record
         in_first_record += picture.samples
-        places.append([] if point is None else list(_samples(point, start, picture.samples)))
+        blobs = range(len(point.blobs))[start : start + picture.samples] if point else ()
+        places.append([(point, blob) for blob in blobs])
     return places
-
-
-def _samples(point: Point, start: int, samples: int) -> Iterator[tuple[Point, int]]:
-    for place in range(start, min(start + samples, len(point.blobs))):
-        yield point, place
 
 
 def network_input(provider: Provider, run: str, step: int, name: str = "", sample: int = 0) -> Png:

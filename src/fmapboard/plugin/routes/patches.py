@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
 from fmapboard.plugin.answers import Answer, Binary, Missing
+from fmapboard.plugin.layer_series import timeline
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
 _FIRST_PICTURE = 2
@@ -65,11 +66,7 @@ def patches(provider: Provider, run: str) -> Patches:
     kept = provider.points(PLUGIN_NAME, run, found) if found else {}
     newest = {tag: _newest(kept.get(tag, ())) for tag in sorted(found)}
     series = [
-        PatchesSeries(
-            tags.RECORD + tag.removeprefix(tags.PATCHES),
-            [point.step for point in points],
-            [point.wall_time for point in points],
-        )
+        PatchesSeries(tags.RECORD + tag.removeprefix(tags.PATCHES), *timeline(points))
         for tag, points in newest.items()
         if points
     ]
@@ -105,22 +102,18 @@ def layer_patches(provider: Provider, run: str, key: str, step: int, page: int =
     return LayerPatches(header, step, page, arrays, png, point.wall_time)
 
 
-def _newest(points: Any) -> list[Point]:
+def _newest(points: Iterable[Point]) -> list[Point]:
     """The last of the points of each step, ascending by step."""
-    of_step: dict[int, Point] = {}
-    for point in points:
-        known = of_step.get(point.step)
-        if len(point.blobs) > 1 and (known is None or known.wall_time <= point.wall_time):
-            of_step[point.step] = point
+    by_time = sorted(points, key=lambda point: point.wall_time)
+    of_step = {point.step: point for point in by_time if len(point.blobs) > 1}
     return [of_step[step] for step in sorted(of_step)]
 
 
 def _check(picture: Any) -> None:
     """Check the layout of the pictures, by which the tab cuts out a channel."""
     numbers = [*picture["cell"], *(picture[name] for name in _LAYOUT)]
-    if len(picture["cell"]) != 2 or not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
-        raise ValueError(f"invalid layout {numbers}")
-    if min(*picture["cell"], picture["rows"], picture["down"]) < 1:
+    is_valid = len(picture["cell"]) == 2 and all(type(n) is int and 0 <= n < 2**31 for n in numbers)
+    if not is_valid or min(*picture["cell"], picture["rows"], picture["down"]) < 1:
         raise ValueError(f"invalid layout {numbers}")
 
 
