@@ -9,14 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fmapboard.formats.tab_records import (
-    Floats,
-    FormatError,
-    read_json,
-    reading,
-    typed,
-    unpack,
-)
+from fmapboard.formats.tab_records import Floats, FormatError, read_json, reading, typed, unpack
 from fmapboard.plugin.layer_series import Series
 from fmapboard.runs.provider import Point, Provider
 

@@ -205,18 +205,14 @@ class RunAnswers:
 
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
-        keys = {layer.key for layer in self._listed.layers}
+        kept = {layer.key: layer.key for layer in self._listed.layers}
         rows = tuple(
-            replace(
-                row,
-                key=row.key if row.key in keys else None,
-                shown_at=row.shown_at if row.shown_at in keys else None,
-            )
+            replace(row, key=kept.get(row.key), shown_at=kept.get(row.shown_at))
             for row in found.layers
         )
         first = found.first_nonfinite
-        if first is not None and first.shown_at not in keys:
-            first = replace(first, shown_at=None)
+        if first is not None:
+            first = replace(first, shown_at=kept.get(first.shown_at))
         return replace(found, layers=rows, first_nonfinite=first)
 
     def _maps(self, key: str, step: int, block: int) -> Embedded:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
 from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
-from fmapboard.report.page import NO_FACTS, Blobs, Page
+from fmapboard.report.page import NO_FACTS, Page
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
 
@@ -163,7 +164,8 @@ class Contents:
         sides: dict[str, int] = {}  # of the maps that were made smaller last
         stuck: set[str] = set()  # pictures that are damaged, or too large to be decoded
         while True:
-            found = self._pictures(count)
+            of_runs = (run.pictures(run.shown_steps(count), self._blocks) for run in self._answers)
+            found = list(chain.from_iterable(of_runs))
             size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
             sizes = layer_sizes(found)
             for key in [key for key, side in sides.items() if sizes[key].side >= side]:
@@ -195,13 +197,6 @@ class Contents:
 
     def _numbers(self) -> list[Embedded]:
         return [answer for run in self._answers for answer in run.numbers()]
-
-    def _pictures(self, count: int) -> list[Embedded]:
-        return [
-            answer
-            for run in self._answers
-            for answer in run.pictures(run.shown_steps(count), self._blocks)
-        ]
 
     def _say(self) -> None:
         """Say in words what was left out."""
@@ -236,8 +231,6 @@ def _counted(layers: int) -> str:
 
 def _size(answers: Iterable[Embedded]) -> int:
     """Bytes that answers take in the page."""
-    blobs = Blobs()
-    for answer in answers:
-        for part in answer.parts:
-            blobs.add(part)
-    return blobs.size
+    page = Page()
+    page.add(answers)
+    return page.blobs.size

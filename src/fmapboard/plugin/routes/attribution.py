@@ -11,7 +11,7 @@ from typing import Literal
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, read_json, reading, typed
 from fmapboard.plugin.answers import Answer, Missing, Png
-from fmapboard.plugin.layer_series import Kept
+from fmapboard.plugin.layer_series import Kept, timeline
 from fmapboard.plugin.tag_names import natural
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -155,22 +155,12 @@ def _first_record(header: bytes | None) -> _FirstRecord:
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
     name, own = tags.split(series.key)
     label, _, sample = own.removeprefix(f"{tags.ATTRIBUTION}/").rpartition("/sample_")
-    points = series.points
-    gradients = [_finite(norms.get(point.step)) for point in points]
-    if series.first_step_is_restored and gradients[0] is None:
+    steps, wall_times = timeline(series.points)
+    logged = [norms.get(step, math.nan) for step in steps]
+    gradients = [norm if math.isfinite(norm) else None for norm in logged]
+    restored = series.first_step_is_restored
+    if restored and gradients[0] is None:
         gradients[0] = first.gradient
     return AttributionSeries(
-        key=series.key,
-        name=name,
-        label=label,
-        sample=int(sample),
-        steps=[point.step for point in points],
-        wall_times=[point.wall_time for point in points],
-        first_is_restored=series.first_step_is_restored,
-        facts=first,
-        gradients=gradients,
+        series.key, name, label, int(sample), steps, wall_times, restored, first, gradients
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

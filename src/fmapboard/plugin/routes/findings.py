@@ -10,12 +10,7 @@ from typing import TypeVar
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.health.finding import Finding, order
-from fmapboard.health.layer_findings import (
-    MEANINGS,
-    MEANINGS_OF_IMAGES,
-    LayerFinding,
-    Place,
-)
+from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthTable

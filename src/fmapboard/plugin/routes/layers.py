@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fmapboard.formats.overview import LayerFacts, source_text
+from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.answers import Answer, Missing
 from fmapboard.plugin.layer_series import Kept, Series, series_of, timeline
@@ -86,6 +86,7 @@ def layers(provider: Provider, run: str) -> Layers:
         Missing: it has none.
     """
     overview = run_overview(provider, run)
+    table = overview.table
     known = [one for model in overview.models for one in _from_overview(provider, run, model)]
     told = {one.key for one in known}
     found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
@@ -93,17 +94,12 @@ def layers(provider: Provider, run: str) -> Layers:
     known += _from_records(provider, every)
     if not known:
         raise Missing(f"no feature maps in run {run!r}")
-    known.sort(
-        key=lambda one: (
-            *(natural(one.name), one.facts.position, one.facts.call),
-            natural(one.facts.label),
-        )
-    )
+    known.sort(key=_order)
     times: dict[int, float] = {}
     for one in {id(one.steps): one for one in known}.values():  # most layers share their steps
         times.update(zip(one.steps or (), one.wall_times or (), strict=True))
-    steps = tuple(sorted(times))
-    whole = steps, tuple(times[step] for step in steps)
+    steps = sorted(times)
+    whole = steps, [times[step] for step in steps]
     return Layers(
         run=run,
         layers=[
@@ -115,14 +111,15 @@ def layers(provider: Provider, run: str) -> Layers:
         inputs=_inputs(provider, run, known),
         steps=whole[0],
         wall_times=whole[1],
-        step_words={
-            step: source_text(source, step)
-            for model in overview.models
-            for step, source in model.table.sources.items()
-        },
+        step_words={step: table.step_text(step) for step in table.sources} if table else {},
         steps_written=max(one.steps_written for one in known),
         unread=unread_step(provider, overview.models[0]) if overview.models else None,
     )
+
+
+def _order(layer: Layer) -> tuple[Any, ...]:
+    of = layer.facts
+    return natural(layer.name), of.position, of.call, natural(of.label)
 
 
 def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[Layer]:
@@ -182,7 +179,7 @@ def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
 
 def _shown(series: Kept) -> dict[str, Any]:
     """The steps of a `Layer` that can be shown, and their times."""
-    steps, times = map(tuple, timeline(series.points))
+    steps, times = timeline(series.points)
     restored = series.first_step_is_restored
     return {"steps": steps, "wall_times": times, "step_from_first": restored}
 
@@ -211,7 +208,7 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
 def _of_known_roles(facts: LayerFacts) -> LayerFacts:
     """The facts with the roles in the order in which the tab offers them, each once."""
     roles = tuple(role for role in ROLES if role in facts.roles)
-    return facts if roles == facts.roles else replace(facts, roles=roles)
+    return replace(facts, roles=roles)
 
 
 def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSeries]:

@@ -111,8 +111,8 @@ def _places(layer: LayerAt, stored: Mapping[str, list[Point]]) -> Places:
         if point is None and first is not None:
             point, start = first, in_first_record
         in_first_record += picture.samples
-        blobs = range(len(point.blobs))[start : start + picture.samples] if point else ()
-        places.append([(point, blob) for blob in blobs])
+        own = slice(start, start + picture.samples)
+        places.append([(point, blob) for blob in range(len(point.blobs))[own]] if point else [])
     return places
 
 
