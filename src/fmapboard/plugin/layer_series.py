@@ -47,16 +47,12 @@ class Series(Kept):
     layer: LayerTag
 
 
-def series_of(provider: Provider, run: str, keys: Iterable[str] | None = None) -> list[Series]:
-    """The layers of a run, in any order; with ``keys`` only those layers, if they exist."""
-    if keys is None:
-        found = provider.points(PLUGIN_NAME, run)
-    else:
-        asked = [(key, layer_of(key)) for key in keys]
-        known = [layer for key, layer in asked if layer is not None and layer.key == key]
-        both = [tag for layer in known for tag in (layer.key, layer.first_key)]
-        found = provider.points(PLUGIN_NAME, run, both) if both else {}
-    layers = {layer for layer in map(layer_of, found) if layer is not None}
+def series_of(provider: Provider, run: str, keys: Iterable[str]) -> list[Series]:
+    """These layers of a run, in any order, without those that do not exist."""
+    asked = {key: layer_of(key) for key in keys}
+    layers = [layer for key, layer in asked.items() if layer is not None and layer.key == key]
+    both = [tag for layer in layers for tag in (layer.key, layer.first_key)]
+    found = provider.points(PLUGIN_NAME, run, both) if both else {}
     every = [
         Series(tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())), layer)
         for layer in layers

@@ -165,11 +165,9 @@ def _read_model(
     told = _first_nonfinite(provider, name, nonfinite)
     known: dict[int, OverviewStep | FormatError] = {}
     if before is not None:
-        if before.stamps == times:
-            if told == before.table.first_nonfinite:
-                return before
-            return replace(before, table=replace(before.table, first_nonfinite=told))
         stamps = before.stamps
+        if stamps == times and told == before.table.first_nonfinite:
+            return before
         known = {s: of for s, of in before.records().items() if stamps[s] == times.get(s)}
     # The newest one is read in any case, for what only it tells.
     fresh = [point for point in points if point.step not in known or point is points[-1]]

@@ -104,9 +104,7 @@ class Reader:
         listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
         return {run: (started.get(run), list(tags)) for run, tags in listed.items()}
 
-    def points(
-        self, plugin: str, run: str, tags: Iterable[str] | None = None
-    ) -> dict[str, list[Point]]:
+    def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`."""
         return self._listed(self._ask, plugin, run, tags)
 
@@ -171,7 +169,7 @@ class Reader:
         return blob if isinstance(blob, bytes) else None
 
     def _listed(
-        self, ask: Callable[..., Any], plugin: str, run: str, tags: Iterable[str] | None
+        self, ask: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
     ) -> dict[str, list[Point]]:
         found = ask(
             self.provider.read_blob_sequences,

@@ -61,15 +61,13 @@ class Provider(Protocol):
     def runs(self) -> Mapping[str, tuple[float | None, Sequence[str]]]:
         """Run -> wall time of its first event, s, or None; tags of the tab's records, unordered."""
 
-    def points(
-        self, plugin: str, run: str, tags: Iterable[str] | None = None
-    ) -> Mapping[str, list[Point]]:
+    def points(self, plugin: str, run: str, tags: Iterable[str]) -> Mapping[str, list[Point]]:
         """Tag -> the steps that are kept of a run's blob series, ascending.
 
         Args:
             plugin: name of the plugin that the series belong to.
             run: name of the run.
-            tags: the tags to read; None for all.
+            tags: the tags to read.
         """
 
     def tags_of(self, plugin: str, run: str) -> Sequence[str]:
@@ -119,9 +117,7 @@ class Files:
         logs = self._logs.items()
         return {run: (log.started, self.tags_of(PLUGIN_NAME, run)) for run, log in logs}
 
-    def points(
-        self, plugin: str, run: str, tags: Iterable[str] | None = None
-    ) -> dict[str, list[Point]]:
+    def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`."""
         return {
             tag: [

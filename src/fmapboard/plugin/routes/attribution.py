@@ -12,11 +12,9 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, read_json, reading, typed
 from fmapboard.plugin.answers import Answer, Missing, Png
 from fmapboard.plugin.layer_series import Kept, timeline
+from fmapboard.plugin.routes.maps import FIRST_PICTURE
 from fmapboard.plugin.tag_names import natural
 from fmapboard.runs.provider import IMAGES, Point, Provider
-
-_PICTURE = 2
-"""Index of the picture's blob, in an Images series and in a first-step record."""
 
 _OWN_TAG = re.compile(rf"{tags.ATTRIBUTION}/(.+)/sample_(\d{{1,9}})", re.ASCII)
 """Tag of an Images series without the model's prefix: label of the layer call, and sample."""
@@ -114,7 +112,7 @@ def attribution_picture(provider: Provider, run: str, key: str, step: int) -> Pn
     for series in _series(provider, run, [key]):
         for point in series.points:
             if point.step == step:
-                (png,) = provider.blobs([(point, _PICTURE)], keep=False)
+                (png,) = provider.blobs([(point, FIRST_PICTURE)], keep=False)
                 if png:
                     return Png(png, step, point.wall_time)
     raise Missing(f"no attribution {key!r} at step {step} in run {run!r}")
@@ -139,7 +137,7 @@ def _series(provider: Provider, run: str, every: Iterable[str]) -> list[_Series]
 
 
 def _with_picture(points: Mapping[str, list[Point]], tag: str) -> tuple[Point, ...]:
-    return tuple(point for point in points.get(tag, ()) if len(point.blobs) > _PICTURE)
+    return tuple(point for point in points.get(tag, ()) if len(point.blobs) > FIRST_PICTURE)
 
 
 def _first_record(header: bytes | None) -> _FirstRecord:

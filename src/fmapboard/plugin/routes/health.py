@@ -23,9 +23,7 @@ from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.runs.provider import Provider
 
-NUMBERS = (
-    "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
-)  # fmt: skip
+NUMBERS = ("minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change")
 """Columns whose numbers are sent."""
 STEP_NUMBERS = (
     *NUMBERS, "mean", "std", "nan", "positive_infinity", "negative_infinity", "counted",

@@ -16,9 +16,7 @@ from fmapboard.runs.provider import Provider
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
-_SHOWN = (
-    "minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "code",
-)  # fmt: skip
+_SHOWN = ("minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "code")
 
 
 @dataclass(frozen=True, slots=True)

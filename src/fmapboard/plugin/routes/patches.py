@@ -10,10 +10,8 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
 from fmapboard.plugin.answers import Answer, Binary, Missing
 from fmapboard.plugin.layer_series import timeline
+from fmapboard.plugin.routes.maps import FIRST_PICTURE
 from fmapboard.runs.provider import IMAGES, Point, Provider
-
-_FIRST_PICTURE = 2
-"""Index of the first picture in an Images series, after its width and height."""
 
 _LAYOUT = ("rows", "left", "top", "across", "down")
 
@@ -120,8 +118,8 @@ def _check(picture: Any) -> None:
 def _picture(provider: Provider, record: Point, tag: str, page: int) -> bytes:
     """A picture that was written together with a record; empty if it is not kept."""
     for point in provider.points(IMAGES, record.run, [tag]).get(tag, ()):
-        is_there = 0 <= page < len(point.blobs) - _FIRST_PICTURE
+        is_there = 0 <= page < len(point.blobs) - FIRST_PICTURE
         if is_there and (point.step, point.wall_time) == (record.step, record.wall_time):
-            (png,) = provider.blobs([(point, _FIRST_PICTURE + page)], keep=False)
+            (png,) = provider.blobs([(point, FIRST_PICTURE + page)], keep=False)
             return png or b""
     return b""
