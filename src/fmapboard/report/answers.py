@@ -151,9 +151,9 @@ class RunAnswers:
                     yield self._asked("health_step", step=step)
         yield self._asked("findings")
         for layer in self._listed.layers:
-            yield self._asked("numbers", key=layer.key or "")
+            yield self._asked("numbers", key=layer.key)
             for sample in range(layer.facts.samples):
-                yield self._asked("history", key=layer.key or "", sample=sample)
+                yield self._asked("history", key=layer.key, sample=sample)
 
     def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Embedded]:
         """The lists of layers, inputs and attributions at these steps, and their pictures.
@@ -178,7 +178,7 @@ class RunAnswers:
         every = sorted({step for layer in shown for step in layer.steps or ()})
         for step in every:
             for layer in shown:
-                if layer.key and step in (layer.steps or ()):
+                if step in (layer.steps or ()):
                     yield self._maps(layer.key, step, blocks.get(layer.key, 1))
             for one in inputs:
                 if step in one.steps:
@@ -187,9 +187,7 @@ class RunAnswers:
                 if step in each.steps:
                     yield self._asked("attribution_picture", key=each.key, step=step)
 
-    def _patches_of(
-        self, keys: Collection[str | None], steps: Collection[int]
-    ) -> Iterator[Embedded]:
+    def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Embedded]:
         """The list of patches of these layers, and all their pictures."""
         kept = [_shown(one, steps) for one in self._patches.series if one.key in keys]
         yield self._of("patches", Patches(self._run, kept))
@@ -205,7 +203,7 @@ class RunAnswers:
 
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
-        kept = {layer.key: layer.key for layer in self._listed.layers}
+        kept: dict[str | None, str] = {one.key: one.key for one in self._listed.layers}
         rows = tuple(
             replace(row, key=kept.get(row.key), shown_at=kept.get(row.shown_at))
             for row in found.layers

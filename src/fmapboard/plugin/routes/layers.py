@@ -12,7 +12,7 @@ from fmapboard.plugin.answers import Answer, Missing
 from fmapboard.plugin.layer_series import Kept, Series, series_of, timeline
 from fmapboard.plugin.overview_series import ModelOverview, run_overview, unread_step
 from fmapboard.plugin.stored_record import ROLES, Header, headers_at
-from fmapboard.plugin.tag_names import input_tag, layer_of, natural
+from fmapboard.plugin.tag_names import LayerTag, input_tag, layer_of, natural
 from fmapboard.runs.provider import IMAGES, Provider
 
 _MAX_SAMPLES = 64
@@ -34,7 +34,7 @@ class Layer:
         wall_times: their times, s; None as ``steps``.
     """
 
-    key: str | None
+    key: str
     name: str
     facts: LayerFacts
     step_from_first: bool
@@ -132,26 +132,12 @@ def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[L
     of_model, written = _shown(model.kept), model.newest.steps_written
     listed = []
     for row in rows:
-        series = own.get(row.key or "")
+        series, less = own.get(row.key or ""), missed.get(row.facts.label, 0)
         shown = of_model if series is None else _shown(series)
-        listed.append(
-            Layer(
-                key=row.key,
-                name=row.name,
-                facts=_of_known_roles(row.facts),
-                error=None,
-                steps_written=max(
-                    _steps_written(written, missed.get(row.facts.label)), len(shown["steps"])
-                ),
-                **shown,
-            )
-        )
+        # A damaged number of missed records counts as none.
+        count = written - int(less) if 0 <= less <= written else written
+        listed.append(_layer(row.name, row.facts, count, shown))
     return listed
-
-
-def _steps_written(steps: int, missed: float | None) -> int:
-    """Number of records of a layer; a damaged number of missed ones counts as none."""
-    return steps - int(missed) if missed is not None and 0 <= missed <= steps else steps
 
 
 def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
@@ -162,19 +148,20 @@ def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
     for series in every:
         both = next(headers), next(headers)
         known = [header for header in both if isinstance(header, Header)]
-        shown = _shown(series)
-        listed.append(
-            Layer(
-                key=series.layer.key,
-                name=series.layer.name,
-                facts=_of_known_roles(_facts(series.layer.label, known)),
-                error=str(both[0]) if isinstance(both[0], FormatError) else None,
-                # A restarted run starts counting at 1 again.
-                steps_written=max([len(shown["steps"]), *(of.steps_written for of in known[:1])]),
-                **shown,
-            )
-        )
+        error = str(both[0]) if isinstance(both[0], FormatError) else None
+        facts, written = _facts(series.layer.label, known), known[0].steps_written if known else 0
+        listed.append(_layer(series.layer.name, facts, written, _shown(series), error))
     return listed
+
+
+def _layer(
+    name: str, facts: LayerFacts, written: int, shown: dict[str, Any], error: str | None = None
+) -> Layer:
+    """A layer, with its roles in the order in which the tab offers them, each once."""
+    key = LayerTag(name, facts.label).key
+    facts = replace(facts, roles=tuple(role for role in ROLES if role in facts.roles))
+    written = max(written, len(shown["steps"]))  # a restarted run starts counting at 1 again
+    return Layer(key=key, name=name, facts=facts, error=error, steps_written=written, **shown)
 
 
 def _shown(series: Kept) -> dict[str, Any]:
@@ -203,12 +190,6 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
         roles=tuple(picture.role for header in known for picture in header.pictures),
         activation=None if own.activation is None else own.activation.label,
     )
-
-
-def _of_known_roles(facts: LayerFacts) -> LayerFacts:
-    """The facts with the roles in the order in which the tab offers them, each once."""
-    roles = tuple(role for role in ROLES if role in facts.roles)
-    return replace(facts, roles=roles)
 
 
 def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSeries]:
