@@ -20,7 +20,6 @@ from rich.progress import (
 from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import CaptureError, ForwardError
-from fmapboard.imaging.all_images import overwritten
 from fmapboard.imaging.models.request import LoadedModel
 from fmapboard.imaging.tables import WIDTH, PlainConsole
 from fmapboard.writers.remote import RemoteDirectory
@@ -59,16 +58,8 @@ def what_ran() -> Iterator[None]:
         yield
     except ForwardError as error:
         if error.ran:
-            lines = "\n  ".join(["ran before the error:", *error.ran])
-            note(lines)
+            note("\n  ".join(["ran before the error:", *error.ran]))
         raise CaptureError(error.summary) from error
-
-
-def say_overwritten(replaced: int, folder: Path | None) -> None:
-    """Say on stderr if PNG files from before were overwritten."""
-    text = overwritten(replaced, folder)
-    if text:
-        note(text)
 
 
 def say_where(

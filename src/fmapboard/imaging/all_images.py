@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,6 +80,12 @@ class AllImages:
             parts.append(f"no output of {few(never)}")
         return "; ".join(parts)
 
+    def say_overwritten(self, folder: Path | None, say: Callable[[str], object]) -> None:
+        """Say that PNG files from before were overwritten, if there were any."""
+        files = "1 PNG file" if self.replaced == 1 else f"{self.replaced:,} PNG files"
+        if self.replaced:
+            say(f"overwrote {files} in {folder}; give each run another folder")
+
 
 def selected_layers(model: nn.Module, layers: Layers) -> list[str]:
     """Names of the selected layers that have a ``forward`` of their own.
@@ -90,9 +96,3 @@ def selected_layers(model: nn.Module, layers: Layers) -> list[str]:
     never = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
     found = HookRegistry(model, layers).layers
     return [name for name, module in found.items() if not isinstance(module, never)]
-
-
-def overwritten(replaced: int, folder: Path | None) -> str:
-    """The message about PNG files from before that were overwritten; empty if there were none."""
-    files = "1 PNG file" if replaced == 1 else f"{replaced:,} PNG files"
-    return f"overwrote {files} in {folder}; give each run another folder" if replaced else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, WriteError, log
-from fmapboard.imaging.all_images import AllImages, overwritten
+from fmapboard.imaging.all_images import AllImages
 from fmapboard.imaging.drawing import Drawing, batched, draw_folder
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
@@ -31,7 +32,7 @@ from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_t
 from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.event_file import has_foreign_events, has_own_events
 from fmapboard.writers.folder import FolderWriter
-from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
+from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory, make_directory
 from fmapboard.writers.tensorboard import KEEP_EARLIER, TensorBoardWriter
 
 Tensors = Generator[Tensor, None, None]
@@ -102,17 +103,14 @@ def _make_directories(*places: Path | RemoteDirectory | None) -> None:
         FmapboardError: One cannot be created, or nothing can be written in it.
     """
     for place in places:
-        if place is None:
-            continue
         if isinstance(place, RemoteDirectory):
             place.make()
-            continue
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=place):
-                pass
-        except OSError as error:
-            raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
+        elif place is not None:
+            make_directory(place)
+            try:
+                TemporaryFile(dir=place).close()
+            except OSError as error:
+                raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
 
 
 def find_patches(
@@ -270,12 +268,10 @@ def patches(
     given = given_images(images, model, transform, normalization)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    search = PatchSearch(
-        model, layers, k, channels, one_per_image, batch_size,
-        say=lambda text: log.info("%s", text),
-    )  # fmt: skip
+    say = partial(log.info, "%s")
+    search = PatchSearch(model, layers, k, channels, one_per_image, batch_size, say)
     found = find_patches(search, given, place, folder, step, ForwardInputs())
-    if found.images.replaced:
-        log.warning("%s", overwritten(found.images.replaced, folder))
-    given.say_left_out(lambda line: log.warning("%s", line))
+    warn = partial(log.warning, "%s")
+    found.images.say_overwritten(folder, warn)
+    given.say_left_out(warn)
     return found

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fmapboard.errors import escaped
-from fmapboard.records import LayerMeasurement, LoggedStep
+from fmapboard.records import LoggedStep
 
 WIDTH = 160
 """Columns of a table that is not printed to a terminal."""
@@ -80,34 +80,27 @@ def layer_table(
         table.add_column(heading, justify="right")
     table.add_column("file", overflow="fold")
     for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
-        name, shape, *others = _cells(measured, files.get(measured.layer_call.label, []))
-        weights = [unloaded.get(measured.layer_call.layer, "")] if unloaded else []
-        add_row(table, name, shape, *weights, *others)
+        call, statistics = measured.layer_call, measured.statistics
+        assert statistics is not None  # image passes always measure statistics
+        finite = statistics.minimum[np.isfinite(statistics.minimum)]
+        span = "no finite value"
+        if finite.size:
+            span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
+        add_row(
+            table,
+            call.label,
+            call.group,
+            *([unloaded.get(call.layer, "")] if unloaded else []),
+            "×".join(map(str, measured.shape[1:] or measured.shape)),  # without the batch axis
+            span,
+            _of(statistics.constant),
+            "–" if statistics.dead is None else _of(statistics.dead),
+            _of(statistics.nonfinite),
+            next(iter(files.get(call.label, ())), "–"),
+        )
     return table
 
 
-def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
-    layer_call, statistics = measured.layer_call, measured.statistics
-    assert statistics is not None  # image passes always measure statistics
-    channels = statistics.minimum.size
-    finite = statistics.minimum[np.isfinite(statistics.minimum)]
-    if finite.size:
-        span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
-    else:
-        span = "no finite value"
-    dead = "–" if statistics.dead is None else _of(statistics.dead, channels)
-    return [
-        layer_call.label,
-        layer_call.group,
-        "×".join(map(str, measured.shape[1:] or measured.shape)),  # without the batch axis
-        span,
-        _of(statistics.constant, channels),
-        dead,
-        _of(statistics.nonfinite, channels),
-        str(files[0]) if files else "–",
-    ]
-
-
-def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
+def _of(flags: npt.NDArray[np.bool_]) -> str:
     count = int(flags.sum())
-    return f"{count} of {channels}" if count else "0"
+    return f"{count} of {flags.size}" if count else "0"

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.imaging.all_images import overwritten, selected_layers
+from fmapboard.imaging.all_images import selected_layers
 from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
@@ -178,6 +179,7 @@ def visualize(
     report = None if html is None else Path(html)
     table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()
     scores = list[tuple[str, float]]()
+    warn = partial(log.warning, "%s")
 
     def each(name: str, one: WrittenImage) -> None:
         table.extend([] if table else [as_text(layer_table(one.step, one.files))])
@@ -187,12 +189,10 @@ def visualize(
 
     with logged_for(report, place, len(given.sources), _say_report) as logdir:
         found = draw_folder(
-            drawing, model, given, logdir=logdir, out=folder,
-            say=lambda text: log.info("%s", text), each=each,
-        )  # fmt: skip
-        if found.replaced:
-            log.warning("%s", overwritten(found.replaced, folder))
-    given.say_left_out(lambda line: log.warning("%s", line))
+            drawing, model, given, logdir=logdir, out=folder, say=partial(log.info, "%s"), each=each
+        )
+        found.say_overwritten(folder, warn)
+    given.say_left_out(warn)
     line = found.line(len(given.sources), chosen=chosen)
     return Visualized(
         place, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),

@@ -7,9 +7,8 @@ PNGs: those of one image are encoded in parallel, and all of them before any fil
 from __future__ import annotations
 
 import atexit
-import itertools
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +24,7 @@ from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
-from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.remote import RemoteDirectory, make_directory
 from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
@@ -95,30 +94,15 @@ class ImageWriter:
         # interpreter wait for the image that is being written.
         atexit.register(self._close)
         try:
-            error = yield from self._put(images)
+            for image in _with_error(images):
+                self._worker.put(image, 0 if isinstance(image, Exception) else image.nbytes)
+                self._waiting += 1
+                while not self._results.empty():
+                    yield self._result()
             while self._waiting:
                 yield self._result()
-            if error is not None:
-                raise error
         finally:
             self._close()
-
-    def _put(
-        self, images: Iterable[PendingStep]
-    ) -> Generator[WrittenImage, None, Exception | None]:
-        """Queue the images and yield those written meanwhile; return an error in ``images``."""
-        recorded = iter(images)
-        while True:
-            try:
-                image = next(recorded, None)
-            except Exception as error:
-                return error
-            if image is None:
-                return None
-            self._worker.put(image, image.nbytes)
-            self._waiting += 1
-            while not self._results.empty():
-                yield self._result()
 
     def _result(self) -> WrittenImage:
         """Wait for the next written image."""
@@ -134,8 +118,10 @@ class ImageWriter:
         self._encoders.shutdown()
         atexit.unregister(self._close)
 
-    def _work(self, image: PendingStep) -> None:
-        if not self._given_up:
+    def _work(self, image: PendingStep | Exception) -> None:
+        if isinstance(image, Exception):
+            self._failed(image)
+        elif not self._given_up:
             step = self._compose(image.to_host())
             self._results.put(self._store(step, next(self._folders)))
 
@@ -155,7 +141,19 @@ class ImageWriter:
             self._board.write(replace(step, pictures=shown))
         if folder is None:
             return WrittenImage(step, {})
-        return WrittenImage(step, *_write_files(folder, replace(step, pictures=in_files)))
+        writer = FolderWriter(folder)
+        writer.write(replace(step, pictures=in_files))
+        maps = [tagged for tagged in in_files if tagged.kind == "feature_maps"]
+        files = {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
+        return WrittenImage(step, files, writer.replaced)
+
+
+def _with_error(images: Iterable[PendingStep]) -> Iterator[PendingStep | Exception]:
+    """The images, and the error that ends them, which waits its turn in the queue like an image."""
+    try:
+        yield from images
+    except Exception as error:
+        yield error
 
 
 def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> TaggedPictures:
@@ -170,37 +168,21 @@ def _enlarged(picture: Picture) -> Picture:
     return replace(picture, tile=tile, png=png.encode(picture, factor))
 
 
-def _write_files(folder: Path, step: LoggedStep) -> tuple[dict[str, list[Path]], int]:
-    """Write the PNG files.
-
-    Returns:
-        Label of a layer call -> the files of its maps; and how many files there were before.
-    """
-    writer = FolderWriter(folder)
-    writer.write(step)
-    maps = [tagged for tagged in step.pictures if tagged.kind == "feature_maps"]
-    files = {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
-    return files, writer.replaced
-
-
 def new_directory(first: Path) -> Path:
     """Create the directory ``first``; if that exists and is not empty, ``first-2`` and so on.
 
     Raises:
         WriteError: the directory cannot be created.
     """
-    for number in itertools.count(1):
-        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            if path.is_dir() and not any(path.iterdir()):
-                return path
-            continue
-        except OSError as error:
-            raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
-        return path
-    raise AssertionError  # unreachable: itertools.count does not end
+    path, number = first, 1
+    try:
+        while os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
+            number += 1
+            path = first.with_name(f"{first.name}-{number}")
+    except OSError as error:
+        raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
+    make_directory(path)
+    return path
 
 
 def places(

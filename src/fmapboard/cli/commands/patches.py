@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.progress import track
 
-from fmapboard.cli.console import console, note, say_model, say_overwritten, say_where, what_ran
+from fmapboard.cli.console import console, note, say_model, say_where, what_ran
 from fmapboard.imaging.all_images import selected_layers
 from fmapboard.imaging.forward_inputs import inputs_from
 from fmapboard.imaging.images import find_images
@@ -65,7 +65,7 @@ def search_images(
         found = find_patches(search, read, log_dir, out, step, inputs, followed)
     console().print(patches_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
-    say_overwritten(found.images.replaced, out)
+    found.images.say_overwritten(out, note)
     console().print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
     read.check_complete()
 

@@ -18,7 +18,6 @@ from fmapboard.cli.console import (
     note,
     progress_bar,
     say_model,
-    say_overwritten,
     say_where,
     what_ran,
 )
@@ -118,7 +117,7 @@ def visualize_images(
                 found = _draw_each(drawing, loaded, read, logdir, out)
         given = len(read.sources)
         say_where(log_dir, out, images=1 if series else given)
-        say_overwritten(found.replaced, out)
+        found.say_overwritten(out, note)
         noun, of = ("picture", given * count) if series else ("image", given)
         said = [found.line(of, noun=noun, chosen=chosen)]
         if log_dir is not None:
