@@ -157,9 +157,6 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "GLOB",
         "callback": lambda context, option, given: list(given) or None,
     },
-    "visualize.layers": {
-        "help": "Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers.",
-    },
     "batch_size": {"type": click.IntRange(min=1)},
     "colormap": {"type": Palette(["grey", "viridis", "magma", "signed"])},
     "scale": {"type": click.Choice(["channel", "layer"])},
@@ -174,10 +171,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "only_list": {"flags": ("--list",)},
     "samples": {"type": click.IntRange(min=1)},
     "silenced": {"flags": ("--silence",), "metavar": "LAYER:CHANNELS"},
-    "patches.layers": {
-        "help": "Layers to search, such as 'layer1.*'.",
-        "absent": "all convolutions",
-    },
+    "patches.layers": {"absent": "all convolutions"},
     "k": {"flags": ("-k",), "type": click.IntRange(min=1)},
     "channels": {
         "type": click.IntRange(min=0),
@@ -194,10 +188,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "type": click.FloatRange(min=0),
         "absent": "1e-12 in float64, 1e-5 in float32, 5e-4 in float16, 4e-3 in bfloat16",
     },
-    "diff.layers": {
-        "help": "Layers to draw; always with the first difference.",
-        "absent": "convolutions",
-    },
+    "diff.layers": {"absent": "convolutions"},
     "diff.log_dir": {"type": Directory(remote=False)},
     "spec_b": {"flags": ("--model-b",), "metavar": "MODEL"},
     "checkpoint_key_b": {"metavar": "NAME"},

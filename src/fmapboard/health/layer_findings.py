@@ -282,8 +282,7 @@ def _dead(table: HealthTable, dead: Flags) -> Flags:
     values = np.array([row.facts.values for row in table.rows])
     # The channels have been dead since before they had been so for `LASTING` steps.
     long = back_to_start(dead & (table.columns["dead_lasting"] >= MINOR), dead)
-    flags: Flags = long & (values >= _LEAST_VALUES)
-    return flags
+    return np.logical_and(long, values >= _LEAST_VALUES)
 
 
 def _constant(table: HealthTable, constant: Flags) -> Flags:

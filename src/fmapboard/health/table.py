@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +81,7 @@ class HealthTable:
     @property
     def magnitudes(self) -> Floats:
         """The largest magnitude of each layer, [steps, rows]; NaN if not known."""
-        low, high = np.abs(self.columns["minimum"]), np.abs(self.columns["maximum"])
-        found: Floats = np.fmax(low, high)
-        return found
+        return np.fmax(np.abs(self.columns["minimum"]), np.abs(self.columns["maximum"]))
 
     def index(self, name: str, label: str | None) -> int | None:
         """Index of the row of a layer call; None if there is none.
@@ -116,11 +115,8 @@ def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
     prefix = tags.prefix(name) + tags.RECORD
     keys = [prefix + layer.label if layer.roles else None for layer in layers]
     followed = {layer.activation: key for layer, key in zip(layers, keys, strict=True) if key}
-    nearest: list[str | None] = []
-    last = next((key for key in keys if key), None)  # before the first one with pictures
-    for key in keys:
-        last = key or last
-        nearest.append(last)
+    first = next((key for key in keys if key), None)  # for layers before the first with pictures
+    nearest = islice(accumulate(keys, lambda last, key: key or last, initial=first), 1, None)
     return [
         HealthRow(layer, name, key, key or followed.get(layer.label) or near)
         for layer, key, near in zip(layers, keys, nearest, strict=True)

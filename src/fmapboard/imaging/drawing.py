@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import torch
@@ -44,7 +44,7 @@ class Drawing:
         step: Number of the first image's step; the others follow.
         source: What each step shows, for the tab; None for the image.
         effective: As in ``extract``.
-        inputs: What the model takes in addition to images; None passes images alone.
+        inputs: What the model takes in addition to images; by default nothing.
         labels: PNG files bear the layer's name and the channels' numbers.
         embedding: The layer whose outputs are written for the Projector, or None.
     """
@@ -60,7 +60,7 @@ class Drawing:
     step: int = 0
     source: StepSource | None = None
     effective: bool = False
-    inputs: ForwardInputs | None = None
+    inputs: ForwardInputs = field(default_factory=ForwardInputs)
     labels: bool = False
     embedding: str | None = None
 
@@ -118,9 +118,8 @@ def drawn(
         refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
         effective=drawing.effective,
     )  # fmt: skip
-    inputs = drawing.inputs or ForwardInputs()
-    recorded = _recorded(passes, drawing, images, inputs, embedding)
-    with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
+    recorded = _recorded(passes, drawing, images, embedding)
+    with drawing.inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
         for written in done:
             if embedding is not None:
                 embedding.add_thumbnail(written)
@@ -131,11 +130,10 @@ def _recorded(
     passes: ImagePasses,
     drawing: Drawing,
     images: ReadImages,
-    inputs: ForwardInputs,
     embedding: Embedding | None,
 ) -> Generator[PendingStep, None, None]:
     """Yield one recorded step per image."""
-    first, names = 0, images.names
+    first, names, inputs = 0, images.names, drawing.inputs
     with closing(images.tensors()) as tensors:
         for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
             prepared = images.prepare(batch)

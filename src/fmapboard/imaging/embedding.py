@@ -24,6 +24,7 @@ from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import first_tensor
 from fmapboard.records import Bytes8, Picture
 from fmapboard.render import png
+from fmapboard.render.grid import grid
 from fmapboard.writers.folder import file_stem
 from fmapboard.writers.remote import RemoteDirectory
 
@@ -109,10 +110,12 @@ class Embedding:
         self._vectors.append(maps.flatten(2).mean(-1) if maps.dim() > 2 else maps)  # [B, C]
 
     def add_thumbnail(self, written: WrittenImage) -> None:
-        """Keep a small copy of the network's input, if that is an image."""
+        """Keep a small copy of the network's input in a white square, if that is an image."""
         inputs = [one for one in written.step.pictures if one.kind == "network_input"]
         if inputs:
-            self._thumbnails.append(_thumbnail(inputs[0].samples[0], self._side))
+            image, square = inputs[0].samples[0].colours, (self._side, self._side)
+            padded = ImageOps.pad(Image.fromarray(image).convert("RGB"), square, color="white")
+            self._thumbnails.append(np.asarray(padded))  # [side, side, 3]
 
     def write(self) -> str:
         """Write the data set into the run's directory and describe it in one line.
@@ -158,12 +161,6 @@ class Embedding:
         return ", ".join([text, *filter(None, notes)])
 
 
-def _thumbnail(picture: Picture, side: int) -> Bytes8:
-    """The picture in the middle of a white square, u8 [side, side, 3]."""
-    image = Image.fromarray(picture.colours).convert("RGB")
-    return np.asarray(ImageOps.pad(image, (side, side), color="white"))
-
-
 def thumbnail_side(number: int) -> int:
     """Side in px of each of this many square thumbnails.
 
@@ -186,13 +183,10 @@ def _listed(path: Path) -> ProjectorConfig:
 
 def _sheet(thumbnails: Bytes8) -> Bytes8:
     """The thumbnails in rows on a square sheet, as the Projector expects them."""
-    number, side = thumbnails.shape[:2]
-    columns = math.ceil(math.sqrt(number))
-    padded = np.zeros((columns * columns, side, side, 3), np.uint8)
-    padded[:number] = thumbnails
-    rows = padded.reshape(columns, columns, side, side, 3).swapaxes(1, 2)
-    sheet: Bytes8 = rows.reshape(columns * side, columns * side, 3)
-    return sheet
+    columns = math.ceil(math.sqrt(len(thumbnails)))
+    padded = np.zeros((columns * columns, *thumbnails.shape[1:]), np.uint8)
+    padded[: len(thumbnails)] = thumbnails
+    return grid(padded, columns, 0, 0)
 
 
 def _one_line(label: str) -> str:

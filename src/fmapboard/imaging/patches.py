@@ -221,7 +221,7 @@ def patches(
         images: A tensor [N, C, H, W] or [C, H, W], as the model takes it; or an image file, a
             folder with its subfolders, a ``PIL.Image.Image``, or a list of these. A file in a
             folder that cannot be read is left out, with a warning.
-        layers: Which layers, as in ``extract``.
+        layers: Layers to search, such as 'layer1.*'. As in ``extract``.
         k: Number of crops per channel.
         channels: The first channels of each layer that are searched; None for all.
         one_per_image: Take at most one crop of an image per channel; False takes the ``k`` largest

@@ -69,10 +69,6 @@ Source = ImageFile | Image.Image | Tensor
 """An image that was given; a tensor [C, H, W] is as the model takes it."""
 
 
-def _as_it_is(batch: Tensor) -> Tensor:
-    return batch
-
-
 @dataclass(slots=True)
 class ReadImages:
     """Images in order. A file in a folder that cannot be read is left out, and remembered.
@@ -91,7 +87,7 @@ class ReadImages:
 
     sources: Sequence[Source]
     fit: Callable[[Image.Image], Tensor]
-    prepare: Callable[[Tensor], Tensor] = _as_it_is
+    prepare: Callable[[Tensor], Tensor] = lambda batch: batch
     normalization: Normalization | None = None
     ahead: int = 0
     numbers: list[int] = field(default_factory=list)

@@ -52,10 +52,9 @@ def new_table() -> Table:
 
 def as_text(table: Table) -> str:
     """A table as it is printed where there is no terminal."""
-    plain = PlainConsole(file=io.StringIO(), width=WIDTH)
-    with plain.capture() as captured:
-        plain.print(table)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    text = io.StringIO()
+    PlainConsole(file=text, width=WIDTH).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def layer_table(

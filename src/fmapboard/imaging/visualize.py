@@ -109,7 +109,8 @@ def visualize(
             ``log_dir``, ``out`` and ``html``, the first two are written below ``runs/visualize``.
         html: File of a report, which opens in a browser without TensorBoard.
         step: Number of the first image's step; the others follow.
-        layers: Which layers to draw, as in ``extract``.
+        layers: Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. As in
+            ``extract``.
         transform: Turns a PIL image into the model's input [C, H, W], such as the ``transforms()``
             of torchvision weights; for files and PIL images only. None resizes to 224 px and
             applies ImageNet's mean and standard deviation.

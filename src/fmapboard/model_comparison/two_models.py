@@ -54,8 +54,8 @@ def diff(
             in float64, 5e-4 in float16, 4e-3 in bfloat16, by the coarser of the dtypes in which
             most layers of each model return their outputs.
         forward_kwargs: Keyword arguments of both models.
-        layers: Layers to draw if ``out`` or ``log_dir`` is given, as in ``watch``: None draws every
-            convolution. The first difference is drawn in any case.
+        layers: Layers to draw; always with the first difference. As in ``watch``, if ``out`` or
+            ``log_dir`` is given: None draws every convolution.
         out: Folder of PNG files: the first image's maps in both models in ``a`` and ``b``, and the
             second model's minus the first's in ``difference``.
         log_dir: Directory of the runs ``a``, ``b`` and ``difference`` for TensorBoard.

@@ -65,17 +65,14 @@ def section(page: str, anchor: str) -> str:
         is_code ^= line.startswith("```")
         heading = _HEADING.match(line)
         if heading is not None and not is_code:
-            headings.append((number, len(heading[1]), _anchor(heading[2])))
+            own = re.sub(r"[^\w -]", "", heading[2].lower()).replace(" ", "-")
+            headings.append((number, len(heading[1]), own))
     known = [own for _, _, own in headings]
     if anchor.lower() not in known:
         raise ConfigurationError(f"no section {anchor!r}{closest(anchor, known)}")
     (begin, level, _), *later = headings[known.index(anchor.lower()) :]
     end = next((number for number, other, _ in later if other <= level), len(lines))
     return "\n".join(lines[begin:end])
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _folder() -> Path:

@@ -25,6 +25,10 @@ _ZERO = (
     "threshold, clamping out of range or a weight of 0, or activations that are all off",
     "Find the operation behind these layers whose gradient is 0",
 )
+_AMPLIFIED = (
+    "Each layer amplifies the gradient on its way back",
+    "Use another initialization or normalization layers, or clip the gradients",
+)
 """Meaning and advice."""
 
 
@@ -45,20 +49,7 @@ class VanishingCheck(BuiltInCheck):
         found = gradient_ratios(record, self.least)
         if found is None or not found.early.max() < self.ratio:
             return
-        value = float(np.median(found.early))
-        (meaning, advice), size = _ZERO, "are exactly 0"
-        if found.early.any():
-            (meaning, advice), size = _SMALL, f"are {value:.0e} times those of the last ones"
-        yield Finding(
-            message="gradients per weight of the first layers, "
-            f"from `{found.first}` on, {size} since step {found.since}",
-            since_step=found.since,
-            layer=found.first,
-            value=value,
-            healthy="0.05 or more",
-            meaning=meaning,
-            advice=advice,
-        )
+        yield found.finding("0.05 or more", *(_SMALL if found.early.any() else _ZERO))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +136,7 @@ class ExplodingCheck(BuiltInCheck):
             return None
         if found is None or not found.early.min() > self.gradients:
             return None
-        value = float(np.median(found.early))
-        return Finding(
-            message=f"gradients per weight of the first layers, from `{found.first}` on, are "
-            f"{value:.0e} times those of the last ones since step {found.since}",
-            since_step=found.since,
-            layer=found.first,
-            value=value,
-            healthy=f"less than {self.gradients:.0e}",
-            meaning="Each layer amplifies the gradient on its way back",
-            advice="Use another initialization or normalization layers, or clip the gradients",
-        )
+        return found.finding(f"less than {self.gradients:.0e}", *_AMPLIFIED)
 
 
 def _usual(magnitudes: Floats) -> Floats:
@@ -182,6 +163,22 @@ class GradientRatios(NamedTuple):
     since: int
     early: Floats
     first: str
+
+    def finding(self, healthy: str, meaning: str, advice: str) -> Finding:
+        """What a check says of them."""
+        value, size = float(np.median(self.early)), "are exactly 0"
+        if self.early.any():
+            size = f"are {value:.0e} times those of the last ones"
+        return Finding(
+            message="gradients per weight of the first layers, "
+            f"from `{self.first}` on, {size} since step {self.since}",
+            since_step=self.since,
+            layer=self.first,
+            value=value,
+            healthy=healthy,
+            meaning=meaning,
+            advice=advice,
+        )
 
 
 def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:

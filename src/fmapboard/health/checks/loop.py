@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar
 
 import numpy as np
@@ -236,11 +237,7 @@ def newest(record: RunRecord) -> TrainingFacts:
 def _since(record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]) -> int | None:
     """First of the steps at the end of the run that all have a fault; None if too few have."""
     every = list(record.training_facts().items())
-    count = 0
-    for _, facts in reversed(every):
-        if not is_faulty(facts):
-            break
-        count += 1
+    count = sum(1 for _ in takewhile(lambda one: is_faulty(one[1]), reversed(every)))
     return every[-count][0] if count >= min(_LASTING, len(every)) else None
 
 

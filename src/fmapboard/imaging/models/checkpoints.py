@@ -120,14 +120,12 @@ def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> 
 
 def _nonfinite(state: Mapping[str, Tensor], model: nn.Module) -> tuple[str, ...]:
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    said = []
-    for name, tensor in state.items():
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            continue
-        bad = int((~tensor.isfinite() if name in parameters else tensor.isnan()).sum())
-        if bad:
-            said.append(f"{name} ({bad} of {tensor.numel()} values)")
-    return tuple(said)
+    bad = {
+        name: int((~tensor.isfinite() if name in parameters else tensor.isnan()).sum())
+        for name, tensor in state.items()
+        if tensor.is_floating_point() or tensor.is_complex()
+    }
+    return tuple(f"{n} ({bad[n]} of {state[n].numel()} values)" for n in bad if bad[n])
 
 
 _DEPTH = 3
@@ -315,8 +313,7 @@ def series_of(pattern: Path | None) -> list[Checkpoint]:
     steps = [step for step in found if step is not None]
     if len(set(steps)) < len(paths):
         steps = list(range(len(paths)))
-    numbered = (Checkpoint(step, path) for step, path in zip(steps, paths, strict=True))
-    return sorted(numbered, key=lambda checkpoint: checkpoint.step)
+    return [Checkpoint(*one) for one in sorted(zip(steps, paths, strict=True))]
 
 
 def step_in(name: str) -> int | None:

@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 from torch import nn
@@ -71,29 +70,25 @@ def imported(spec: str, kind: str = "callable") -> Any:
             f"{spec!r} is not written as package.module:{kind}, such as nets:Net for the file "
             "nets.py in the current folder"
         )
-    module = _import(module_name, spec)
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)  # not removed: the model may import more when it runs
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # the user's module may raise anything, or exit
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent is not None and f"{module_name}.".startswith(f"{absent}."):
+            raise UnknownModel(
+                f"no module {absent!r} (for {spec!r}) in {here!r} or on Python's path"
+            ) from error
+        raise ConfigurationError(
+            f"importing {module_name!r} (for {spec!r}) failed: {one_line(error)}"
+        ) from error
     try:
         return functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
         near = closest(attribute, [name for name in dir(module) if not name.startswith("_")])
         raise UnknownModel(f"{module_name!r} has no {attribute!r} (for {spec!r}){near}") from error
-
-
-def _import(name: str, spec: str) -> ModuleType:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)  # not removed: the model may import more when it runs
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # the user's module may raise anything, or exit
-        absent = error.name if isinstance(error, ModuleNotFoundError) else None
-        if absent is not None and f"{name}.".startswith(f"{absent}."):
-            raise UnknownModel(
-                f"no module {absent!r} (for {spec!r}) in {here!r} or on Python's path"
-            ) from error
-        raise ConfigurationError(
-            f"importing {name!r} (for {spec!r}) failed: {one_line(error)}"
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

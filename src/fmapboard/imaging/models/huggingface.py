@@ -102,11 +102,9 @@ def _saved_class(transformers: ModuleType, config: Any) -> Any:
 def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
     """The settings of the model's image processor, or None if it cannot be loaded."""
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE)
-        found: dict[str, Any] = processor.to_dict()
+        return dict(transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE).to_dict())
     except Exception:  # there is none, or its library is missing: ImageNet's values are assumed
         return None
-    return found
 
 
 @contextlib.contextmanager

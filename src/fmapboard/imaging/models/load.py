@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from fmapboard.demo.network import CLASSES, MEAN, STD, load_trained
+from fmapboard.demo.network import CLASSES, MEAN, STD, DemoNetwork, load_trained
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.factory import call_factory
@@ -94,11 +94,7 @@ def _built(request: ModelRequest) -> LoadedModel:
 def _build_demo(request: ModelRequest) -> LoadedModel:
     if request.call.kwargs:
         raise ConfigurationError("the demo network takes no --model-arg")
-    model = load_trained()
-    if request.weights == "none":
-        for layer in model.modules():
-            if callable(reset := getattr(layer, "reset_parameters", None)):
-                reset()
+    model = DemoNetwork() if request.weights == "none" else load_trained()
     return LoadedModel(model, request.spec, demo_preprocessing(), classes=CLASSES)
 
 

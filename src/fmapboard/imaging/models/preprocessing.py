@@ -76,7 +76,11 @@ class Preprocessing:
             edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
             image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
-            _check_covers((image.height, image.width), self.size)
+            if image.height < self.size[0] or image.width < self.size[1]:
+                raise ConfigurationError(
+                    f"an image of {image.height}×{image.width} px (height×width) is smaller than "
+                    f"the crop, {_by(self.size)}; give a larger --resize, or --crop none"
+                )
             image = functional.center_crop(image, list(self.size))
         # Pillow stores channels last; without `contiguous` the network would run in that layout.
         fitted: Tensor = functional.pil_to_tensor(image).contiguous()
@@ -209,14 +213,6 @@ def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
     )
 
 
-def _check_covers(image: tuple[int, int], crop: tuple[int, int]) -> None:
-    if image[0] < crop[0] or image[1] < crop[1]:
-        raise ConfigurationError(
-            f"an image of {_by(image)} px (height×width) is smaller than the crop, {_by(crop)}; "
-            "give a larger --resize, or --crop none"
-        )
-
-
 def _by(sides: tuple[int, int] | None) -> str:
     return "×".join(map(str, sides or ()))
 
@@ -229,12 +225,8 @@ def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
 
 
 def _without_ends(image: Image.Image) -> Image.Image:
-    height, width = (
-        min(image.height, _MAX_ASPECT * image.width),
-        min(image.width, _MAX_ASPECT * image.height),
-    )
-    if (width, height) == image.size:
-        return image
+    height = min(image.height, _MAX_ASPECT * image.width)
+    width = min(image.width, _MAX_ASPECT * image.height)
     left, top = (image.width - width) // 2, (image.height - height) // 2
     return image.crop((left, top, left + width, top + height))
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -51,27 +51,20 @@ def read_file(path: Path) -> Mapping[str, Any]:
         MissingExtra: it is a safetensors file and safetensors is not installed.
     """
     files = _files(path)
-    with _named_if_slow(path):
-        parts = [
-            _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
-            for file in files
-        ]
-    if len(parts) == 1:
-        return parts[0]  # not copied: torch keeps the layers' versions in an attribute of it
-    return {name: value for part in parts for name, value in part.items()}
-
-
-@contextlib.contextmanager
-def _named_if_slow(path: Path) -> Iterator[None]:
-    """Name a file on stderr if the block takes longer than `SECONDS`."""
     text = f"still loading {str(path)!r} after {SECONDS:.0f} s; Ctrl-C stops it"
     timer = threading.Timer(SECONDS, print, [text], {"file": sys.stderr})
     timer.daemon = True
     timer.start()
     try:
-        yield
+        parts = [
+            _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
+            for file in files
+        ]
     finally:
         timer.cancel()
+    if len(parts) == 1:
+        return parts[0]  # not copied: torch keeps the layers' versions in an attribute of it
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _files(path: Path) -> list[Path]:
@@ -109,10 +102,9 @@ def _indexed(index: Path) -> list[Path]:
 def _read_safetensors(path: Path) -> Mapping[str, Any]:
     library = optional("safetensors.torch", extra="safetensors", why=f"reading {str(path)!r}")
     try:
-        loaded: dict[str, Any] = library.load_file(str(path), device="cpu")
+        return dict(library.load_file(str(path), device="cpu"))
     except Exception as error:  # safetensors raises its own type, and OSError
         raise _unreadable(path, error) from error
-    return loaded
 
 
 def _read_torch(path: Path) -> Mapping[str, Any]:
