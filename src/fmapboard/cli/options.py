@@ -107,8 +107,9 @@ EXISTING = click.Path(path_type=Path)
 """The type of a path."""
 
 
-def _negated(context: click.Context, option: click.Parameter, given: bool) -> bool:
-    return not given
+def _off(flag: str, text: str) -> dict[str, Any]:
+    """What `FLAGS` says of an argument that is True unless a flag is given."""
+    return {"flags": (flag,), "help": text, "callback": lambda context, option, given: not given}
 
 
 def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
@@ -130,10 +131,6 @@ def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
         what = "numbers above 0" if positive else "finite numbers"
         raise click.BadParameter(f"{text!r}: expected {what}")
     return numbers
-
-
-def _positive_numbers(text: str) -> tuple[float, ...]:
-    return _numbers(text, positive=True)
 
 
 def _size(text: str) -> Size:
@@ -179,9 +176,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "help": "Search the first N channels of each layer; 0 for all.",
     },
     "one_per_image": {
-        "flags": ("--several-per-image",),
-        "callback": _negated,
-        "help": "Take the largest values of all positions.",
+        **_off("--several-per-image", "Take the largest values of all positions."),
         "absent": "at most one crop of an image",
     },
     "tolerance": {
@@ -201,7 +196,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "checkpoint_key": {"metavar": "NAME"},
     "input_size": {"type": click.IntRange(min=1)},
     "mean": {"type": _numbers, "metavar": "NUMBERS"},
-    "std": {"type": _positive_numbers, "metavar": "NUMBERS"},
+    "std": {"type": lambda text: _numbers(text, positive=True), "metavar": "NUMBERS"},
     "resize": {"type": _size, "metavar": "SIZE"},
     "crop": {"type": _size, "metavar": "SIZE"},
     "check_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
@@ -211,19 +206,11 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "run_demo.steps": {"absent": "250"},
     "every": {"type": click.IntRange(min=1)},
     "port": {"type": click.IntRange(0, 65535)},
-    "open_browser": {
-        "flags": ("--no-open",),
-        "callback": _negated,
-        "help": "Print the tab's address without opening a browser.",
-    },
+    "open_browser": _off("--no-open", "Print the tab's address without opening a browser."),
     "write_report.out": {"flags": ("--out", "-o"), "type": EXISTING, "default": "report.html"},
     "write_report.layers": {"callback": None},
     "max_mb": {"type": click.FloatRange(min=0, min_open=True)},
-    "write_report.inputs": {
-        "flags": ("--no-input",),
-        "callback": _negated,
-        "help": "Leave out pictures of the network's input.",
-    },
+    "write_report.inputs": _off("--no-input", "Leave out pictures of the network's input."),
 }
 """Name of an argument, or function and name -> how its option differs from what Python says.
 

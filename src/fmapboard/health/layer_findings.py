@@ -189,7 +189,9 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
     flags["dead"] = _dead(table, flags["dead"])
-    flags["constant"] = _constant(table, flags["constant"])
+    # Of layers that are not drawn, constant channels behind dead ones are no news.
+    has_pictures = np.array([row.key is not None for row in table.rows])
+    flags["constant"] = in_a_row(flags["constant"] & has_pictures, LASTING)
     # The activation behind a layer is in the same state.
     behind = {(row.name, row.facts.activation): row.facts.label for row in table.rows}
     for index, row in enumerate(table.rows):
@@ -239,17 +241,12 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
     last, until = (own.last, own.until) if own is not None else (-1, None)
     share = math.nan if row is None else float(table.columns["nonfinite"][last, row])
-    text = f"{kinds} {_began(table, told, own)}, {place}{_further(more)}"
+    began = f"at {table.step_text(told.step)}"
+    if not table.is_of_images and own is not None and own.until is None and own.share == 1:
+        began = f"since step {told.step}"  # the whole layer is non-finite from then on
+    text = f"{kinds} {began}, {place}{_further(more)}"
     label = told.label or ""
     return LayerFinding("nonfinite", 3, told.name, label, row, told.step, share, text, more, until)
-
-
-def _began(table: HealthTable, told: FirstNonfinite, own: Spell | None) -> str:
-    """Since when, if the whole layer has been non-finite from then on; otherwise at which step."""
-    is_lasting = own is not None and own.until is None and own.share == 1
-    if is_lasting and not table.is_of_images:
-        return f"since step {told.step}"
-    return f"at {table.step_text(told.step)}"
 
 
 def _percent(share: float) -> str:
@@ -283,12 +280,6 @@ def _dead(table: HealthTable, dead: Flags) -> Flags:
     # The channels have been dead since before they had been so for `LASTING` steps.
     long = back_to_start(dead & (table.columns["dead_lasting"] >= MINOR), dead)
     return np.logical_and(long, values >= _LEAST_VALUES)
-
-
-def _constant(table: HealthTable, constant: Flags) -> Flags:
-    """Where a drawn layer has constant channels; of others, those behind dead ones are no news."""
-    has_pictures = np.array([row.key is not None for row in table.rows])
-    return in_a_row(constant & has_pictures, LASTING)
 
 
 def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFinding]:

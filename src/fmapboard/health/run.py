@@ -126,26 +126,22 @@ def chosen(checks: Any) -> tuple[Check, ...]:
     if checks is False:
         return ()
     if isinstance(checks, Mapping):
-        return _mapped(checks)
+        by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
+        for kind, change in checks.items():
+            if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
+                near = closest(str(kind), by_kind)
+                raise ConfigurationError(f"checks: no check {kind!r}{near}")
+            if change is False:
+                del by_kind[kind]
+            elif change is not True:
+                by_kind[kind] = _checked(change)
+        return tuple(by_kind.values())
     if isinstance(checks, Iterable) and not isinstance(checks, (str, bytes)):
         return (*BUILT_IN, *(_checked(check) for check in checks))
     raise ConfigurationError(
         f'checks={checks!r:.80}: expected True, False, a mapping such as {{"dead": False}}, or a '
         "list of checks such as [MyCheck()]"
     )
-
-
-def _mapped(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
-    by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
-    for kind, change in changes.items():
-        if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
-            near = closest(str(kind), by_kind)
-            raise ConfigurationError(f"checks: no check {kind!r}{near}")
-        if change is False:
-            del by_kind[kind]
-        elif change is not True:
-            by_kind[kind] = _checked(change)
-    return tuple(by_kind.values())
 
 
 def _checked(check: Any) -> Check:

@@ -63,9 +63,8 @@ class Visualized:
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
-        places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
-        places += [f"out={self.out}"] * (self.out is not None)
-        places += [f"html={self.html}"] * (self.html is not None)
+        written = ("log_dir", self.log_dir), ("out", self.out), ("html", self.html)
+        places = [f"{name}={place}" for name, place in written if place is not None]
         scores = [f"{name}, score {value:.4g}" for name, value in self.scores[:3]]
         shown = [self.table, *scores, self.found, *filter(None, [self.projector])]
         return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])

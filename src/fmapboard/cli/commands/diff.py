@@ -64,14 +64,8 @@ def diff_checkpoints(
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files), request.forward_args)
     one = _load(replace(request, checkpoint=first))
-    other = _load(
-        replace(
-            request,
-            checkpoint=second,
-            spec=spec_b or request.spec,
-            checkpoint_key=checkpoint_key_b or request.checkpoint_key,
-        )
-    )
+    spec, key = spec_b or request.spec, checkpoint_key_b or request.checkpoint_key
+    other = _load(replace(request, checkpoint=second, spec=spec, checkpoint_key=key))
     inputs.check(one.model)
     one.model.to(device)
     other.model.to(device)

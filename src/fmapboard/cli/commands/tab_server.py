@@ -46,18 +46,9 @@ class TabServer(program.WerkzeugServer):  # type: ignore[misc]  # tensorboard ha
     def print_serving_message(self) -> None:
         """Print TensorBoard's message, and then the tab's address on stdout."""
         super().print_serving_message()
-        address = tab_address(self.get_url())
+        address = f"{self.get_url()}#{PLUGIN_NAME}"
         print(f"Feature maps: {address}", flush=True)
         self._show(address)
-
-
-def tab_address(url: str) -> str:
-    """The address of the Feature maps tab of the TensorBoard at ``url``.
-
-    >>> tab_address("http://localhost:6006/")
-    'http://localhost:6006/#feature_maps'
-    """
-    return f"{url}#{PLUGIN_NAME}"
 
 
 def open_in_browser(address: str) -> None:

@@ -79,7 +79,11 @@ def _build(
             raise ConfigurationError(
                 f"--model-arg {argument}: {type(config).__name__} has no such attribute{near}"
             )
-    saved = _saved_class(transformers, config)
+    # The class that `save_pretrained` recorded, if it is a model of transformers.
+    names = getattr(config, "architectures", None) or ()
+    saved: Any = next((getattr(transformers, name, None) for name in names), None)
+    if not (isinstance(saved, type) and issubclass(saved, transformers.PreTrainedModel)):
+        saved = None
     if not request.fetches:
         if saved is not None:
             return saved(config), None
@@ -89,14 +93,6 @@ def _build(
     missing, unexpected = tuple(info["missing_keys"]), tuple(info["unexpected_keys"])
     matched = len(model.state_dict()) - len(missing)
     return model, LoadReport(missing, unexpected, matched)
-
-
-def _saved_class(transformers: ModuleType, config: Any) -> Any:
-    """The class that ``save_pretrained`` recorded; None unless it is a model of transformers."""
-    names = getattr(config, "architectures", None) or ()
-    found = next((getattr(transformers, name, None) for name in names), None)
-    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
-    return found if is_model else None
 
 
 def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
