@@ -68,6 +68,5 @@ def _program() -> list[str]:
     if typed.name == "__main__.py":
         return [sys.executable, "-m", "fmapboard"]
     beside, found = typed.with_name("fmapboard"), shutil.which("fmapboard")
-    if found and beside.exists() and os.path.realpath(found) == os.path.realpath(beside):
-        return ["fmapboard"]
-    return [str(beside)] if beside.exists() else ["fmapboard"]
+    is_found = not beside.exists() or (found is not None and beside.samefile(found))
+    return ["fmapboard" if is_found else str(beside)]

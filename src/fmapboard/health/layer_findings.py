@@ -188,10 +188,14 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
         return []
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
-    flags["dead"] = _dead(table, flags["dead"])
+    # Dead channels that last have been dead since before they had been so for `LASTING` steps; in
+    # small maps they do not tell anything.
+    lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
+    is_large = np.array([row.facts.values >= _LEAST_VALUES for row in table.rows])
+    flags["dead"] = lasting & is_large
     # Of layers that are not drawn, constant channels behind dead ones are no news.
-    has_pictures = np.array([row.key is not None for row in table.rows])
-    flags["constant"] = in_a_row(flags["constant"] & has_pictures, LASTING)
+    is_drawn = np.array([row.key is not None for row in table.rows])
+    flags["constant"] = in_a_row(flags["constant"] & is_drawn, LASTING)
     # The activation behind a layer is in the same state.
     behind = {(row.name, row.facts.activation): row.facts.label for row in table.rows}
     for index, row in enumerate(table.rows):
@@ -272,14 +276,6 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
     }
     rows = table.rows
     return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
-
-
-def _dead(table: HealthTable, dead: Flags) -> Flags:
-    """Where a layer has dead channels that last, in maps that are not too small to tell."""
-    values = np.array([row.facts.values for row in table.rows])
-    # The channels have been dead since before they had been so for `LASTING` steps.
-    long = back_to_start(dead & (table.columns["dead_lasting"] >= MINOR), dead)
-    return np.logical_and(long, values >= _LEAST_VALUES)
 
 
 def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFinding]:

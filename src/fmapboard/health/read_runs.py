@@ -46,26 +46,20 @@ def read_runs(path: Path) -> list[RunFiles]:
     Raises:
         UnreadableRun: there is no run of fmapboard.
     """
+    if not path.exists():
+        raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
+    if not path.is_dir():
+        raise UnreadableRun(f"{path}: expected the directory that holds the event files")
     unlisted: list[OSError] = []
-    runs = [_read(directory) for directory in _run_directories(path, unlisted)]
+    runs = [_read(directory) for directory in run_directories(path, unlisted)]
+    if not runs:
+        why = "".join(f"; {error.filename}: {error.strerror}" for error in unlisted)
+        raise UnreadableRun(f"{path}: no event files in it or below it{why}")
     if not any(run.records for run in runs):
         why = f" ({runs[0].problems[0]})" if runs[0].problems else ""
         raise UnreadableRun(f"{runs[0].path}: nothing in it was logged by fmapboard{why}")
     hidden = [RunFiles(Path(error.filename), [], [str(error.strerror)]) for error in unlisted]
     return [run for run in runs if run.records or not run.is_read] + hidden
-
-
-def _run_directories(path: Path, unlisted: list[OSError]) -> list[Path]:
-    """The run directories at or below a path: those that hold event files, sorted."""
-    if not path.exists():
-        raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
-    if not path.is_dir():
-        raise UnreadableRun(f"{path}: expected the directory that holds the event files")
-    found = run_directories(path, unlisted)
-    if not found:
-        why = "".join(f"; {error.filename}: {error.strerror}" for error in unlisted)
-        raise UnreadableRun(f"{path}: no event files in it or below it{why}")
-    return found
 
 
 def _read(path: Path) -> RunFiles:

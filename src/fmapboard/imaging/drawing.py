@@ -108,9 +108,8 @@ def drawn(
     """
     writer = ImageWriter(compose or drawing.composing(), board, folders, labels=drawing.labels)
     quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
-    sequences = Sequences.of(model)
     reducer = Reducer(
-        max_channels=None, depth=drawing.depth, sequences=sequences, quantize=quantize
+        max_channels=None, depth=drawing.depth, sequences=Sequences.of(model), quantize=quantize
     )
     passes = ImagePasses(
         model, reducer,
@@ -127,10 +126,7 @@ def drawn(
 
 
 def _recorded(
-    passes: ImagePasses,
-    drawing: Drawing,
-    images: ReadImages,
-    embedding: Embedding | None,
+    passes: ImagePasses, drawing: Drawing, images: ReadImages, embedding: Embedding | None
 ) -> Generator[PendingStep, None, None]:
     """Yield one recorded step per image."""
     first, names, inputs = 0, images.names, drawing.inputs

@@ -51,13 +51,11 @@ class Patches(dict[str, LayerPatches]):
         left_out: Name and reason of the files in folders that could not be read.
     """
 
-    def __init__(self, found: Mapping[str, LayerPatches]) -> None:
-        super().__init__(found)
-        self.log_dir: Path | RemoteDirectory | None = None
-        self.out: Path | None = None
-        self.files: dict[str, list[Path]] = {}
-        self.images = AllImages()
-        self.left_out: tuple[tuple[str, str], ...] = ()
+    log_dir: Path | RemoteDirectory | None = None
+    out: Path | None = None
+    files: Mapping[str, list[Path]] = MappingProxyType({})
+    images: AllImages
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def picture(self, label: str, page: int = 0) -> Image.Image:
         """The crops of 64 channels of a layer, one row per channel, as the PNG files show them.

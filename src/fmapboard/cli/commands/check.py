@@ -41,8 +41,8 @@ def check_runs(
         for problem in run.problems:
             print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
     if as_json:
-        several = len(runs) > 1
-        print(json.dumps([_object(run, each, several) for run, each in found], indent=1))
+        own = {run.path: {"run": str(run.path)} if len(runs) > 1 else {} for run in runs}
+        print(json.dumps([{**each.as_json(), **own[run.path]} for run, each in found], indent=1))
     else:
         for run, every in reports:
             if every:
@@ -66,10 +66,6 @@ def _imported(name: str) -> Any:
             f"--check {name}: {error}; expected package.module:NAME of a check"
         ) from error
     return found() if isinstance(found, type) else found
-
-
-def _object(run: RunFiles, finding: Finding, several: bool) -> dict[str, Any]:
-    return {**finding.as_json(), **({"run": str(run.path)} if several else {})}
 
 
 def _print(run: RunFiles, reports: Sequence[Report]) -> None:

@@ -51,10 +51,9 @@ def run_demo(
     run = new_directory(log_dir)
     out = console()
     photographs = Photographs.load()
-    names = ", ".join(photographs.names)
     out.print(
         f"Training a small network to classify crops of {len(photographs.names)} photographs: "
-        f"{names}"
+        f"{', '.join(photographs.names)}"
     )
     network = DemoNetwork()
     result = _train(network, photographs, run, steps or STEPS, every)

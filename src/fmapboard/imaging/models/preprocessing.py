@@ -71,7 +71,11 @@ class Preprocessing:
     def fit(self, image: Image.Image) -> Tensor:
         """The image, resized and cropped, uint8 [C, H, W]; may run in any thread."""
         mode = "L" if self.channels == 1 else "RGB"
-        image = _without_ends(image if image.mode == mode else image.convert(mode))
+        image = image if image.mode == mode else image.convert(mode)
+        height = min(image.height, _MAX_ASPECT * image.width)
+        width = min(image.width, _MAX_ASPECT * image.height)
+        left, top = (image.width - width) // 2, (image.height - height) // 2
+        image = image.crop((left, top, left + width, top + height))
         if self.resize is not None:
             edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
             image = functional.resize(image, edges, InterpolationMode(self.interpolation))
@@ -222,13 +226,6 @@ def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
     if len(values) == channels:
         return tuple(values)
     return (sum(values) / len(values),) * channels
-
-
-def _without_ends(image: Image.Image) -> Image.Image:
-    height = min(image.height, _MAX_ASPECT * image.width)
-    width = min(image.width, _MAX_ASPECT * image.height)
-    left, top = (image.width - width) // 2, (image.height - height) // 2
-    return image.crop((left, top, left + width, top + height))
 
 
 def changed(

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch.hub
 import torchvision.models
-from torch import nn
 
 from fmapboard.errors import (
     ConfigurationError,
@@ -67,7 +66,9 @@ def build_torchvision(request: ModelRequest) -> LoadedModel:
     cached = Path(torch.hub.get_dir(), "checkpoints", entry.url.rpartition("/")[2])
     with building(request, cached):
         model = torchvision.models.get_model(name, **{**options, **call.kwargs})
-    _bound_detector(model, request.input_size or WHOLE_SIDE)
+    resizer: Any = getattr(model, "transform", None)  # of a detector
+    if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
+        resizer.min_size = (request.input_size or WHOLE_SIDE,)  # otherwise about 800 px
     source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
     preprocessing = from_preset(entry.transforms(), source)
     return LoadedModel(model, request.spec, preprocessing, classes=entry.meta.get("categories", ()))
@@ -85,13 +86,6 @@ def _weights_entry(name: str, request: ModelRequest) -> Any:
             f"{', '.join([*entries.__members__, 'none'])}"
         )
     return entries[member]
-
-
-def _bound_detector(model: nn.Module, side: int) -> None:
-    """Set the shorter side of a detector's input, which it would resize to about 800 px."""
-    resizer: Any = getattr(model, "transform", None)
-    if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
-        resizer.min_size = (side,)
 
 
 def build_timm(request: ModelRequest) -> LoadedModel:

@@ -72,22 +72,18 @@ def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise CheckpointError(f"no such checkpoint: {str(path)!r}{nearby(path)}")
     if path.is_dir():
-        path = _in_folder(path)
+        known = [path / name for name in _IN_FOLDER if (path / name).is_file()]
+        if not known:
+            raise CheckpointError(
+                f"{str(path)!r} is a folder, not a checkpoint file; "
+                f"a folder must hold {', '.join(_IN_FOLDER[:2])} or the like"
+            )
+        path = known[0]
     files = _indexed(path) if path.name.endswith(".index.json") else [path]
     for file in files:
         if not file.is_file():
             raise CheckpointError(f"{str(file)!r} is missing, or is not a regular file")
     return files
-
-
-def _in_folder(folder: Path) -> Path:
-    for name in _IN_FOLDER:
-        if (folder / name).is_file():
-            return folder / name
-    raise CheckpointError(
-        f"{str(folder)!r} is a folder, not a checkpoint file; "
-        f"a folder must hold {', '.join(_IN_FOLDER[:2])} or the like"
-    )
 
 
 def _indexed(index: Path) -> list[Path]:
