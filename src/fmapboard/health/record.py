@@ -341,9 +341,7 @@ def _stored(value: float) -> float:
         return float(np.float32(value))
 
 
-def _series(
-    steps: Sequence[tuple[int, Mapping[str, float]]],
-) -> dict[str, dict[str, Series]]:
+def _series(steps: Sequence[tuple[int, Mapping[str, float]]]) -> dict[str, dict[str, Series]]:
     """Group -> name -> its values at the steps that have it."""
     points: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for step, values in steps:

@@ -30,14 +30,7 @@ from fmapboard.health.checks.weights import (
     UpdateRatioCheck,
 )
 from fmapboard.health.finding import Finding, order
-from fmapboard.health.record import (
-    GROUPS,
-    Check,
-    NotRecorded,
-    RecordBuilder,
-    RunRecord,
-    is_read,
-)
+from fmapboard.health.record import GROUPS, Check, NotRecorded, RecordBuilder, RunRecord, is_read
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -197,12 +190,7 @@ class LiveChecks:
         failed: called with each check that raises an error.
     """
 
-    def __init__(
-        self,
-        checks: Sequence[Check],
-        name: str | None,
-        failed: Failed,
-    ) -> None:
+    def __init__(self, checks: Sequence[Check], name: str | None, failed: Failed) -> None:
         self._checks, self._failed = checks, failed
         self._prefix = tags.prefix(name)
         self._state = LiveState(RecordBuilder(name=name or ""))

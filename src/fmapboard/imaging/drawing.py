@@ -67,10 +67,7 @@ class Drawing:
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
         return SummaryBuilder(
-            colormap=self.colormap,
-            scale=self.scale,
-            attribution_side=SIDE,
-            has_probe=same_image,
+            colormap=self.colormap, scale=self.scale, attribution_side=SIDE, has_probe=same_image
         )
 
 

@@ -13,11 +13,7 @@ from fmapboard.imaging.models.checkpoints import load_checkpoint
 from fmapboard.imaging.models.factory import call_factory
 from fmapboard.imaging.models.huggingface import build_huggingface, labels_of
 from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, changed
-from fmapboard.imaging.models.pretrained import (
-    build_timm,
-    build_torchvision,
-    torchvision_names,
-)
+from fmapboard.imaging.models.pretrained import build_timm, build_torchvision, torchvision_names
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 
 _DEMO_SIDE = 128
