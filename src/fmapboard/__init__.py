@@ -9,35 +9,40 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fmapboard.capture.hooks import HookRegistry
-    from fmapboard.capture.taps import tap
-    from fmapboard.errors import (
-        CaptureError,
-        CheckpointError,
-        ConfigurationError,
-        FmapboardError,
-        ForwardError,
-        ImageError,
-        LayerNotFound,
-        MissingExtra,
-        NoConvolution,
-        WriteError,
-    )
-    from fmapboard.extraction.class_attribution import attribution
-    from fmapboard.extraction.layer_table import layers
-    from fmapboard.extraction.of_batches import extract_batches, extract_to_folder
-    from fmapboard.extraction.of_gradients import LayerGradients, extract_gradients
-    from fmapboard.extraction.of_outputs import extract
-    from fmapboard.imaging.patches import patches
-    from fmapboard.imaging.visualize import visualize
-    from fmapboard.interventions.channels import add, replace, scale, silence
-    from fmapboard.interventions.context import intervene
-    from fmapboard.logger import FeatureMapLogger, watch
-    from fmapboard.model.layers import kernel_groups
-    from fmapboard.model_comparison.result import LayerDifference, ModelDifference
-    from fmapboard.model_comparison.two_models import diff
-    from fmapboard.notebook import draw
-    from fmapboard.records import KernelShape
+    from fmapboard.capture.hooks import HookRegistry as HookRegistry
+    from fmapboard.capture.taps import tap as tap
+    from fmapboard.errors import CaptureError as CaptureError
+    from fmapboard.errors import CheckpointError as CheckpointError
+    from fmapboard.errors import ConfigurationError as ConfigurationError
+    from fmapboard.errors import FmapboardError as FmapboardError
+    from fmapboard.errors import ForwardError as ForwardError
+    from fmapboard.errors import ImageError as ImageError
+    from fmapboard.errors import LayerNotFound as LayerNotFound
+    from fmapboard.errors import MissingExtra as MissingExtra
+    from fmapboard.errors import NoConvolution as NoConvolution
+    from fmapboard.errors import WriteError as WriteError
+    from fmapboard.extraction.class_attribution import attribution as attribution
+    from fmapboard.extraction.layer_table import layers as layers
+    from fmapboard.extraction.of_batches import extract_batches as extract_batches
+    from fmapboard.extraction.of_batches import extract_to_folder as extract_to_folder
+    from fmapboard.extraction.of_gradients import LayerGradients as LayerGradients
+    from fmapboard.extraction.of_gradients import extract_gradients as extract_gradients
+    from fmapboard.extraction.of_outputs import extract as extract
+    from fmapboard.imaging.patches import patches as patches
+    from fmapboard.imaging.visualize import visualize as visualize
+    from fmapboard.interventions.channels import add as add
+    from fmapboard.interventions.channels import replace as replace
+    from fmapboard.interventions.channels import scale as scale
+    from fmapboard.interventions.channels import silence as silence
+    from fmapboard.interventions.context import intervene as intervene
+    from fmapboard.logger import FeatureMapLogger as FeatureMapLogger
+    from fmapboard.logger import watch as watch
+    from fmapboard.model.layers import kernel_groups as kernel_groups
+    from fmapboard.model_comparison.result import LayerDifference as LayerDifference
+    from fmapboard.model_comparison.result import ModelDifference as ModelDifference
+    from fmapboard.model_comparison.two_models import diff as diff
+    from fmapboard.notebook import draw as draw
+    from fmapboard.records import KernelShape as KernelShape
 
 __version__ = "0.1.0"
 
@@ -66,42 +71,7 @@ _NAMES_IN = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
-__all__ = [
-    "CaptureError",
-    "CheckpointError",
-    "ConfigurationError",
-    "FeatureMapLogger",
-    "FmapboardError",
-    "ForwardError",
-    "HookRegistry",
-    "ImageError",
-    "KernelShape",
-    "LayerDifference",
-    "LayerGradients",
-    "LayerNotFound",
-    "MissingExtra",
-    "ModelDifference",
-    "NoConvolution",
-    "WriteError",
-    "add",
-    "attribution",
-    "diff",
-    "draw",
-    "extract",
-    "extract_batches",
-    "extract_gradients",
-    "extract_to_folder",
-    "intervene",
-    "kernel_groups",
-    "layers",
-    "patches",
-    "replace",
-    "scale",
-    "silence",
-    "tap",
-    "visualize",
-    "watch",
-]
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
@@ -122,4 +92,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

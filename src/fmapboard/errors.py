@@ -253,15 +253,11 @@ def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) 
 
 def _globs(glob: str, names: Iterable[str]) -> list[str]:
     """Globs of the same form that match something: ``layer1.*`` or ``*.conv1``."""
-    parts = [name.split(".") for name in names]
-    found: list[str] = []
-    if glob.endswith(".*"):
-        count = glob.count(".")
-        found += [".".join(each[:count]) + ".*" for each in parts if len(each) > count]
-    if glob.startswith("*."):
-        count = glob.count(".")
-        found += ["*." + ".".join(each[-count:]) for each in parts if len(each) > count]
-    return list(dict.fromkeys(found))
+    count = glob.count(".")
+    longer = [parts for name in names if len(parts := name.split(".")) > count]
+    starts = [".".join(each[:count]) + ".*" for each in longer if glob.endswith(".*")]
+    ends = ["*." + ".".join(each[-count:]) for each in longer if glob.startswith("*.")]
+    return list(dict.fromkeys(starts + ends))
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?=.)")  # a Windows drive has one letter

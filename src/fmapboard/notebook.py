@@ -165,8 +165,8 @@ def draw(
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if nrow is not None and (isinstance(nrow, bool) or not isinstance(nrow, int) or nrow < 1):
         raise ConfigurationError(f"nrow={nrow!r}: expected a number of tiles per row, at least 1")
-    if maps.dim() == 0 or not 0 <= sample < len(maps):
-        count = len(maps) if maps.dim() else 0
+    count = len(maps) if maps.dim() else 0
+    if not 0 <= sample < count:
         raise ConfigurationError(f"sample={sample}: the maps have {count} samples, counted from 0")
     quantize = Quantizer(max_tile, scale, colours.zero_centered)
     reducer = Reducer(None, max_channels, depth, _PATCHES, quantize)

@@ -115,7 +115,3 @@ class StepCounter:
     schedule: Schedule
     next: int
     quiet_until: int = 0
-
-    def skip_to_next_due(self) -> None:
-        """Compute ``quiet_until``; called when the next step is not due."""
-        self.quiet_until = next_due(self.schedule, self.next)

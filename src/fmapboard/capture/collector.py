@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -163,14 +162,6 @@ class ActivationCollector(CaptureListener):
         if self.batch_norms is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms.ended()
-
-    def output_computed(self, nodes: Collection[Any], begins: Callable[[], None]) -> None:
-        """Called when the model has returned; for the arguments see ``GradientSums.ended``."""
-        self.sums.ended(nodes, begins)
-
-    def gradients_cleared(self) -> None:
-        """Called when the gradients of the backward passes so far were cleared."""
-        self.sums.cleared()
 
     def gradients_complete(self) -> None:
         """Called when the gradients of the step are complete."""

@@ -175,12 +175,11 @@ def _accumulates(leaves: tuple[Any, ...]) -> bool:
 
     It does not in ``torch.autograd.grad``, nor for leaves that are not among ``inputs=``.
     """
-    asked = getattr(torch._C, "_will_engine_execute_node", None)
-    if asked is None or not leaves:
+    if not leaves:
         return True
     for leaf in leaves:
         with contextlib.suppress(RuntimeError):  # autograd.grad() returns this leaf's gradient
-            if asked(leaf):
+            if torch._C._will_engine_execute_node(leaf):
                 return True
     return False
 

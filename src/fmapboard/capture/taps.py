@@ -42,9 +42,8 @@ _armed: tuple[weakref.ref[TapReceiver], ...] = ()
 """Who receives tapped tensors; replaced as a whole, since every thread reads it."""
 _changes: tuple[TapChange, ...] = ()
 """The open interventions that change tapped tensors, the outermost first; as ``_armed``."""
-_lock = (
-    threading.RLock()
-)  # reentrant: the garbage collector may call stop_receiving while it is held
+# Reentrant: the garbage collector may call stop_receiving while it is held.
+_lock = threading.RLock()
 
 
 def tap(name: str, value: T) -> T:

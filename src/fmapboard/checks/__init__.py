@@ -26,53 +26,30 @@ On the command line, ``fmapboard check RUN --check package.module:LargeStepCheck
 
 from __future__ import annotations
 
-from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
-from fmapboard.health.checks.layers import CopiedChannelsCheck, DeadCheck, UnevenUpsamplingCheck
-from fmapboard.health.checks.loop import (
-    ConstantImagesCheck,
-    EvalModeCheck,
-    GradientsNotClearedCheck,
-    IdenticalImagesCheck,
-    InputScaleCheck,
-    NotInOptimizerCheck,
-)
-from fmapboard.health.checks.nonfinite import NonfiniteCheck
-from fmapboard.health.checks.weights import (
-    BatchnormGapCheck,
-    UnchangedWeightsCheck,
-    UpdateRatioCheck,
-)
-from fmapboard.health.finding import Finding
-from fmapboard.health.record import Check, NotRecorded, RunRecord, Series
-from fmapboard.health.run import BUILT_IN, Checks, Report, chosen, run_checks
-from fmapboard.health.table import HealthRow, HealthTable
-
-__all__ = [
-    "BUILT_IN",
-    "BatchnormGapCheck",
-    "Check",
-    "Checks",
-    "ConstantImagesCheck",
-    "CopiedChannelsCheck",
-    "DeadCheck",
-    "EvalModeCheck",
-    "ExplodingCheck",
-    "Finding",
-    "GradientsNotClearedCheck",
-    "HealthRow",
-    "HealthTable",
-    "IdenticalImagesCheck",
-    "InputScaleCheck",
-    "NonfiniteCheck",
-    "NotInOptimizerCheck",
-    "NotRecorded",
-    "Report",
-    "RunRecord",
-    "Series",
-    "UnchangedWeightsCheck",
-    "UnevenUpsamplingCheck",
-    "UpdateRatioCheck",
-    "VanishingCheck",
-    "chosen",
-    "run_checks",
-]
+from fmapboard.health.checks.growth import ExplodingCheck as ExplodingCheck
+from fmapboard.health.checks.growth import VanishingCheck as VanishingCheck
+from fmapboard.health.checks.layers import CopiedChannelsCheck as CopiedChannelsCheck
+from fmapboard.health.checks.layers import DeadCheck as DeadCheck
+from fmapboard.health.checks.layers import UnevenUpsamplingCheck as UnevenUpsamplingCheck
+from fmapboard.health.checks.loop import ConstantImagesCheck as ConstantImagesCheck
+from fmapboard.health.checks.loop import EvalModeCheck as EvalModeCheck
+from fmapboard.health.checks.loop import GradientsNotClearedCheck as GradientsNotClearedCheck
+from fmapboard.health.checks.loop import IdenticalImagesCheck as IdenticalImagesCheck
+from fmapboard.health.checks.loop import InputScaleCheck as InputScaleCheck
+from fmapboard.health.checks.loop import NotInOptimizerCheck as NotInOptimizerCheck
+from fmapboard.health.checks.nonfinite import NonfiniteCheck as NonfiniteCheck
+from fmapboard.health.checks.weights import BatchnormGapCheck as BatchnormGapCheck
+from fmapboard.health.checks.weights import UnchangedWeightsCheck as UnchangedWeightsCheck
+from fmapboard.health.checks.weights import UpdateRatioCheck as UpdateRatioCheck
+from fmapboard.health.finding import Finding as Finding
+from fmapboard.health.record import Check as Check
+from fmapboard.health.record import NotRecorded as NotRecorded
+from fmapboard.health.record import RunRecord as RunRecord
+from fmapboard.health.record import Series as Series
+from fmapboard.health.run import BUILT_IN as BUILT_IN
+from fmapboard.health.run import Checks as Checks
+from fmapboard.health.run import Report as Report
+from fmapboard.health.run import chosen as chosen
+from fmapboard.health.run import run_checks as run_checks
+from fmapboard.health.table import HealthRow as HealthRow
+from fmapboard.health.table import HealthTable as HealthTable

@@ -123,13 +123,10 @@ def run_restored(
     gradients = torch.inference_mode(False) if keep_graph else torch.no_grad()
     with untouched(model, training=training), gradients:
         if keep_graph:
-            args, kwargs = map_tensors((args, dict(kwargs)), _usable_in_graph)
+            # A tensor created in inference mode cannot be part of a graph, but its clone can.
+            given = args, dict(kwargs)
+            args, kwargs = map_tensors(given, lambda t: t.clone() if t.is_inference() else t)
         model(*args, **kwargs)
-
-
-def _usable_in_graph(tensor: Tensor) -> Tensor:
-    """A tensor created in inference mode cannot be part of a graph, but its clone can."""
-    return tensor.clone() if tensor.is_inference() else tensor
 
 
 class _Collector(CaptureListener):

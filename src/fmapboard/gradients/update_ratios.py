@@ -80,13 +80,11 @@ class PendingUpdates:
         found = {}
         for n, name in enumerate(self.names):
             ratio = float(change[n]) / float(size[n]) if size[n] else math.nan
-            if math.isfinite(ratio) and not self._is_too_sparse(name, changes[starts[n] : ends[n]]):
+            changed = np.count_nonzero(changes[starts[n] : ends[n]])
+            is_too_sparse = name in self.tables and changed < _LEAST_CHANGED
+            if math.isfinite(ratio) and not is_too_sparse:
                 found[name] = ratio
         return found
-
-    def _is_too_sparse(self, name: str, changes: Floats) -> bool:
-        """True if too few of the rows that were read of an embedding have changed."""
-        return name in self.tables and int(np.count_nonzero(changes)) < _LEAST_CHANGED
 
     def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""

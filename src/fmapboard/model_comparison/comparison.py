@@ -252,7 +252,7 @@ class Rows:
         if received.has_other_shapes and added.has_other_shapes:
             added = Error(reason="not compared: its input has another shape in B")
         if is_different(added.relative, self._tolerance):
-            notes.append(causes(self._modules[0][first.layer], self._modules[1][second.layer]))
+            notes += causes(self._modules[0][first.layer], self._modules[1][second.layer])
         notes.append(f"output {added.reason}" if added.has_other_shapes else added.reason)
         self._rows.append(
             LayerDifference(
@@ -298,17 +298,13 @@ def _joined(notes: Iterable[str]) -> str:
     return "; ".join(filter(None, notes))
 
 
-def causes(first: nn.Module, second: nn.Module) -> str:
-    """What differs between two modules, in words; empty if nothing does that can be seen."""
-    return "; ".join(_causes(first, second))
-
-
-def _causes(first: nn.Module, second: nn.Module) -> Iterator[str]:
+def causes(first: nn.Module, second: nn.Module) -> Iterator[str]:
+    """What differs between two modules, in words; nothing if no difference can be seen."""
     types = [type(module).__name__ for module in (first, second)]
-    has_other_options = types[0] != types[1] or first.extra_repr() != second.extra_repr()
+    has_other_options = first.extra_repr() != second.extra_repr()
     if types[0] != types[1]:
         yield f"{types[0]} in A, {types[1]} in B"
-    elif first.extra_repr() != second.extra_repr():
+    elif has_other_options:
         options = [_options(module) for module in (first, second)]
         own = [option for option in options[0] if option not in options[1]]
         other = [option for option in options[1] if option not in options[0]]
@@ -316,7 +312,8 @@ def _causes(first: nn.Module, second: nn.Module) -> Iterator[str]:
     if first.training != second.training:
         modes = ["train" if module.training else "eval" for module in (first, second)]
         yield f"{modes[0]} mode in A, {modes[1]} mode in B"
-    yield from _tensors(first, second, with_shapes=not has_other_options)
+    is_alike = types[0] == types[1] and not has_other_options
+    yield from _tensors(first, second, with_shapes=is_alike)
 
 
 def _options(module: nn.Module) -> list[str]:

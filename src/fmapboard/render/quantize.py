@@ -138,8 +138,7 @@ class Averaged:
             return means
         lo, hi = self.extremes(-np.inf, np.inf)
         ends = (end.astype(means.dtype)[..., None, None] for end in (lo, hi))
-        clipped: Floats = np.clip(means, *ends)
-        return clipped
+        return np.clip(means, *ends)
 
 
 class Quantizer:

@@ -12,7 +12,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.compiled import follow_captures, is_capturing
 from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
-from fmapboard.schedule import StepCounter
+from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session.hints import ParameterVersions, Usage, Versions
 from fmapboard.session.selection import Passes
 from fmapboard.session.session import StepSession
@@ -154,7 +154,7 @@ class Run:
         if self.steps.schedule(self.steps.next):
             self.open("training", any_thread=any_thread)
         else:
-            self.steps.skip_to_next_due()
+            self.steps.quiet_until = next_due(self.steps.schedule, self.steps.next)
 
     def _count_end(self) -> None:
         self.usage.ended += 1

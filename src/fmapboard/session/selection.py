@@ -385,7 +385,7 @@ class PassSelection:
         for node in nodes:
             node.register_prehook(untraced(graph))
         if current is not None:
-            current.collected.output_computed(nodes, partial(_call, weakref.ref(graph)))
+            current.collected.sums.ended(nodes, partial(_call, weakref.ref(graph)))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)
         elif current is not None and self.passes.is_frozen:
@@ -446,7 +446,7 @@ class PassSelection:
         for one in self._candidates:
             if one.known is State.USED:
                 one.known = State.CLEARED
-                one.collected.gradients_cleared()
+                one.collected.sums.cleared()
             elif one.known is State.WAITING and one is not self._current:
                 one.known = State.OVERTAKEN
         return True

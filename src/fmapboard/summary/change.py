@@ -297,8 +297,7 @@ def _of_weights(
 
 def _relative(change: Floats, unit: Floats) -> Floats:
     """``change / unit``; no change is 0 for every unit that is a number."""
-    relative: Floats = np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
-    return relative
+    return np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
 
 
 IdleStep: TypeAlias = tuple[bytes, Idle]

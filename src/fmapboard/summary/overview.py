@@ -83,8 +83,7 @@ class Segments:
 
     def sums(self, values: npt.NDArray[Any]) -> Floats:
         """The sum of each part, f64."""
-        sums: Floats = np.add.reduceat(values, self.starts, dtype=np.float64)
-        return sums
+        return np.add.reduceat(values, self.starts, dtype=np.float64)
 
     def means(self, values: npt.NDArray[Any]) -> Floats:
         """The mean of the values of each part that are not NaN; NaN if all are."""
