@@ -102,10 +102,7 @@ class HookRegistry:
         return self._recorder.was_called
 
     def listening(
-        self,
-        listener: CaptureListener,
-        *,
-        sides: tuple[Side, ...] = ("output",),
+        self, listener: CaptureListener, *, sides: tuple[Side, ...] = ("output",)
     ) -> AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 

@@ -25,14 +25,7 @@ from fmapboard.capture.module_calls import (
     is_compile_used,
     is_replica,
 )
-from fmapboard.capture.taps import (
-    TAP,
-    Tap,
-    TapChoice,
-    receive_taps,
-    stop_receiving,
-    tap_label,
-)
+from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
 from fmapboard.errors import log, raise_interrupt
 from fmapboard.model.kernel_shapes import (
     TRANSPOSED,

@@ -11,11 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.attribution import (
-    AttributionLayers,
-    AttributionPass,
-    PendingAttributions,
-)
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass, PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry

@@ -7,16 +7,7 @@ from torch import Tensor, nn
 
 from fmapboard.demo.bundled import bundled
 
-CLASSES = (
-    "astronaut",
-    "brick",
-    "chelsea",
-    "coffee",
-    "grass",
-    "gravel",
-    "retina",
-    "rocket",
-)
+CLASSES = ("astronaut", "brick", "chelsea", "coffee", "grass", "gravel", "retina", "rocket")
 """The photographs it classifies, in the order of its outputs."""
 
 INPUT_SIZE = 48

@@ -28,15 +28,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats.tab_records import (
-    Floats,
-    FormatError,
-    pack,
-    reading,
-    stored,
-    typed,
-    unpack,
-)
+from fmapboard.formats.tab_records import Floats, FormatError, pack, reading, stored, typed, unpack
 
 _MAX_LAYERS_TEXT = 16 * 2**20
 """Maximum size in bytes of blob 2 after decompression: about 60,000 layers."""

@@ -156,9 +156,7 @@ class GradientReader:
         self._list_parameters()
 
     def arm(
-        self,
-        about_to_step: Callable[[], object] = _ignore,
-        complete: Complete = _ignore,
+        self, about_to_step: Callable[[], object] = _ignore, complete: Complete = _ignore
     ) -> None:
         """Start listening to optimizer steps.
 

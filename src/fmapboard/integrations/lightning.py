@@ -26,10 +26,7 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
     """
 
     def __init__(
-        self,
-        every: int | Schedule = 100,
-        module: str | None = None,
-        **options: Unpack[RunOptions],
+        self, every: int | Schedule = 100, module: str | None = None, **options: Unpack[RunOptions]
     ) -> None:
         self._run = TrainingRun(every, **options)
         self._module, self._steps_before = module or "", 0

@@ -14,9 +14,7 @@ from fmapboard.schedule import Schedule
 from fmapboard.writers import WandbWriter
 
 hf = optional(
-    "transformers.trainer_callback",
-    extra="transformers",
-    why="fmapboard.integrations.transformers",
+    "transformers.trainer_callback", extra="transformers", why="fmapboard.integrations.transformers"
 )
 
 

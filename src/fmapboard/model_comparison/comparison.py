@@ -153,12 +153,7 @@ def _dtype(calls: Iterable[TracedCall]) -> torch.dtype:
 # input and its output, which hides smaller differences. Rounded in the same way, an equal layer
 # returns equal values.
 
-TOLERANCES = {
-    torch.float64: 1e-12,
-    torch.float32: 1e-5,
-    torch.float16: 5e-4,
-    torch.bfloat16: 4e-3,
-}
+TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 """Relative error of one layer above which it counts as different.
 
 Equal layers add at most 4e-7 in float32 with another memory format or number of threads

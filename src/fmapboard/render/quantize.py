@@ -157,10 +157,7 @@ class Quantizer:
     """
 
     def __init__(
-        self,
-        max_tile: int | None = 64,
-        scale: Scale = "channel",
-        zero_centered: bool = False,
+        self, max_tile: int | None = 64, scale: Scale = "channel", zero_centered: bool = False
     ) -> None:
         self.max_tile, self.scale, self.zero_centered = max_tile, scale, zero_centered
         self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
