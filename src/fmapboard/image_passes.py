@@ -108,10 +108,8 @@ def _raising(kind: type[FmapboardError], what: str) -> Iterator[None]:
     """Raise any error inside the block, but for interrupts, as one of a kind, which says what."""
     try:
         yield
-    except kind:
-        raise
     except Exception as error:
-        if interrupt_in(error) is not None:
+        if isinstance(error, kind) or interrupt_in(error) is not None:
             raise
         raise kind(f"{what}: {first_line(error)}") from error
 

@@ -167,12 +167,9 @@ CAPTURES = Captures()
 @functools.cache
 def _follow_all() -> None:
     """Follow every class of graphs that this version of torch has, once per process."""
-    for module, name in (
-        (torch.cuda, "CUDAGraph"),
-        (torch.xpu, "XPUGraph"),
-        (torch.accelerator, "Graph"),
-    ):
-        CAPTURES.follow(getattr(module, name, None))
+    CAPTURES.follow(getattr(torch.cuda, "CUDAGraph", None))
+    CAPTURES.follow(getattr(torch.xpu, "XPUGraph", None))
+    CAPTURES.follow(getattr(torch.accelerator, "Graph", None))
 
 
 def follow_captures() -> None:

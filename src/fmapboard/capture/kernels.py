@@ -91,9 +91,7 @@ def _kernels(
 ) -> PendingKernels | None:
     """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
     shape = kernel_shape(module)
-    if shape is None:
-        return None
-    if any(is_lazy(parameter) for parameter in module.parameters()):
+    if shape is None or any(map(is_lazy, module.parameters())):
         return None
     # Reading a parametrized weight computes it, which may change its buffers.
     with untouched(module, training=False), torch.no_grad():

@@ -307,7 +307,7 @@ class EagerPass:
                 try:
                     own_args, own_kwargs = copied_values((args, kwargs))
                 except Exception:  # something that cannot be copied
-                    own_args, own_kwargs = map_tensors((args, kwargs), _detached_copy)
+                    own_args, own_kwargs = map_tensors((args, kwargs), detached_copy)
                 call: Any = inner._call_impl  # not what `inner.compile()` has made
                 call(*own_args, **own_kwargs)
         finally:
@@ -336,8 +336,9 @@ def _obstacle(model: nn.Module) -> str:
 
 def copied_values(values: Any) -> Any:
     """A deep copy of arguments, which the model may change; tensors without their graph."""
-    return copy.deepcopy(values, {id(t): _detached_copy(t) for t in tensors(values)})
+    return copy.deepcopy(values, {id(t): detached_copy(t) for t in tensors(values)})
 
 
-def _detached_copy(tensor: Tensor) -> Tensor:
+def detached_copy(tensor: Tensor) -> Tensor:
+    """A copy that shares neither memory nor a graph with the tensor."""
     return tensor.detach().clone()

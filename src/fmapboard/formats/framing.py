@@ -9,6 +9,7 @@ pure Python too, and the checksum is computed with NumPy instead.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 import warnings
@@ -138,12 +139,9 @@ def _past_lane() -> list[list[int]]:
 extend: Callable[[int, bytes], int] = extend_numpy
 """CRC-32C of data with the given checksum, followed by more data."""
 
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its warning that it is slow without the C library
-        import google_crc32c
-except ImportError:
-    pass
-else:
+with contextlib.suppress(ImportError), warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its warning that it is slow without the C library
+    import google_crc32c
+
     if google_crc32c.implementation == "c":
         extend = google_crc32c.extend

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -105,14 +106,11 @@ class ChannelChange:
         """The value as a tensor that broadcasts to ``part``."""
         assert isinstance(self.value, Tensor)  # checked by the caller
         value = self.value.to(part.device, part.dtype)
-        if value.dim() == 1:
-            if len(value) == part.shape[axis]:
-                return value.reshape([-1 if one == axis else 1 for one in range(part.dim())])
-        else:
-            try:
+        if value.dim() == 1 and len(value) == part.shape[axis]:
+            return value.reshape([-1 if one == axis else 1 for one in range(part.dim())])
+        if value.dim() != 1:
+            with contextlib.suppress(RuntimeError):  # the error below says what would fit
                 return value.expand_as(part)
-            except RuntimeError:
-                pass  # the error below says what would fit
         raise ConfigurationError(
             f"a value of shape {list(value.shape)} does not fit the chosen channels: expected a "
             f"number, one value per channel [{part.shape[axis]}], or a tensor that broadcasts to "

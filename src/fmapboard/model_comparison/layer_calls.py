@@ -30,6 +30,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import (
     Probe,
     RandomStates,
+    detached_copy,
     generators_of,
     random_states,
     set_random_states,
@@ -144,16 +145,12 @@ def record(
 
     def each(label: str, side: Side, found: list[Tensor]) -> None:
         call = calls.setdefault(label, Recorded())
-        call.tensors[side] = list(map(_copied, found))
+        call.tensors[side] = list(map(detached_copy, found))
         call.states[side] = random_states(generators)
 
     with Delivery(layers, each).on(model):
         output = run(model, arguments, what)
-    return calls, map_tensors(output, _copied)
-
-
-def _copied(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone()
+    return calls, map_tensors(output, detached_copy)
 
 
 def trace(model: nn.Module, arguments: Arguments, what: str) -> list[TracedCall]:
@@ -360,7 +357,7 @@ class Lockstep:
         self._running.append(call)
         if expected is None:
             if label in self._alone:
-                call.received.extend(tensor.detach().clone() for tensor in given[:1])
+                call.received.extend(map(detached_copy, given[:1]))
             return None
         partners = expected.tensors["input"]
         self.errors[label, "input"] = error_between(partners, given)

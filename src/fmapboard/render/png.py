@@ -17,6 +17,8 @@ save. That gives 5 to 6 % fewer bytes in about four times the time.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -36,13 +38,8 @@ from fmapboard.records import Bytes8, Picture
 fastest: ModuleType = zlib
 """Module with the ``compressobj`` and ``crc32`` of ``zlib``."""
 
-try:
-    from isal import isal_zlib
-except ImportError:
-    pass
-else:
-    fastest = isal_zlib
-
+with contextlib.suppress(ImportError):
+    fastest = importlib.import_module("isal.isal_zlib")
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _RGB, _INDEXED = 0, 2, 3

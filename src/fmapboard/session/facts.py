@@ -330,10 +330,9 @@ class FactRecorder:
         has_stepped = reader.stepped and not reader.skipped
         trainable = self._trainable()
         modules: tuple[str, ...] | None = None
-        if has_stepped and chosen is None:  # the root's forward did not run, only its children's
-            modules = seen.modules
-        elif has_stepped and chosen is not None and chosen.state is State.USED:
-            modules = chosen.eval_modules
+        if has_stepped and (chosen is None or chosen.state is State.USED):
+            # Without a pass, the root's forward did not run, only its children's.
+            modules = seen.modules if chosen is None else chosen.eval_modules
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
         not_held = self._membership.not_held(trainable, seen.versions) if has_stepped else None
         idle, weights = self._idle(live, trainable)

@@ -333,9 +333,8 @@ class PassSelection:
 
     def is_learned_by(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates the input of a frozen model, as far as it is known."""
-        if not self.learned or not self.passes.is_frozen:
-            return False
-        return any(id(one) in self.learned for one in parameters_of(optimizer))
+        own = parameters_of(optimizer)
+        return self.passes.is_frozen and any(id(one) in self.learned for one in own)
 
     def wants_another(self) -> bool:
         """True if a pass that begins now is to be recorded as a further candidate."""

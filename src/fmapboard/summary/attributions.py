@@ -146,11 +146,9 @@ def _describe(found: Attribution, *, is_negligible: bool) -> str:
         size = f"|∂y/∂A| = {found.gradient:.3g}{why}"
     else:
         effect = "lowers the loss here"
-        whose = (
-            "`attribution_loss` on the probe, in eval mode"
-            if found.of_probe
-            else "this step's loss"
-        )
+        whose = "this step's loss"
+        if found.of_probe:
+            whose = "`attribution_loss` on the probe, in eval mode"
         method = f"LayerCAM of {whose}, relu(−∂L/∂A)·A summed over channels"
         size = (
             f"|∂L/∂A| = {found.gradient:.3g}{why} at the first logged step, later ones in "

@@ -72,9 +72,8 @@ class PatchSearch:
     _registry: HookRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, value in (("k", self.k), ("channels", self.channels)):
-            if name == "channels" and value is None:
-                continue
+        most = 1 if self.channels is None else self.channels
+        for name, value in (("k", self.k), ("channels", most)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigurationError(f"{name}={value!r}: expected at least 1")
         self._registry = HookRegistry(self.model, self.layers)
