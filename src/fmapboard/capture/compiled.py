@@ -19,7 +19,8 @@ def is_unobservable() -> bool:
     """
     if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return True
-    if torch._C._current_graph_task_id() != -1:  # in a backward pass
+    in_backward = getattr(torch._C, "_current_graph_task_id", None)
+    if in_backward is not None and in_backward() != -1:
         return True
     return torch.cuda.is_initialized() and is_capturing()  # type: ignore[no-untyped-call]  # torch has no types here
 

@@ -175,11 +175,12 @@ def _accumulates(leaves: tuple[Any, ...]) -> bool:
 
     It does not in ``torch.autograd.grad``, nor for leaves that are not among ``inputs=``.
     """
-    if not leaves:
+    asked = getattr(torch._C, "_will_engine_execute_node", None)
+    if asked is None or not leaves:
         return True
     for leaf in leaves:
         with contextlib.suppress(RuntimeError):  # autograd.grad() returns this leaf's gradient
-            if torch._C._will_engine_execute_node(leaf):
+            if asked(leaf):
                 return True
     return False
 

@@ -173,8 +173,7 @@ class ProbePass:
                 inputs_drawn=None,
                 normalization=normalization,
             )
-            layers = registry.layers
-            same = registry.effective
+            layers, same = registry.layers, registry.effective
             own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
             own.tap_choice = registry.tap_choice
             with own.listening(seen, sides=sides):

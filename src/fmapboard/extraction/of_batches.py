@@ -164,8 +164,7 @@ def _refuse_existing(place: Path, files: Mapping[str, ArrayFile]) -> None:
 
 def _named_tensors(maps: LayerMaps) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a batch, under unique names."""
-    of_sides = [(maps, ""), (maps.inputs, ".input")]
-    for values, suffix in of_sides:
+    for values, suffix in ((maps, ""), (maps.inputs, ".input")):
         for name, value in values.items():
             for number, tensor in enumerate(tensors(value), 1):
                 yield f"{name}{suffix}" + (f".tensor{number}" if number > 1 else ""), tensor
