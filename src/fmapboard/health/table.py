@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -115,8 +114,11 @@ def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
     prefix = tags.prefix(name) + tags.RECORD
     keys = [prefix + layer.label if layer.roles else None for layer in layers]
     followed = {layer.activation: key for layer, key in zip(layers, keys, strict=True) if key}
-    first = next((key for key in keys if key), None)  # for layers before the first with pictures
-    nearest = islice(accumulate(keys, lambda last, key: key or last, initial=first), 1, None)
+    nearest: list[str | None] = []
+    last = next((key for key in keys if key), None)  # before the first one with pictures
+    for key in keys:
+        last = key or last
+        nearest.append(last)
     return [
         HealthRow(layer, name, key, key or followed.get(layer.label) or near)
         for layer, key, near in zip(layers, keys, nearest, strict=True)

@@ -440,11 +440,16 @@ def explain_every_minute(usage: Usage) -> Callable[[], object]:
 
 
 def _loop(reference: weakref.ref[Usage], end: queue.SimpleQueue[None]) -> None:
-    while True:
-        with contextlib.suppress(queue.Empty):
-            end.get(timeout=_SECONDS)
-            return
+    while _wait(end, _SECONDS):
         usage = reference()
         if usage is None or not usage.explain(is_over=False):
             return
         del usage
+
+
+def _wait(end: queue.SimpleQueue[None], seconds: float) -> bool:
+    """False if the thread is to end."""
+    with contextlib.suppress(queue.Empty):
+        end.get(timeout=seconds)
+        return False
+    return True

@@ -36,7 +36,7 @@ function markOf(of) {
 export function createVerdict(app) {
   const line = h("h1", { class: "verdict" });
   const rows = h("ol", { class: "run-rows", "aria-label": "Further runs" });
-  const note = h("span", { class: "facts" });
+  const note = h("span", { class: "awaited" });
   const element = h("div", { class: "verdicts" }, line, rows);
   let before = "";
 
