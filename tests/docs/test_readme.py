@@ -60,7 +60,7 @@ def test_the_first_screen_says_what_it_is_for_and_shows_watch_serve_check_and_th
         for text in (
             "**What is wrong, in words.**", "**What is inside.**", "**Training unchanged.**",
             "fmapboard.watch(", "\nfmapboard serve runs/exp1 ", "\nfmapboard check runs/exp1 ",
-            "assets/pictures/tab_demo.png", "It is cheap", "On an H200",
+            "assets/pictures/tab_demo.png", "It is cheap", "On an H100",
         )
     ]  # fmt: skip
     assert places == sorted(places)
