@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { pageOf } from "../../src/fmapboard/plugin/static/data/sheet.js";
 import { MARK } from "../../src/fmapboard/plugin/static/draw/palettes.js";
 import {
   GAP,
@@ -24,8 +25,8 @@ test("few layers fill the page, many stay recognizable, and all columns fit", ()
   assert.equal(usual.steps.length, 10);
   assert.ok(usual.side >= 80);
   const many = sheetLayout({ ...page, layers: 120, steps: range(50) });
-  assert.ok(many.side >= 40 && many.side <= 60);
-  assert.ok(many.steps.length > 15 && many.steps.length < 50);
+  assert.ok(many.side >= 64 && many.side <= 80);
+  assert.ok(many.steps.length > 12 && many.steps.length < 50);
   for (const { names, side, steps } of [few, usual, many]) {
     assert.ok(names + steps.length * (side + GAP) <= 1300);
   }
@@ -51,16 +52,16 @@ test("an onset takes the place of the nearest step, another onset's is kept", ()
 });
 
 test("a map that is one mark everywhere has no picture, one with a single value does", () => {
-  const cell = 4;
-  const pixels = new Uint8Array(3 * cell * cell).fill(MARK.PADDING);
-  pixels.fill(MARK.NAN, cell * cell, 2 * cell * cell);
-  pixels.fill(MARK.NAN, 2 * cell * cell, 3 * cell * cell);
-  pixels[2 * cell * cell + 5] = 17;
-  const none = new Float32Array(3);
-  const row = { key: "a", channel: 0, width: cell, height: 3, palette: "grey" };
-  const of = { rows: [row], pixels, lo: none, hi: none, cell, steps: 3 };
+  const values = (/** @type {number[]} */ ...numbers) => ({
+    shape: [1, 3],
+    values: Float32Array.from(numbers),
+  });
+  const pixels = new Uint8Array(16).fill(MARK.NAN);
+  pixels[12] = 17;
+  const row = { key: "a", channel: 0, palette: "grey" };
+  const of = pageOf([row], pixels, { height: values(0, 2, 2), width: values(0, 4, 4) }, 4, 3);
   assert.deepEqual(
-    [0, 1, 2].map((column) => wholeMark(of, 0, column)),
+    [0, 1, 2].map((column) => wholeMark(of, column)),
     [MARK.PADDING, MARK.NAN, 0],
   );
 });

@@ -45,8 +45,13 @@ def is_png(content: bytes) -> bool:
     return len(content) >= 24 and content.startswith(_PNG)
 
 
-def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
-    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read."""
+def decoded(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.uint8]] | None:
+    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read.
+
+    Args:
+        png: the file.
+        rows: how many rows of pixels to decode, from the top; None for all.
+    """
     try:
         from PIL import Image
     except ImportError:
@@ -54,6 +59,10 @@ def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
     sides = struct.unpack(">II", png[16:24]) if is_png(png) else (0, 0)
     if not 0 < sides[0] * sides[1] <= _MAX_PIXELS:
         return None
+    if rows is not None and 0 < rows < sides[1]:  # a decoder stops after as many as the header says
+        sides = sides[0], rows
+        header = png[12:20] + struct.pack(">I", rows) + png[24:29]
+        png = png[:12] + header + struct.pack(">I", zlib.crc32(header)) + png[33:]
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
             # A second header, of a larger picture, is the one that Pillow follows.
@@ -95,23 +104,57 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
 
 def tiles_of(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
     """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
-    try:
-        height, width = picture["tile"]
-        drawn, padding, columns = (picture[name] for name in ("drawn", "padding", "columns"))
-    except (LookupError, TypeError, ValueError):
+    grid = _grid(picture)
+    if grid is None or grid.drawn * grid.height * grid.width > pixels.size:
         return None
-    numbers = (height, width, drawn, columns, padding)
-    if not all(type(number) is int for number in numbers) or min(*numbers[:4], padding + 1) < 1:
-        return None
-    if drawn * height * width > pixels.size:
-        return None
-    around = 0 if drawn == 1 else padding
-    tiles = np.empty((drawn, height, width), np.uint8)
-    for i in range(drawn):
-        top = around + i // columns * (height + padding)
-        left = around + i % columns * (width + padding)
-        tile = pixels[top : top + height, left : left + width]
-        if tile.shape != (height, width):
+    tiles = np.empty((grid.drawn, grid.height, grid.width), np.uint8)
+    for i in range(grid.drawn):
+        tile = grid.tile(pixels, i)
+        if tile.shape != tiles.shape[1:]:
             return None
         tiles[i] = tile
     return tiles
+
+
+def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> tuple[str, Any] | None:
+    """Mode ("L" or "P") and pixels [height, width] of tile ``i``; None as for `map_values`."""
+    grid = _grid(picture)
+    if grid is None or i >= grid.drawn:
+        return None
+    found = decoded(png, grid.corner(i)[0] + grid.height)
+    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+        return None
+    tile = grid.tile(found[1], i)
+    return (found[0], tile) if tile.shape == (grid.height, grid.width) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    height: int
+    width: int
+    drawn: int
+    columns: int
+    padding: int
+
+    def corner(self, i: int) -> tuple[int, int]:
+        """Top and left of a tile, px."""
+        around = 0 if self.drawn == 1 else self.padding
+        row, column = divmod(i, self.columns)
+        top, left = row * (self.height + self.padding), column * (self.width + self.padding)
+        return around + top, around + left
+
+    def tile(self, pixels: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
+        """A tile, smaller if the picture ends before."""
+        top, left = self.corner(i)
+        return pixels[top : top + self.height, left : left + self.width]
+
+
+def _grid(picture: Mapping[str, Any]) -> _Grid | None:
+    """The grid that the entry of a picture describes; None if it describes none."""
+    try:
+        drawn, columns, padding = (picture[name] for name in ("drawn", "columns", "padding"))
+        numbers = (*picture["tile"], drawn, columns, padding)
+    except (LookupError, TypeError):
+        return None
+    is_grid = len(numbers) == 5 and all(type(number) is int for number in numbers)
+    return _Grid(*numbers) if is_grid and min(*numbers[:4], padding + 1) >= 1 else None

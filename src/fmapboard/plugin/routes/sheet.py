@@ -14,7 +14,7 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
-from fmapboard.plugin.picture_values import decoded, is_png, tiles_of
+from fmapboard.plugin.picture_values import decoded, is_png, tile_of
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
 from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
 from fmapboard.plugin.tag_names import input_tag
@@ -37,16 +37,12 @@ class SheetRow:
         key: of the layer.
         channel: the channel that is shown: of those drawn, the one with the largest mean over the
             steps of its standard deviation divided by the layer's; None if nothing is drawn.
-        width: px of each cell, from its left, that the map takes.
-        height: px of each cell, from its top, that the map takes.
         palette: name of the palette in which the maps are stored.
         why: why a step's record cannot be read; None if all can.
     """
 
     key: str
     channel: int | None
-    width: int
-    height: int
     palette: str
     why: str | None = None
 
@@ -57,8 +53,10 @@ class Sheet(Binary):
 
     Attributes:
         rows: one per requested layer that exists.
-        arrays: ``pixels`` uint8 [rows, steps, cell, cell], palette indices between the cell's own
-            ends, ``lo`` and ``hi`` float [rows, steps]; NaN where the channel is not drawn.
+        arrays: float [rows, steps]: ``height`` and ``width`` of each map, px, 0 where the channel
+            is not drawn; ``lo`` and ``hi``, its range, NaN there. ``pixels``, uint8, has one map
+            after the other: palette indices between its own ends. A map that is smaller than a
+            cell is sent as it is stored.
     """
 
     rows: tuple[SheetRow, ...]
@@ -112,31 +110,29 @@ def sheet(
         for (row, column), at in logged.items()
         if (maps := at.record.header.maps) is not None and row in channels
     ]
-    shape = (len(layers), len(steps))
-    pixels = np.full((*shape, cell, cell), _NOT_DRAWN, np.uint8)
-    ends = {end: np.full(shape, np.nan) for end in ("lo", "hi")}
-    sizes: dict[int, tuple[int, int]] = {}
 
-    def paint(one: _Cell, png: bytes | None) -> None:
-        if (tile := one.tile(png)) is None:
-            return
-        small = _fitted(tile, cell)
-        height, width = sizes[one.row] = small.shape
-        pixels[one.row, one.column, :height, :width] = small
-        for end, values in ends.items():
-            values[one.row, one.column] = one.end(end)
+    def small(one: _Cell, png: bytes | None) -> Bytes8 | None:
+        tile = one.tile(png)
+        return None if tile is None else _fitted(tile, cell)
 
-    pngs = _pngs(provider, drawn)
     with ThreadPoolExecutor(_THREADS) as pool:  # decoding does not hold the interpreter's lock
-        list(pool.map(paint, drawn, pngs))
+        found_maps = list(pool.map(small, drawn, _pngs(provider, drawn)))
+    shape = (len(layers), len(steps))
+    arrays = {side: np.zeros(shape) for side in ("height", "width")}
+    arrays |= {end: np.full(shape, np.nan) for end in ("lo", "hi")}
+    pixels = [np.empty(0, np.uint8)]
+    for one, pixels_of in zip(drawn, found_maps, strict=True):
+        if pixels_of is not None:
+            at_cell = one.row, one.column
+            arrays["height"][at_cell], arrays["width"][at_cell] = pixels_of.shape
+            arrays["lo"][at_cell], arrays["hi"][at_cell] = one.end("lo"), one.end("hi")
+            pixels.append(pixels_of.ravel())
     palettes = {one.row: str(one.raw.get("palette", "")) for one in drawn}
     rows = []
     for row, series in enumerate(layers):
-        height, width = sizes.get(row, (cell, cell))
-        shown = channels.get(row) if row in sizes else None
-        found_in = palettes.get(row, "")
-        rows.append(SheetRow(series.layer.key, shown, width, height, found_in, errors.get(row)))
-    return Sheet(tuple(rows), {"pixels": pixels, **ends})
+        shown = channels.get(row) if arrays["height"][row].any() else None
+        rows.append(SheetRow(series.layer.key, shown, palettes.get(row, ""), errors.get(row)))
+    return Sheet(tuple(rows), {"pixels": np.concatenate(pixels), **arrays})
 
 
 def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
@@ -244,14 +240,12 @@ class _Cell:
 
     def tile(self, png: bytes | None) -> Bytes8 | None:
         """The channel as palette indices [height, width]; None if it is not drawn here."""
-        found = decoded(png) if png is not None and is_png(png) else None
-        if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+        found = None if png is None else tile_of(png, self.raw, self.channel)
+        if found is None:
             return None
-        tiles = tiles_of(found[1], self.raw)
-        if tiles is None or self.channel >= len(tiles):
-            return None
-        tile: Bytes8 = tiles[self.channel]
-        return tile if found[0] == "P" else (tile.astype(np.uint16) * _NOT_DRAWN >> 8).astype("u1")
+        mode, tile = found
+        levels: Bytes8 = tile if mode == "P" else (tile.astype("u2") * _NOT_DRAWN >> 8).astype("u1")
+        return levels
 
 
 def _pngs(provider: Provider, drawn: Sequence[_Cell]) -> list[bytes | None]:
@@ -263,14 +257,12 @@ def _pngs(provider: Provider, drawn: Sequence[_Cell]) -> list[bytes | None]:
 
 
 def _fitted(tile: Bytes8, cell: int) -> Bytes8:
-    """Palette indices [height, width], scaled to fit a cell; marks are kept where they shrink."""
+    """Palette indices [height, width], shrunk to fit a cell; marks are kept."""
     height, width = tile.shape
     factor = cell / max(height, width)
-    sides = max(1, round(width * factor)), max(1, round(height * factor))
     if factor >= 1:
-        rows = np.arange(sides[1]) * height // sides[1]
-        large: Bytes8 = tile[rows[:, None], np.arange(sides[0]) * width // sides[0]]
-        return large
+        return tile
+    sides = max(1, round(width * factor)), max(1, round(height * factor))
     is_level = tile < _NOT_DRAWN
     small = _shrunk(np.where(is_level, tile, 0).astype(np.uint8), sides)
     if is_level.all():
@@ -307,16 +299,19 @@ def sheet_input(
     tag = input_tag(name, 0)
     at = dict(_at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps))
     blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
+    distinct = {png: None for png in blobs if png is not None and is_png(png)}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        images = dict(zip(distinct, pool.map(decoded, distinct), strict=True))
     pictures = {}
     for column, png in zip(at, blobs, strict=True):
-        found = decoded(png) if png is not None and is_png(png) else None
+        found = images.get(png or b"")
         if found is not None and found[0] in ("L", "RGB"):
             pictures[column] = found[1]
     if not pictures:
         raise Missing(f"no {tag!r} in run {run!r} at these steps")
     from PIL import Image
 
-    first, *others = pictures.values()
+    first, *others = {id(picture): picture for picture in pictures.values()}.values()
     factor = cell / max(first.shape[:2])
     height, width = (max(1, round(side * factor)) for side in first.shape[:2])
     pixels = np.zeros((len(steps), cell, cell, 3), np.uint8)
@@ -324,6 +319,7 @@ def sheet_input(
         how = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
         small = Image.fromarray(picture).convert("RGB").resize((width, height), how)
         pixels[column, :height, :width] = np.asarray(small)
-    same = all(np.array_equal(first, other) for other in others) if others else None
+    is_same = all(np.array_equal(first, other) for other in others)
+    same = is_same if len(pictures) > 1 else None
     kept = tuple(column in pictures for column in range(len(steps)))
     return SheetInput(same, width, height, kept, {"pixels": pixels})

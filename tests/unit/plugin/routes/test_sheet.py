@@ -48,41 +48,52 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Tab:
 
 
 def sheet(tab: Tab, run: str = "same", **more: Any) -> tuple[list[dict[str, Any]], Any, Any]:
-    """Rows, pixels, and ends by name."""
+    """Rows, maps [row][step], and ends by name."""
     query = {"key": ["fmapboard/0", "fmapboard/1"], "step": STEPS, "cell": SIDE, **more}
     facts, body = tab.open("data/sheet", run=run, **query)
     listed = facts["arrays"]
-    ends = unpacked({name: listed[name] for name in ("lo", "hi")}, body)
-    return facts["rows"], array_of(listed["pixels"], body), ends
+    pixels = array_of(listed.pop("pixels"), body)
+    arrays = unpacked(listed, body)
+    sides = np.stack([arrays["height"], arrays["width"]], -1).astype(int)
+    ends = np.cumsum(sides.prod(-1)).reshape(sides.shape[:-1])
+    maps = [
+        [pixels[end - side.prod() : end].reshape(side) for end, side in zip(*row, strict=True)]
+        for row in zip(ends, sides, strict=True)
+    ]
+    assert ends[-1, -1] == len(pixels)
+    return facts["rows"], maps, arrays
 
 
 def test_the_channel_with_the_largest_spread_is_shown_between_its_own_ends(tab: Tab) -> None:
-    (row, _), pixels, ends = sheet(tab)
-    assert (row["key"], row["channel"], row["width"], row["height"]) == ("fmapboard/0", 1, 12, 12)
+    (row, _), maps, ends = sheet(tab)
+    assert (row["key"], row["channel"], maps[0][0].shape) == ("fmapboard/0", 1, (12, 12))
     expected = np.floor(np.linspace(0, 1, SIDE) * 249.999)
-    assert np.abs(pixels[0, 0].astype(int) - expected).max() <= 2
+    assert np.abs(maps[0][0].astype(int) - expected).max() <= 2
     assert (ends["lo"][0, 0], ends["hi"][0, 0]) == (0, 1)
 
 
-def test_a_small_cell_averages_and_a_large_one_repeats(tab: Tab) -> None:
+def test_a_map_is_averaged_to_fit_a_small_cell_and_sent_as_stored_for_a_large_one(
+    tab: Tab,
+) -> None:
     _, small, _ = sheet(tab, cell=8)
     _, large, _ = sheet(tab, cell=24)
-    assert (np.diff(small[0, 0].astype(int)) > 0).all()
-    assert (large[0, 0, ::2, ::2] == sheet(tab)[1][0, 0]).all()
+    assert small[0][0].shape == (8, 8)
+    assert (np.diff(small[0][0].astype(int)) > 0).all()
+    assert (large[0][0] == sheet(tab)[1][0][0]).all()
 
 
 def test_nan_fills_its_cell_however_small_it_is(tab: Tab) -> None:
-    (_, row), pixels, _ = sheet(tab, cell=8)
+    (_, row), maps, _ = sheet(tab, cell=8)
     assert row["channel"] == 1  # the one with large weights, as long as they are finite
-    assert (pixels[1, 2] == NAN).all()
-    assert (pixels[1, :2] < NOT_DRAWN).all()
+    assert (maps[1][2] == NAN).all()
+    assert all((of < NOT_DRAWN).all() for of in maps[1][:2])
 
 
 def test_a_step_without_a_picture_is_an_empty_cell(tab: Tab) -> None:
-    _, pixels, ends = sheet(tab, step=[0, 7])
-    assert (pixels[:, 1] == NOT_DRAWN).all()
+    _, maps, ends = sheet(tab, step=[0, 7])
+    assert [[of.size for of in row] for row in maps] == [[144, 0], [100, 0]]
     assert np.isnan(ends["lo"][:, 1]).all()
-    assert not (pixels[:, 0] == NOT_DRAWN).all()
+    assert not np.isnan(ends["lo"][:, 0]).any()
 
 
 @pytest.mark.parametrize(("run", "same"), [("same", True), ("other", False)])

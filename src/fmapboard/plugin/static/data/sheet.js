@@ -10,9 +10,12 @@ import { arrays, octets, open } from "./container.js";
  * A page of the sheet.
  * @typedef {object} SheetPage
  * @property {SheetRow[]} rows one per asked layer that exists
- * @property {Uint8Array} pixels [rows, steps, cell, cell], palette indices between the cell's own ends
+ * @property {Uint8Array} pixels of one map after the other, palette indices between its own ends
+ * @property {Float32Array} height [rows, steps], px of each map, 0 where the channel is not drawn
+ * @property {Float32Array} width
  * @property {Float32Array} lo [rows, steps], NaN where the channel is not drawn
  * @property {Float32Array} hi
+ * @property {number[]} starts [rows, steps], where each map begins in `pixels`
  * @property {number} cell side, device px
  * @property {number} steps
  */
@@ -21,8 +24,6 @@ import { arrays, octets, open } from "./container.js";
  * @typedef {object} SheetRow
  * @property {string} key of the layer
  * @property {number|null} channel that is shown
- * @property {number} width px of each cell, from its left, that the map takes
- * @property {number} height
  * @property {string} palette in which the maps are stored
  * @property {string|null} [why] why the record of a step cannot be read
  */
@@ -55,15 +56,28 @@ async function page({ run, steps, cell }, keys, signal) {
   const answer = await ask("sheet", { run, key: [...keys], step: steps.map(String), cell }, signal);
   /** @type {import("./container.js").Container<{rows: SheetRow[], arrays: Record<string, ArrayEntry>}>} */
   const { json, body } = open(await answer.arrayBuffer());
-  const { pixels, ...ends } = json.arrays;
-  const { lo, hi } = arrays(body, ends);
-  const none = new Float32Array(0);
-  return {
-    rows: json.rows,
-    pixels: octets(body, pixels),
-    ...{ lo: lo?.values ?? none, hi: hi?.values ?? none },
-    ...{ cell, steps: steps.length },
-  };
+  const { pixels, ...others } = json.arrays;
+  const { height, width, lo, hi } = arrays(body, others);
+  return pageOf(json.rows, octets(body, pixels), { height, width, lo, hi }, cell, steps.length);
+}
+
+const NONE = new Float32Array(0);
+
+/**
+ * @param {SheetRow[]} rows @param {Uint8Array} pixels
+ * @param {import("./container.js").NamedArrays} of @param {number} cell @param {number} steps
+ * @returns {SheetPage}
+ */
+export function pageOf(rows, pixels, of, cell, steps) {
+  const [height, width] = [of.height?.values ?? NONE, of.width?.values ?? NONE];
+  const starts = [];
+  let at = 0;
+  for (const [i, high] of height.entries()) {
+    starts.push(at);
+    at += high * width[i];
+  }
+  const [lo, hi] = [of.lo?.values ?? NONE, of.hi?.values ?? NONE];
+  return { rows, pixels, height, width, lo, hi, starts, cell, steps };
 }
 
 /** @param {Asked} of @param {AbortSignal} signal @returns {Promise<SheetInput>} */

@@ -6,7 +6,7 @@ export const GAP = 6;
 /** Smallest side of a cell, CSS px. */
 export const LEAST = 24;
 /** Side that many layers or steps do not go below, so that a map can be recognized, CSS px. */
-const READABLE = 48;
+const READABLE = 72;
 /** Side that a few layers do not go above, and that several layers do not go below if steps allow. */
 const [LARGEST, USUAL] = [160, 80];
 /** The map of states is shown first where fewer columns fit. */

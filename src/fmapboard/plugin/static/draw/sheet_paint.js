@@ -1,7 +1,6 @@
 // @ts-check
 /** Paints a page of the contact sheet: maps, what stands in place of a map, and frames of states. */
 
-import { lay } from "./paint.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "./palettes.js";
 import { GAP } from "./sheet_layout.js";
 
@@ -50,16 +49,14 @@ function coloursOf(name) {
 
 /**
  * Which mark a map is made of; 0 if it has values, `MARK.PADDING` if there is none.
- * @param {Page} page @param {number} row @param {number} column
+ * @param {Page} page @param {number} i row · steps + column
  */
-export function wholeMark({ rows, pixels, cell, steps }, row, column) {
-  const { width, height } = rows[row];
-  const from = (row * steps + column) * cell * cell;
+export function wholeMark({ pixels, height, width, starts }, i) {
+  const [from, size] = [starts[i], height[i] * width[i]];
+  if (!size) return MARK.PADDING;
   const mark = pixels[from];
   if (mark < MARK.PADDING) return 0;
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) if (pixels[from + y * cell + x] !== mark) return 0;
-  }
+  for (let p = from; p < from + size; p += 1) if (pixels[p] !== mark) return 0;
   return mark;
 }
 
@@ -81,9 +78,11 @@ export function paintPage(context, page, side, palette, stateOf, look) {
   const whole = [];
   page.rows.forEach((_, row) => {
     for (let column = 0; column < page.steps; column += 1) {
-      const mark = wholeMark(page, row, column);
+      const i = row * page.steps + column;
+      const mark = wholeMark(page, i);
+      const [left, top] = [place(column), place(row)].map((at) => Math.round(at * ratio));
       if (mark) whole.push({ row, column, mark });
-      else tile(out, canvas.width, canvas.height, page, row, column, colours, place, ratio);
+      else tile(out, canvas.width, canvas.height, page, i, left, top, colours, ratio);
     }
   });
   context.putImageData(image, 0, 0);
@@ -108,25 +107,26 @@ export function paintPage(context, page, side, palette, stateOf, look) {
 }
 
 /**
- * @param {Uint32Array} out @param {number} wide @param {number} high @param {Page} page
- * @param {number} row @param {number} column @param {Uint32Array} colours
- * @param {(i: number) => number} place @param {number} ratio
+ * A map, enlarged to its cell, in the middle of it.
+ * @param {Uint32Array} out [high, wide] @param {number} wide @param {number} high @param {Page} page
+ * @param {number} i row · steps + column @param {number} left of the cell, device px
+ * @param {number} top @param {Uint32Array} colours @param {number} ratio device px per CSS px
  */
-function tile(out, wide, high, page, row, column, colours, place, ratio) {
-  const { cell, steps } = page;
-  const { width, height } = page.rows[row];
-  const from = (row * steps + column) * cell * cell;
-  const pixels = new Uint32Array(width * height);
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) {
-      pixels[y * width + x] = colours[page.pixels[from + y * cell + x]];
-    }
+function tile(out, wide, high, page, i, left, top, colours, ratio) {
+  const { cell, pixels, starts } = page;
+  const [height, width] = [page.height[i], page.width[i]];
+  const scale = cell / Math.max(height, width);
+  const w = Math.max(1, Math.round(width * scale));
+  const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
+  const h = Math.max(least, Math.round(height * scale));
+  const x = left + ((cell - w) >> 1);
+  const y = top + ((cell - h) >> 1);
+  const columns = Uint32Array.from({ length: w }, (_, at) => Math.floor((at * width) / w));
+  for (let down = 0; down < Math.min(h, high - y); down += 1) {
+    const from = starts[i] + Math.floor((down * height) / h) * width;
+    const to = (y + down) * wide + x;
+    for (let at = 0; at < w; at += 1) out[to + at] = colours[pixels[from + columns[at]]];
   }
-  const down = Math.max(1, Math.floor((ROW_HEIGHT * ratio) / height));
-  const [left, top] = [place(column), place(row)].map((at) => Math.round(at * ratio));
-  const x = left + ((cell - width) >> 1);
-  const y = top + Math.max(0, (cell - height * down) >> 1);
-  lay(out, wide, high, x, y, pixels, width, 1, down);
 }
 
 /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {string} colour */

@@ -105,6 +105,7 @@ export function createPage(app) {
     empty.element,
     help.element,
   );
+  for (const each of [body, time.element, head.toolbar]) show(each, false); // nor laid out in vain
 
   /** @param {Model} model @param {Circumstances} circumstances */
   function draw(model, { nothing, busy, live, hovered }) {

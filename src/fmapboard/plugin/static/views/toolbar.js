@@ -82,7 +82,7 @@ export function createToolbar(groups, folding) {
   let width = -1;
 
   function fit() {
-    if (groups.some((group) => group.isOpen())) return;
+    if (element.hidden || groups.some((group) => group.isOpen())) return;
     width = element.clientWidth;
     for (const group of groups) group.fold(false);
     for (const group of folding) {

@@ -43,7 +43,7 @@ import { keptFrom } from "./view_first_fault.js";
  */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
-const ROOM = 0.8;
+const ROOM = 0.85;
 /** Length of the names of layers, characters, and of those of images above the columns. */
 const [NAME, IMAGE] = [26, 12];
 /** Names at the left have no room for a sentence from here down, CSS px. */
