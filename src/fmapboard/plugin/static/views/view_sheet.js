@@ -233,8 +233,10 @@ export function createSheet(app) {
     const cell = Math.max(8, Math.min(256, Math.round(layout.side * ratio)));
     const asked = { run: health.run, name: layers[0]?.name ?? "", steps: layout.steps, cell };
     const input = front.sheet.input(asked);
-    const top = element.offsetTop + body.offsetTop - scroller.scrollTop;
-    const placeOf = (/** @type {number} */ i) => top + i * layout.rows * (layout.side + GAP);
+    const pitch = layout.side + GAP;
+    const room = inputRow.hidden && !input.value && !input.error ? pitch : 0; // it may need a row
+    const top = element.offsetTop + body.offsetTop - scroller.scrollTop + room;
+    const placeOf = (/** @type {number} */ i) => top + i * layout.rows * pitch;
     const isWithin = (/** @type {number} */ i, /** @type {number} */ more) =>
       placeOf(i) < scroller.clientHeight * (1 + more) &&
       placeOf(i + 1) > -more * scroller.clientHeight;
