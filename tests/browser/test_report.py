@@ -36,6 +36,7 @@ PLACES: dict[str, dict[str, object]] = {
     "attribution": {"run": "plain", "view": "attribution", "step": 3},
     "film": {**FROM, "view": "film", "channels": "0,2"},
     "overview": {"run": "plain", "view": "overview", "front": "states", "findings": "open"},
+    "sheet": {"run": "plain", "view": "overview", "front": "pictures", "findings": "open"},
 }
 CANVASES = """() => [...document.querySelectorAll("canvas:not(.step-marks)")]
   .filter((each) => each.checkVisibility() && each.width * each.height)
@@ -132,6 +133,9 @@ def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_
     assert person.see(".kept").inner_text().startswith("· 3 of 6 logged steps kept")
     assert person.see("button:has-text('Live'):visible").count() == 0
     shown(person, {"run": HOSTILE_RUN[1], "view": "overview"})
-    about = person.see(".overview .about").text_content()
+    assert person.see(".sheet-steps").inner_text().split() == ["0", "3", "5"]
+    person.see("button:has-text('States'):visible").click()
+    person.wait("document.querySelector('.health-room').checkVisibility()")
+    about = person.see(".overview .about").inner_text()
     assert "× 6 steps · a column per logged step" in about  # of which 3 have pictures
     assert person.frame.evaluate("top['hacked'] === undefined")

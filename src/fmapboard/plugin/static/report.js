@@ -5,6 +5,7 @@ import { App } from "./app.js";
 import { answerFrom } from "./data/api.js";
 import { answersIn } from "./data/embedded.js";
 import { differences } from "./data/embedded_difference.js";
+import { sheetInputs, sheets } from "./data/embedded_sheet.js";
 
 /** @typedef {import("./data/embedded.js").Embedded} Embedded */
 
@@ -14,7 +15,11 @@ const { report, ...embedded } =
   ).fmapboardReport;
 document.title = report.title;
 const stored = answersIn(embedded);
-answerFrom((path, query, signal) =>
-  path === "difference" ? differences(query, signal) : stored(path, query, signal),
-);
+/** @type {Partial<Record<string, import("./data/api.js").Answering>>} */
+const made = {
+  difference: (_, ...of) => differences(...of),
+  sheet: (_, ...of) => sheets(...of),
+  sheet_input: (_, ...of) => sheetInputs(...of),
+};
+answerFrom((path, ...of) => (made[path] ?? stored)(path, ...of));
 new App(report).start();

@@ -25,7 +25,7 @@ export function createOverview(app) {
   const verdict = createVerdict(app);
   const runs = createRunChooser(app);
   const findings = createFindings(app);
-  const press = () => app.update({ findings: app.overview.isOpen ? "closed" : "open" });
+  const press = () => app.update({ findings: !listed.hidden ? "closed" : "open" });
   const unfold = button({ text: "Findings", label: "List what was found, with pictures", press });
   const kinds = segments(
     "Layers over steps as",
@@ -70,16 +70,17 @@ export function createOverview(app) {
     verdict.draw(model, front);
     runs.draw(model, front.chosen);
     const count = front.lines.length;
-    unfold.setAttribute("aria-expanded", String(app.overview.isOpen));
+    const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
+    unfold.setAttribute("aria-expanded", String(isOpen));
     say(
       /** @type {Element} */ (unfold.firstElementChild),
-      `Findings: ${count} ${app.overview.isOpen ? "▴" : "▾"}`,
+      `Findings: ${count} ${isOpen ? "▴" : "▾"}`,
     );
-    show(listed, app.overview.isOpen);
-    if (app.overview.isOpen) findings.draw(model, front);
+    show(listed, isOpen);
+    if (isOpen) findings.draw(model, front);
     say(problem, front.problem);
     show(problem, Boolean(front.problem));
-    const hasPictures = !app.report && Boolean(health?.layers.some(isShown));
+    const hasPictures = Boolean(health?.layers.some(isShown));
     const isAuto = state.front === "auto";
     const isSheet =
       hasPictures && (isAuto ? fits(element.clientWidth - 2 * MARGIN) : state.front === "pictures");

@@ -282,7 +282,7 @@ export function createSheet(app) {
   function laid(health, width, height, onsets) {
     const indices = [...health.layers.keys()].filter((i) => isShown(health.layers[i]));
     const layers = indices.map((i) => health.layers[i]);
-    const { steps: columns } = health;
+    const columns = app.report ? (app.model?.steps ?? []) : health.steps; // it has pictures of few
     const layout = sheetLayout({ layers: layers.length, steps: columns, onsets, width, height });
     const keys = [];
     for (let i = 0; i < layers.length; i += layout.rows) {

@@ -1,0 +1,194 @@
+// @ts-check
+/** In a report: pages of the contact sheet, made from embedded maps as the server makes them. */
+
+import * as api from "./api.js";
+import { decodeInput, decodeMaps, sideOf } from "./decoded_maps.js";
+import { health, numbersAt } from "./health.js";
+import { samePixels } from "./same_input.js";
+import { VALUES } from "../draw/palettes.js";
+
+/** @typedef {import("./api.js").Query} Query */
+/** @typedef {import("./decoded_maps.js").Maps} Maps */
+/** @typedef {import("./health.js").Health} Health */
+
+const ROLE = "feature_maps";
+
+/**
+ * What a page is asked for.
+ * @typedef {{run: string, steps: number[], cell: number}} Asked
+ */
+
+/** @param {Query} query @returns {Asked} */
+function askedIn({ run, step, cell }) {
+  return { run: String(run), steps: [step].flat().map(Number), cell: Number(cell) };
+}
+
+/**
+ * The answer of `data/sheet`.
+ * @param {Query} query @param {AbortSignal} signal @returns {Promise<Response>}
+ */
+export async function sheets(query, signal) {
+  const asked = askedIn(query);
+  const table = await health(asked.run, signal);
+  const stds = await Promise.all(
+    asked.steps.map((step) =>
+      numbersAt({ run: asked.run, step }, signal).then(
+        ({ std }) => std?.values ?? null,
+        () => null,
+      ),
+    ),
+  );
+  const keys = [query.key ?? []].flat().map(String);
+  const rows = await Promise.all(keys.map((key) => rowOf(asked, key, table, stds, signal)));
+  const cells = rows.flatMap((row) => row.cells);
+  const numbers = (/** @type {"height"|"width"|"lo"|"hi"} */ name) =>
+    Float32Array.from(cells, (of) => of[name]);
+  return answer({ rows: rows.map((row) => row.facts) }, [
+    ["height", numbers("height")],
+    ["width", numbers("width")],
+    ["lo", numbers("lo")],
+    ["hi", numbers("hi")],
+    ["pixels", joined(cells.map((of) => of.pixels))],
+  ]);
+}
+
+/**
+ * @param {Asked} of @param {string} key @param {Health} table
+ * @param {(Float32Array|null)[]} stds of all layers at each step @param {AbortSignal} signal
+ */
+async function rowOf({ run, steps, cell }, key, table, stds, signal) {
+  const at = table.layers.findIndex((each) => each.key === key);
+  const layer = (await api.layers(run, signal)).layers.find((each) => each.key === key);
+  const found = await Promise.all(
+    steps.map(async (step) => {
+      if (!layer?.steps.includes(step)) return null;
+      const stored = await api.maps({ run, key, step, ts: 0 }, signal);
+      return decodeMaps(stored, (role, sample) => role === ROLE && sample === 0);
+    }),
+  );
+  const spreads = found.map((maps, i) => {
+    const of = maps?.arrays[`${ROLE}.std`]?.values ?? new Float32Array(0);
+    const whole = stds[i]?.[at] ?? NaN;
+    return whole > 0 ? of.map((std) => std / whole) : of;
+  });
+  const channel = found.some(Boolean) ? largest(spreads) : null;
+  const drawn = found.find(Boolean)?.header.pictures.find((each) => each.role === ROLE);
+  const palette = (drawn && "palette" in drawn && drawn.palette) || "";
+  return {
+    facts: { key, channel, palette },
+    cells: found.map((maps) => cellOf(maps, channel, cell)),
+  };
+}
+
+/** The channel with the largest mean of what is finite. @param {Float32Array[]} spreads per step */
+function largest(spreads) {
+  const count = Math.max(...spreads.map((each) => each.length));
+  let [best, most] = [0, -1];
+  for (let c = 0; c < count; c += 1) {
+    const known = spreads.map((each) => each[c]).filter(Number.isFinite);
+    const mean = known.reduce((sum, each) => sum + each, 0) / Math.max(1, known.length);
+    if (mean > most) [best, most] = [c, mean];
+  }
+  return best;
+}
+
+/** @param {Maps|null} maps @param {number|null} channel @param {number} cell side, px */
+function cellOf(maps, channel, cell) {
+  const side = maps && sideOf(maps, ROLE, 0);
+  if (!side || channel === null || channel >= side.planes.channels) {
+    return { height: 0, width: 0, lo: NaN, hi: NaN, pixels: new Uint8Array(0) };
+  }
+  const [lo, hi] = [side.lo[channel], side.hi[channel]];
+  return { ...shrunk(side.planes, channel, cell), lo, hi };
+}
+
+/**
+ * A channel as palette indices, averaged where it is larger than a cell; marks are kept.
+ * @param {import("./decode.js").Planes} planes @param {number} channel @param {number} cell px
+ */
+function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
+  const factor = Math.min(1, cell / Math.max(high, wide));
+  const [height, width] = [high, wide].map((side) => Math.max(1, Math.round(side * factor)));
+  const pixels = new Uint8Array(height * width);
+  for (let i = 0; i < pixels.length; i += 1) {
+    const [y, x] = [Math.floor(i / width), i % width];
+    let [sum, count, mark] = [0, 0, 0];
+    for (let v = Math.floor((y * high) / height); v < ((y + 1) * high) / height; v += 1) {
+      for (let u = Math.floor((x * wide) / width); u < ((x + 1) * wide) / width; u += 1) {
+        const from = (channel * high + v) * wide + u;
+        const own = marks ? marks[from] : 0;
+        if (own && (!mark || own < mark)) mark = own; // NaN first, as on the server
+        sum += levels[from];
+        count += 1;
+      }
+    }
+    pixels[i] = mark || Math.floor(((sum / count) * VALUES) / 256);
+  }
+  return { height, width, pixels };
+}
+
+/**
+ * The answer of `data/sheet_input`.
+ * @param {Query} query @param {AbortSignal} signal @returns {Promise<Response>}
+ */
+export async function sheetInputs(query, signal) {
+  const { run, steps, cell } = askedIn(query);
+  const pictures = await Promise.all(
+    steps.map((step) =>
+      api
+        .input({ run, name: String(query.name), sample: 0, step, ts: 0 }, signal)
+        .then(decodeInput, () => null),
+    ),
+  );
+  const kept = pictures.filter((each) => each !== null);
+  const [first, ...others] = kept;
+  if (!first) return new Response(JSON.stringify({ error: "no input" }), { status: 404 });
+  const factor = cell / Math.max(first.width, first.height);
+  const [width, height] = [first.width, first.height].map((side) =>
+    Math.max(1, Math.round(side * factor)),
+  );
+  const pixels = new Uint8Array(steps.length * cell * cell * 3);
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  pictures.forEach((picture, i) => {
+    if (!picture || !context) return;
+    context.imageSmoothingEnabled = factor < 1;
+    context.drawImage(picture, 0, 0, width, height);
+    const { data } = context.getImageData(0, 0, width, height);
+    for (let p = 0; p < width * height; p += 1) {
+      const to = 3 * ((i * cell + Math.floor(p / width)) * cell + (p % width));
+      pixels.set(data.subarray(4 * p, 4 * p + 3), to);
+    }
+  });
+  const same = others.length ? others.every((each) => samePixels(first, each)) : null;
+  const facts = { same, width, height, kept: pictures.map(Boolean) };
+  return answer(facts, [["pixels", pixels]]);
+}
+
+/** @param {Uint8Array[]} parts */
+function joined(parts) {
+  const whole = new Uint8Array(parts.reduce((sum, each) => sum + each.length, 0));
+  let at = 0;
+  for (const each of parts) {
+    whole.set(each, at);
+    at += each.length;
+  }
+  return whole;
+}
+
+/**
+ * A binary answer as the server sends it (`container.js`).
+ * @param {object} facts @param {[string, Float32Array<ArrayBuffer>|Uint8Array<ArrayBuffer>][]} arrays
+ */
+function answer(facts, arrays) {
+  /** @type {Record<string, {offset: number, shape: number[]}>} */
+  const listed = {};
+  let offset = 0;
+  for (const [name, values] of arrays) {
+    listed[name] = { offset, shape: [values.length] };
+    offset += values.byteLength;
+  }
+  const text = new TextEncoder().encode(JSON.stringify({ ...facts, arrays: listed }));
+  const length = Uint32Array.of(text.length);
+  return new Response(new Blob([length, text, ...arrays.map(([, values]) => values)]));
+}
