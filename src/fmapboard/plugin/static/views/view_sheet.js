@@ -234,7 +234,8 @@ export function createSheet(app) {
     const asked = { run: health.run, name: layers[0]?.name ?? "", steps: layout.steps, cell };
     const input = front.sheet.input(asked);
     const pitch = layout.side + GAP;
-    const room = inputRow.hidden && !input.value && !input.error ? pitch : 0; // it may need a row
+    const mayDiffer = input.value ? input.value.same === false : !input.error;
+    const room = inputRow.hidden && mayDiffer ? pitch : 0;
     const top = element.offsetTop + body.offsetTop - scroller.scrollTop + room;
     const placeOf = (/** @type {number} */ i) => top + i * layout.rows * pitch;
     const isWithin = (/** @type {number} */ i, /** @type {number} */ more) =>
