@@ -6,7 +6,7 @@ export async function render() {
   document.documentElement.lang = "en";
   document.title = "Feature maps";
   try {
-    preload("./data/runs");
+    void ahead();
     const [{ App }] = await Promise.all([import("./app.js"), style()]);
     new App().start();
   } catch (error) {
@@ -19,11 +19,29 @@ export async function render() {
   }
 }
 
-/** Asks for an answer that the script will ask for. @param {string} path */
-function preload(path) {
+/** Asks, while the script is loading, for what it will ask first: the runs, and all about one. */
+async function ahead() {
+  try {
+    const hash = `${window.location.hash}&${window.parent.location.hash}`;
+    const named = /p\.feature_maps\.run=([^&]*)/.exec(hash);
+    const answer = named ? null : fetch(new URL("./data/runs", import.meta.url));
+    preload("runs"); // after that: one preloaded answer serves one request
+    const run = named ? decodeURIComponent(named[1]) : (await (await answer)?.json()).runs[0].run;
+    preload("layers", { run });
+    if (/p\.feature_maps\.view=(?!overview)/.test(hash)) return;
+    for (const path of ["health", "findings"]) preload(path, { run });
+  } catch {
+    // no run, or no answer: the script will say so
+  }
+}
+
+/** @param {string} path @param {Record<string, string>} query */
+function preload(path, query = {}) {
   const link = document.createElement("link");
   Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "anonymous" });
-  link.href = new URL(path, import.meta.url).href;
+  const url = new URL(`./data/${path}`, import.meta.url);
+  for (const [name, value] of Object.entries(query)) url.searchParams.append(name, value);
+  link.href = url.href;
   document.head.append(link);
 }
 

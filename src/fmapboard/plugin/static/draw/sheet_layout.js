@@ -6,9 +6,9 @@ export const GAP = 6;
 /** Smallest side of a cell, CSS px. */
 export const LEAST = 24;
 /** Side that many layers or steps do not go below, so that a map can be recognized, CSS px. */
-const READABLE = 72;
-/** Side that a few layers do not go above, and that several layers do not go below if steps allow. */
-const [LARGEST, USUAL] = [160, 80];
+const READABLE = 80;
+/** Side that a few layers do not go above, CSS px. */
+const LARGEST = 160;
 /** The map of states is shown first where fewer columns fit. */
 const COLUMNS = 4;
 
@@ -44,7 +44,7 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
   const wide = Math.max(LEAST + GAP, width - names);
   const whole = Math.floor(wide / Math.max(1, steps.length)) - GAP;
   const high = Math.floor(height / (layers + 1)) - GAP;
-  const most = Math.min(LARGEST, Math.max(USUAL, high));
+  const most = Math.min(LARGEST, Math.max(READABLE, high));
   const side = Math.max(Math.min(READABLE, wide / COLUMNS - GAP), Math.min(whole, most), LEAST);
   const columns = Math.max(1, Math.floor(wide / (side + GAP)));
   const rows = Math.max(1, Math.min(layers, Math.ceil(height / (side + GAP))));
