@@ -205,7 +205,7 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
             if any((kind, row.name, each) in told for each in labels):
                 flags[kind][:, index] = False
     found = [
-        *_nonfinite(table, flags["nonfinite"]),
+        *_nonfinite(table, flags["nonfinite"], {of for kind, of, _ in told if kind == "nonfinite"}),
         *_large(table, flags["large"]),
         *_channels(table, "dead", flags["dead"]),
         *_channels(table, "constant", flags["constant"]),
@@ -214,11 +214,11 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     return sorted(found, key=lambda finding: (-finding.severity, finding.since))
 
 
-def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
+def _nonfinite(table: HealthTable, flags: Flags, known: set[str]) -> list[LayerFinding]:
     share = table.columns["nonfinite"]
     spells = spells_of(table, "nonfinite", flags)
     told = table.first_nonfinite
-    if told is not None and (not spells or told.step <= spells[0].since):
+    if told is not None and told.name not in known and (not spells or told.step <= spells[0].since):
         return [_first_told(table, told, spells)]
     if not spells:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,27 @@ def test_the_state_of_a_layer_that_a_check_tells_of_has_no_line_of_its_own(tmp_p
     assert [(line["class"], line["kind"], line["shown_at"]) for line in two] == [
         ("warning", "unchanged_weights", "fmapboard/2"), ("state", "unchanged", "fmapboard/4"),
     ]  # fmt: skip
+
+
+def log_lost(run: Path, **options: Any) -> None:
+    """Five steps; from step 3 on, a weight of layer ``2`` is infinite."""
+    torch.manual_seed(0)
+    model = network()
+    with fmapboard.watch(model, run, every=1, **options) as board:
+        for step, (images, _) in enumerate(batches(5)):
+            with torch.no_grad():
+                model.get_parameter("2.weight")[0, 0, 0, 0] = math.inf if step >= 3 else 1.0
+            with board.step(step):
+                model(images).sum().backward()
+
+
+@pytest.mark.parametrize("name", [None, "gen"])
+def test_non_finite_values_that_the_check_tells_of_are_said_once(
+    name: str | None, tmp_path: Path
+) -> None:
+    log_lost(tmp_path / "run", name=name)
+    listed = [one for one in lines(tmp_path, "run") if one["kind"] == "nonfinite"]
+    assert [(one["class"], one["since"]) for one in listed] == [("warning", 3)]
 
 
 def test_what_was_silenced_is_not_there(tmp_path: Path) -> None:
