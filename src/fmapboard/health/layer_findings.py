@@ -223,7 +223,7 @@ def _nonfinite(table: HealthTable, flags: Flags, known: set[str]) -> list[LayerF
     if not spells:
         return []
     first, more = spells[0], len(spells) - 1
-    where = f"first in {_named(table, first.row)}{_further(more)}"
+    where = f"first in {_named(table, first.row)}{further(more)}"
     text = f"non-finite values {when(table, first)}, {where}"
     return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
 
@@ -248,7 +248,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     began = f"at {table.step_text(told.step)}"
     if not table.is_of_images and own is not None and own.until is None and own.share == 1:
         began = f"since step {told.step}"  # the whole layer is non-finite from then on
-    text = f"{kinds} {began}, {place}{_further(more)}"
+    text = f"{kinds} {began}, {place}{further(more)}"
     label = told.label or ""
     return LayerFinding("nonfinite", 3, told.name, label, row, told.step, share, text, more, until)
 
@@ -257,7 +257,7 @@ def _percent(share: float) -> str:
     return f"{math.floor(100 * share + 0.5)} %"  # as the front end rounds
 
 
-def _further(more: int) -> str:
+def further(more: int) -> str:
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
 
 

@@ -19,7 +19,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.layer_findings import findings
+from fmapboard.health.layer_findings import findings, further
 from fmapboard.health.record import BuiltInCheck, RunRecord
 from fmapboard.health.states import LARGE
 from fmapboard.health.table import HealthTable, call_text
@@ -30,6 +30,7 @@ Cause = tuple[str, str]
 _UNKNOWN = (
     "It is not recorded whether the layer's weights were finite: if not, they are the cause. "
 )
+_LOOK_AT_WEIGHTS = "Check torch.isfinite(parameter).all() for the parameters of the layer"
 _LOSS = (
     "Look for a logarithm of 0, a division by 0 or a square root of 0 in the loss; "
     "torch.autograd.set_detect_anomaly(True) names the operation"
@@ -58,10 +59,13 @@ class NonfiniteCheck(BuiltInCheck):
             told = table.first_nonfinite
             if told is not None and (told.step, told.label or "") != (found.since, found.label):
                 told = None  # the finding is from other numbers
-            meaning, advice = cause(Evidence(record, table, found.since, found.index, told))
+            evidence = Evidence(record, table, found.since, found.index, told)
+            meaning, advice = cause(evidence)
+            own, rest = _own_weights(evidence), further(found.more)
+            whose = f", whose {_not_finite(own)}" if own else ""
             yield Finding(
                 class_="warning",
-                message=found.message,
+                message=f"{found.message.removesuffix(rest)}{whose}{rest}",
                 since_step=found.since,
                 layer=found.label or None,
                 parameter=told.owner if told is not None and told.label is None else None,
@@ -127,8 +131,8 @@ def cause(of: Evidence) -> Cause:
         return _overflow(of), _against_overflow(of)
     if of.row is None:
         return f"It is not recorded what computed them; {_arithmetic(of)}", _LOSS
-    own = _own_weights(of, of.row)
-    if own and of.place == "feature_maps":
+    own = _own_weights(of)
+    if own:
         return _of_weights(of, own)
     has_lost_images = of.row == 0 and bool(_images(of).get("nonfinite"))
     weights = ""
@@ -137,26 +141,34 @@ def cause(of: Evidence) -> Cause:
     elif of.place == "feature_maps" and not has_lost_images:
         weights = _UNKNOWN
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
+    if weights is _UNKNOWN:
+        advice = f"{_LOOK_AT_WEIGHTS}; {advice[0].lower()}{advice[1:]}"
     if _is_overflow(of) and not _images(of).get("nonfinite"):
         return f"{_overflow(of)}. {weights}{meaning}", _against_overflow(of)
     return f"{weights}{meaning}", advice
 
 
-def _own_weights(of: Evidence, row: int) -> tuple[str, ...] | None:
-    """Parameters of the layer that are not finite at the step; None if that is not known."""
-    facts, layer = of.record.facts.get(of.step), of.table.rows[row].facts.layer
-    if facts is None or facts.nonfinite_weights is None:
+def _own_weights(of: Evidence) -> tuple[str, ...] | None:
+    """Parameters of a layer with such an output that are not finite; None if it is not known."""
+    facts = of.record.facts.get(of.step)
+    names = None if facts is None else facts.nonfinite_weights
+    if of.row is None or of.place != "feature_maps" or names is None:
         return None
-    return tuple(name for name in facts.nonfinite_weights if name.startswith(f"{layer}."))
+    layer = of.table.rows[of.row].facts.layer
+    return tuple(name for name in names if name.startswith(f"{layer}."))
+
+
+def _not_finite(own: tuple[str, ...]) -> str:
+    return f"{named(own)} {'is' if len(own) == 1 else 'are'} not finite"
 
 
 def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
     facts = of.record.facts[of.step]
     others = facts.count("nonfinite_weights") - len(own)
     besides = f", and {others} further parameter{'s' * (others > 1)} of the network" * (others > 0)
-    which = f"{named(own)} {'is' if len(own) == 1 else 'are'} not finite{besides}"
     meaning = (
-        f"The fault is in the weights: {which}, so the output is lost whatever the layer receives"
+        f"The fault is in the weights: {_not_finite(own)}{besides}, so the output is lost "
+        "whatever the layer receives"
     )
     if of.before is None:
         return (
@@ -213,7 +225,9 @@ def _of_later(of: Evidence, row: int) -> Cause:
     )
     start = f"{finite}, so they arise " if known else "They arise "
     where = f"in code between {before} and this layer, or in another input of the network"
-    where = where if of.place == "inputs" else f"in this layer, {where}"
+    if of.place != "inputs":
+        own = "in this layer" if _own_weights(of) is not None else "in this layer or its weights"
+        where = f"{own}, {where}"
     end = "" if _is_overflow(of) else f"; {_arithmetic(of)}"
     return f"{start}{where}{end}", _ARGUMENTS + _IN_TRAINING * (not of.table.is_of_images)
 

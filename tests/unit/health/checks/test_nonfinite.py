@@ -54,7 +54,9 @@ def only(of: RunRecord) -> Finding:
 def test_a_weight_that_is_not_finite_is_the_cause_and_no_overflow() -> None:
     first = told(Nonfinite(12), "conv1")
     found = only(record(columns=lost(1), told=first, facts=weights(["conv1.weight"])))
-    assert found.message == "NaN since step 30, first in `conv1`"
+    assert (
+        found.message == "NaN since step 30, first in `conv1`, whose `conv1.weight` is not finite"
+    )
     assert found.meaning.startswith(
         "The fault is in the weights: `conv1.weight` is not finite, so the output is lost whatever "
         "the layer receives. At step 20, the logged step before, the recorded weights were finite: "
@@ -69,6 +71,7 @@ def test_weights_that_were_lost_before_the_first_logged_step() -> None:
     every = ["conv0.weight", "conv0.bias", "conv1.weight", "conv2.weight"]
     columns = {"nonfinite": {0: [1.0] * len(STEPS)}}
     found = only(record(columns=columns, facts=weights(every, every)))
+    assert found.message.endswith("`conv0`, whose `conv0.weight`, `conv0.bias` are not finite")
     assert "`conv0.weight`, `conv0.bias` are not finite, and 2 further parameters" in found.meaning
     assert found.meaning.endswith("It was so at the first logged step")
     assert "checkpoint" in found.advice
@@ -88,6 +91,8 @@ def test_weights_that_were_not_read_are_said_to_be_unknown_and_a_possible_cause(
     for facts in ((), weights(None, None)):
         found = only(record(columns=lost(1), told=first, facts=facts))
         assert found.meaning.startswith(f"{UNKNOWN}`conv0`, called before it, returned finite")
+        assert "they arise in this layer or its weights, in code between `conv0`" in found.meaning
+        assert found.advice.startswith("Check torch.isfinite(parameter).all() for the parameters")
     received = told(Nonfinite(1), "conv1", "inputs")
     assert "weights" not in only(record(columns=lost(1), told=received)).text
     lost_images = record(columns=lost(0), inputs={"nonfinite": 2.0})
@@ -114,8 +119,8 @@ def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     found = only(record(columns=lost(3), told=told(Nonfinite(5), "conv3")))
     assert found.meaning == (
         f"{UNKNOWN}The 3 layers called before it returned finite values, so they arise in this "
-        "layer, in code between `conv2` and this layer, or in another input of the network; NaN "
-        "without an infinity comes from 0 / 0, or a logarithm or square root of a negative number: "
+        "layer or its weights, in code between `conv2` and this layer, or in another input of the "
+        "network; NaN without an infinity comes from 0 / 0, or a logarithm or square root of a negative number: "
         "no finite value exceeds 1"
     )
     received = told(Nonfinite(5), "conv1", "inputs")

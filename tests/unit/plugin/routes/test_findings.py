@@ -141,6 +141,14 @@ def test_non_finite_values_that_the_check_tells_of_are_said_once(
     assert [(one["class"], one["since"]) for one in listed] == [("warning", 3)]
 
 
+def test_the_line_of_a_run_names_the_weights_that_are_not_finite(tmp_path: Path) -> None:
+    log_lost(tmp_path / "run")
+    line = open_tab(tmp_path).ask("data/findings", run="run")["line"]
+    assert line["text"].startswith(
+        "NaN and +Inf since step 3, first in `2`, whose `2.weight` is not finite; then in "
+    )
+
+
 def test_what_was_silenced_is_not_there(tmp_path: Path) -> None:
     log(tmp_path / "one", checks={"copied_channels": False})
     log(tmp_path / "all", checks=False)
