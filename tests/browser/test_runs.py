@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browser_visitor import Person
 from overview_runs import NAN_FROM, STORED
+from two_layer_runs import log_steps
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,15 @@ def test_a_wide_window_is_used_to_its_right_edge(runs: str, visit: Callable[...,
     healthy.settle()
     cells = json.loads(healthy.see(".health-map").get_attribute("data-plot") or "{}")
     assert cells["width"] > 1500  # eight steps
+
+
+def test_a_run_in_the_log_directory_itself_has_the_directorys_name(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    log_steps(tmp_path / "mine", steps=range(2))
+    log_steps(tmp_path / "mine" / "below", steps=range(2))
+    person = visit(serve(tmp_path / "mine"), view=None, run=".")
+    person.settle()
+    named = [text.split(" · ")[0] for text in person.see(".top option").all_inner_texts()]
+    assert named == ["mine", "below"]
+    assert "run=." in person.page.url

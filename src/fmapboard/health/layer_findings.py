@@ -258,6 +258,7 @@ def _percent(share: float) -> str:
 
 
 def further(more: int) -> str:
+    """The end of a message that names the first of several layers."""
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
 
 

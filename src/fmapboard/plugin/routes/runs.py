@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import path
 
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.log_scan import has_own_records
@@ -27,6 +28,7 @@ class Runs(Answer):
     Attributes:
         runs: those with records of the tab, in natural order.
         logdir: the log directories, as given to TensorBoard.
+        root: name of that directory, whose own run TensorBoard calls "."; "" if there are several.
         keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
             records of the tab when it started.
         is_unread: True if there are no runs, but files of fmapboard that TensorBoard has not read.
@@ -34,6 +36,7 @@ class Runs(Answer):
 
     runs: list[RunEntry]
     logdir: str
+    root: str
     keeps_enough: bool
     is_unread: bool
 
@@ -47,4 +50,5 @@ def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool 
     ]
     listed.sort(key=lambda entry: natural(entry.run))
     is_unread = not listed and has_own_records(logdirs)
-    return Runs(listed, ", ".join(logdirs), keeps_enough, is_unread)
+    root = path.basename(path.abspath(path.expanduser(logdirs[0]))) if len(logdirs) == 1 else ""
+    return Runs(listed, ", ".join(logdirs), root, keeps_enough, is_unread)

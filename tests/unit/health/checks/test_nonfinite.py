@@ -120,8 +120,8 @@ def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     assert found.meaning == (
         f"{UNKNOWN}The 3 layers called before it returned finite values, so they arise in this "
         "layer or its weights, in code between `conv2` and this layer, or in another input of the "
-        "network; NaN without an infinity comes from 0 / 0, or a logarithm or square root of a negative number: "
-        "no finite value exceeds 1"
+        "network; NaN without an infinity comes from 0 / 0, or a logarithm or square root of a "
+        "negative number: no finite value exceeds 1"
     )
     received = told(Nonfinite(5), "conv1", "inputs")
     found = only(record(columns=lost(1), told=received, facts=weights(["conv1.weight"])))

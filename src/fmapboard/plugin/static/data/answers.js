@@ -16,6 +16,7 @@
  * @typedef {object} RunsAnswer
  * @property {RunEntry[]} runs runs that hold fmapboard records
  * @property {string} logdir
+ * @property {string} root name of that directory, "" if there are several
  * @property {boolean} keeps_enough false if TensorBoard keeps its default of 10 steps per series
  * @property {boolean} is_unread there are no runs, but files of fmapboard that TensorBoard has not read
  */

@@ -3,6 +3,7 @@
 
 import { LETTERS } from "../state/columns.js";
 import { ROLE_NAMES, matchText } from "../state/compare.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("../state/compare.js").Placed} Placed */
@@ -87,5 +88,5 @@ export function filmColumns({ state, layer, history, columns, filmHistories }) {
 function placeText(run, role, sample) {
   const of = role === "kernels" ? "" : `sample ${sample}`;
   const drawn = role === "feature_maps" ? "" : (ROLE_NAMES[role] ?? role);
-  return [run || ".", of, drawn].filter(Boolean).join(" · ");
+  return [runText(run), of, drawn].filter(Boolean).join(" · ");
 }

@@ -5,6 +5,7 @@ import { buildScene } from "../draw/scene.js";
 import { comparesKernels } from "../state/columns.js";
 import { mainSide, placed } from "../state/compare.js";
 import { indexOf } from "../state/steps.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("../draw/scene.js").Scene} Scene */
@@ -64,7 +65,7 @@ export class Scenes {
     const layersOf = (/** @type {string} */ run) => source.layers(run).value?.layers;
     const runs = source.runs().value?.runs;
     const whyNone = (/** @type {string} */ run) => {
-      if (runs && !runs.some((each) => each.run === run)) return `no run ${run || "."}`;
+      if (runs && !runs.some((each) => each.run === run)) return `no run ${runText(run)}`;
       const { value, error } = source.layers(run);
       return value ? "" : (error?.message ?? "");
     };

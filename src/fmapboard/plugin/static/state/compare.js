@@ -6,6 +6,7 @@ import { callName, callText } from "./call_names.js";
 import { match } from "./match.js";
 import { middle } from "./run_search.js";
 import { indexOf } from "./steps.js";
+import { runText } from "./run_text.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
 /** @typedef {import("../data/answers.js").LayersAnswer} LayersAnswer */
@@ -66,12 +67,12 @@ export function placed(column, state, layer, layersOf, whyNone = () => "") {
   const own = layersOf(state.run) ?? [layer];
   if (!layers && run !== state.run) return none("");
   const found = match(layer, own, layers ?? [layer]);
-  if (!found) return none(`no layer ${layerText(layer.key)} in run ${run || "."}`);
+  if (!found) return none(`no layer ${layerText(layer.key)} in run ${runText(run)}`);
   // A column that follows the slider shows the main column's step, which may be the newest.
   const now = layer.steps[indexOf(layer.steps, state.step)] ?? state.step;
   const role = column.role || state.role;
   const asked = question(run, found.layer, column.step ?? now, role, column.sample ?? state.sample);
-  const why = asked ? "" : `no kept step of ${callText(found.layer.label)} in run ${run || "."}`;
+  const why = asked ? "" : `no kept step of ${callText(found.layer.label)} in run ${runText(run)}`;
   return { column, run, match: found, question: asked, why };
 }
 
@@ -125,7 +126,7 @@ export function sideName(side, all) {
   const differ = (/** @type {"run"|"step"|"sample"|"role"} */ field) =>
     all.some((each) => each && each[field] !== side[field]);
   const parts = [];
-  if (differ("run")) parts.push(middle(side.run || ".", NAME));
+  if (differ("run")) parts.push(middle(runText(side.run), NAME));
   if (differ("run") || differ("step")) parts.push(`step ${stepText(side.step)}`);
   if (differ("sample")) parts.push(`sample ${side.sample}`);
   if (differ("role")) parts.push(ROLE_NAMES[side.role] ?? side.role);
@@ -134,7 +135,7 @@ export function sideName(side, all) {
 
 /** Where a picture stems from: run, step, sample and role. @param {Question} side */
 export function origin({ run, step, sample, role }) {
-  const parts = [run || ".", `step ${stepText(step)}`];
+  const parts = [runText(run), `step ${stepText(step)}`];
   if (role !== "kernels") parts.push(`sample ${sample}`);
   if (role !== "feature_maps") parts.push(ROLE_NAMES[role] ?? role);
   return parts.join(" · ");

@@ -2,6 +2,7 @@
 /** Runs and layers that an address names but that are not there, and what is shown instead. */
 
 import { layerText } from "./compare.js";
+import { runText } from "./run_text.js";
 
 /** @typedef {{what: "run"|"layer", name: string, shown: string}} Gone */
 
@@ -23,8 +24,8 @@ export function goneText(gone, state) {
   return gone
     .filter(({ what, shown }) => state[what] === shown)
     .map(({ what, name, shown }) => {
-      const text = (/** @type {string} */ of) => (what === "layer" ? layerText(of) : of || ".");
-      const where = what === "layer" ? ` is not in run ${state.run || "."}` : " is gone";
+      const text = (/** @type {string} */ of) => (what === "layer" ? layerText(of) : runText(of));
+      const where = what === "layer" ? ` is not in run ${runText(state.run)}` : " is gone";
       return `${what === "run" ? "Run" : "Layer"} ${text(name)}${where}: showing ${text(shown)}.`;
     })
     .join(" ");

@@ -10,6 +10,7 @@ import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { patchesOf } from "./patches.js";
 import { rank } from "../data/ranking.js";
+import { callRoot } from "./run_text.js";
 import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
 
@@ -40,6 +41,7 @@ export function look(app) {
   source.store.begin();
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
+  callRoot(listed.value?.root);
   if (runs.length && !runs.some((each) => each.run === app.state.run) && !listed.loading) {
     app.gone = replaced(app.gone, "run", app.state.run, runs[0].run);
     app.state = { ...app.state, run: runs[0].run };

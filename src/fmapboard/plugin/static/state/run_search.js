@@ -1,6 +1,8 @@
 // @ts-check
 /** Finds runs by parts of their names, and shortens names where they are alike. */
 
+import { runText } from "./run_text.js";
+
 /**
  * Runs whose names contain all words of a text, in any order and case.
  * @param {readonly string[]} runs @param {string} text @returns {string[]}
@@ -8,7 +10,7 @@
 export function search(runs, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return runs.filter((run) => {
-    const name = run.toLowerCase();
+    const name = runText(run).toLowerCase();
     return words.every((word) => name.includes(word));
   });
 }

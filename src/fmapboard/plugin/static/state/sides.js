@@ -6,6 +6,7 @@ import { scaleNote } from "../draw/column_scales.js";
 import { stepText } from "../draw/number_text.js";
 import { LETTERS } from "./columns.js";
 import { matchText, origin } from "./compare.js";
+import { runText } from "./run_text.js";
 
 /** @typedef {import("../data/same_input.js").Inputs} Inputs */
 /** @typedef {import("../data/tab_data.js").Source} Source */
@@ -103,7 +104,7 @@ function other(source, { question: main, columns }, of, i, first) {
   const built = columns[i];
   if (!question) {
     const place = column.step === null ? "" : `step ${stepText(column.step)}`;
-    const text = [run || ".", place].filter(Boolean).join(" · ");
+    const text = [runText(run), place].filter(Boolean).join(" · ");
     return { ...facts, text, place, input: null, inputs: "same", notes: [of.why] };
   }
   const second = inputOf(source, question);
@@ -127,7 +128,7 @@ function aboutStep({ column }, question, main) {
 
 /** @param {Question} question */
 function placeOf(question) {
-  return origin(question).slice((question.run || ".").length + " · ".length);
+  return origin(question).slice(runText(question.run).length + " · ".length);
 }
 
 /** @param {Question} a @param {Question} b */

@@ -4,6 +4,7 @@
 import { stepText } from "../draw/number_text.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution_text.js";
 import { offer, sheet } from "./save.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../state/attribution.js").Row} Row */
@@ -25,7 +26,7 @@ export async function saveAttribution({ state, attribution }) {
   if (!attribution || !rows.length) return "Nothing to save";
   if (attribution.loading) return "Not saved: pictures are being loaded";
   const { step } = rows[0].now;
-  const run = state.run || ".";
+  const run = runText(state.run);
   const title = `Attribution · ${run} · step ${stepText(step)} · sample ${attribution.sample}`;
   const lines = linesOf([effectText(rows), controlText(rows), LEGEND]);
   const columns = Math.max(1, Math.min(rows.length, Math.floor((WIDTH - MARGIN) / CELL)));

@@ -7,6 +7,7 @@ import { LETTERS, changed } from "../state/columns.js";
 import { ROLE_NAMES } from "../state/compare.js";
 import { button, choice, h, show } from "./dom.js";
 import { createRunPicker } from "./run_picker.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -84,7 +85,7 @@ export function createColumnControls(app, i) {
       runs: runs.map((each) => each.run),
       chosen: column.run,
       colourOf: (name) => runColour(name || state.run, runs),
-      same: `same run (${state.run})`,
+      same: `same run (${runText(state.run)})`,
     });
     step.fill(
       options(column.step, layer?.steps ?? [], "follows the slider", stepName),

@@ -7,6 +7,7 @@ import { paintFilm } from "../draw/film_paint.js";
 import { counted, stepText } from "../draw/number_text.js";
 import { theme } from "../draw/theme.js";
 import { offer } from "./save.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../data/film.js").Strip} Strip */
 /** @typedef {import("../data/tab_data.js").Model} Model */
@@ -51,7 +52,10 @@ export async function saveFilm(model, strips, source, layoutFor, tell) {
     top += part.height;
   }
   const [{ layer, channels }] = strips;
-  return offer(canvas, `${state.run}_${layerText(layer.key)}_film_channel_${channels.join("_")}`);
+  return offer(
+    canvas,
+    `${runText(state.run)}_${layerText(layer.key)}_film_channel_${channels.join("_")}`,
+  );
 }
 
 /**
@@ -119,7 +123,7 @@ function titles(context, strip, width, top, look) {
   context.font = look.font.replace("11px", "600 14px");
   const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
   context.fillText(
-    `${letter ? `${letter} · ` : ""}${run || "."} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,
+    `${letter ? `${letter} · ` : ""}${runText(run)} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,
     10,
     top + 22,
     width - 20,

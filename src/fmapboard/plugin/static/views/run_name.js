@@ -3,6 +3,7 @@
 
 import { parted } from "../state/run_search.js";
 import { h, say, show } from "./dom.js";
+import { runText } from "../state/run_text.js";
 
 /** Length of the end of a name that is always shown. */
 const END = 22;
@@ -16,11 +17,11 @@ export function createRunName() {
 
   /** @param {string} run @param {string} colour */
   function draw(run, colour) {
-    const [first, last] = parted(run || ".", END);
+    const [first, last] = parted(runText(run), END);
     say(head, first);
     show(head, Boolean(first));
     say(end, last);
-    element.title = run || ".";
+    element.title = runText(run);
     dot.style.background = colour;
   }
   return { element, draw };

@@ -4,6 +4,7 @@
 import { search } from "../state/run_search.js";
 import { h, show } from "./dom.js";
 import { createRunName } from "./run_name.js";
+import { runText } from "../state/run_text.js";
 
 /** Most entries that are listed; more words narrow the search. */
 const MOST = 100;
@@ -155,7 +156,10 @@ export function createRunPicker(label, chosen, text = "") {
     const changed = now.runs.length !== offer.runs.length;
     offer = now;
     name.draw(now.chosen || (now.same ?? ""), now.colourOf(now.chosen));
-    opener.setAttribute("aria-label", `${label}: ${now.chosen || (now.same ?? ".")}`);
+    opener.setAttribute(
+      "aria-label",
+      `${label}: ${now.chosen ? runText(now.chosen) : (now.same ?? runText(""))}`,
+    );
     if (changed && !panel.hidden) fill();
   }
   return { element, opener, draw };

@@ -12,6 +12,7 @@ import { middle } from "../state/run_search.js";
 import { createRunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
 import { createSwitch } from "./view_switch.js";
+import { runText } from "../state/run_text.js";
 
 /** Longest name of a run in the list, which shows it in one line. */
 const MOST_SHOWN = 46;
@@ -86,11 +87,11 @@ export function createBarView(app) {
     run.fill(
       model.runs.map(({ run: name }) => [
         name,
-        middle(name || ".", MOST_SHOWN) + warned(app.overview.warnings.get(name)),
+        middle(runText(name), MOST_SHOWN) + warned(app.overview.warnings.get(name)),
       ]),
       model.state.run,
     );
-    run.element.title = `Run ${model.state.run}`;
+    run.element.title = `Run ${runText(model.state.run)}`;
     dot.style.background = runColour(model.state.run, model.runs);
     pages.draw(model.state.view);
     show(download, !model.front);

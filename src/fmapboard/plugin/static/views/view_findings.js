@@ -8,6 +8,7 @@ import { scope, unreadText } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/health.js").Finding} Finding */
@@ -162,7 +163,7 @@ function focusIn(list) {
 function runName(run, colour) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   dot.style.background = colour;
-  return h("span", { class: "of-run" }, dot, run || ".", " · ");
+  return h("span", { class: "of-run" }, dot, runText(run), " · ");
 }
 
 /** A message with the text between backticks as code. @param {string} message */

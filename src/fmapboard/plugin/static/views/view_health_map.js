@@ -13,6 +13,7 @@ import { indexOf } from "../state/steps.js";
 import { createCellTip } from "./cell_tip.js";
 import { h, say } from "./dom.js";
 import { inWordsOf } from "../state/dead_word.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../draw/health_layout.js").Binned} Binned */
@@ -216,7 +217,7 @@ export function createHealthMap(app) {
     );
     element.setAttribute(
       "aria-label",
-      `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${health.run || "."}. ${HELP}`,
+      `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${runText(health.run)}. ${HELP}`,
     );
     tip.point(null);
     if (!at) tip.stand(null);

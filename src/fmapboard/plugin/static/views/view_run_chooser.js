@@ -5,6 +5,7 @@ import { runColour } from "../draw/run_colours.js";
 import { search as searched } from "../state/run_search.js";
 import { MOST_RUNS } from "../state/chosen_runs.js";
 import { h, say, show } from "./dom.js";
+import { runText } from "../state/run_text.js";
 
 /** Check boxes in the list; the search finds the others. */
 const MOST = 200;
@@ -77,7 +78,7 @@ export function createRunChooser(app) {
           else chosen.delete(run);
           app.overview.choose(runs.map((each) => each.run).filter((each) => chosen.has(each)));
         });
-        return h("label", {}, box, dot, h("span", { text: run || "." }));
+        return h("label", {}, box, dot, h("span", { text: runText(run) }));
       }),
     );
     say(note, names.length > MOST ? `${names.length - MOST} more: search for them` : "");

@@ -8,6 +8,7 @@ import { opening } from "../state/chosen_runs.js";
 import { wordOf } from "../state/step_words.js";
 import { h, say, show } from "./dom.js";
 import { sentence } from "./view_findings.js";
+import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../data/health.js").Verdict} Verdict */
 /** @typedef {import("../state/front.js").Front} Front */
@@ -125,5 +126,5 @@ export function createVerdict(app) {
 function named(run, colour) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   dot.style.background = colour;
-  return h("span", { class: "of-run", title: run || "." }, dot, run || ".");
+  return h("span", { class: "of-run", title: runText(run) }, dot, runText(run));
 }
