@@ -28,6 +28,7 @@ import {
   readChannels,
   toggled,
 } from "../../src/fmapboard/plugin/static/state/film.js";
+import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").History} History */
@@ -77,7 +78,8 @@ test("channels move together, and none beyond the layer", () => {
 });
 
 test("the locked scale of a channel is that of its drawn maps over all steps, not of the batch", () => {
-  const found = lockedRanges([HISTORY], "feature_maps", [0, 1], CHANNEL);
+  const { "feature_maps.code": _, ...arrays } = HISTORY.arrays;
+  const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", [0, 1], CHANNEL);
   assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
   assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
   assert.equal(found?.leftOut, 0);
@@ -109,6 +111,8 @@ test("a few steps far beyond the others are left out of a channel's locked scale
   assert.equal(farFrom([1, 50, 50, 50, 1, 1]), Infinity); // half of them are no exception
   assert.equal(farFrom([1, 50]), Infinity);
   assert.equal(farFrom([NaN, 0, 3, 3, 40]), 40);
+  assert.equal(farFrom([1, 1, 1, 1, 1, 4, 16, 64, 256]), 16); // growing, without a gap
+  assert.equal(farFrom([1, 1, 1, 256, 256, 256]), Infinity);
   const array = (/** @type {number[]} */ ...values) => ({
     shape: [values.length / 2, 2],
     values: Float32Array.from(values),
@@ -136,13 +140,43 @@ test("a few steps far beyond the others are left out of a channel's locked scale
   assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
 });
 
+test("frames in which a channel is dead, not finite or large do not set its locked scale", () => {
+  const array = (/** @type {number[]} */ ...values) => ({
+    shape: [values.length / 2, 2],
+    values: Float32Array.from(values),
+  });
+  const { FINE, DEAD, LARGE, NONFINITE } = CODE;
+  const arrays = {
+    "feature_maps.lo": array(-1, -1, -50, -2, -3, -3, -9, -4),
+    "feature_maps.hi": array(1, 1, -49, 2, 3, 3, 9, 4),
+    "feature_maps.code": array(FINE, FINE, DEAD, FINE, FINE, NONFINITE, LARGE, FINE),
+  };
+  const history = { steps: [0, 1, 2, 3], arrays };
+  const found = lockedRanges([history], "feature_maps", [0, 1], CHANNEL);
+  assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, -2]);
+  assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 2]);
+  assert.deepEqual(
+    [found?.leftOut, [...(found?.inFilm.faulty ?? [])]],
+    [
+      1,
+      [
+        [0, 1],
+        [1, 1],
+      ],
+    ],
+  );
+  const dead = { ...arrays, "feature_maps.code": array(...Array(8).fill(DEAD)) };
+  const all = lockedRanges([{ ...history, arrays: dead }], "feature_maps", [0], CHANNEL);
+  assert.deepEqual([all?.ranges.lo[0], all?.ranges.hi[0]], [-50, 9]);
+});
+
 test("the colour bar of a channel says which steps its scale leaves out", () => {
   const film = {
     locked: { lo: [-1, 0], hi: [3, 30] },
     isLocked: true,
     steps: [0, 1, 2, 3, 4],
     sharing: "",
-    inFilm: { leftOut: 1, beyond: new Map([[0, 1]]) },
+    inFilm: { leftOut: 1, beyond: new Map([[0, 1]]), faulty: new Map() },
     how: CHANNEL,
     unit: "step",
   };

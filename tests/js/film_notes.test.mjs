@@ -35,7 +35,7 @@ test("a fault at a step without pictures leads to the next one, or the last, and
 });
 
 test("steps of the scale are logged ones where not all of them have pictures", () => {
-  const note = (/** @type {number[]} */ steps, leftOut = 0) => {
+  const note = (/** @type {number[]} */ steps, leftOut = 0, faulty = new Map()) => {
     const film = {
       history: HISTORY,
       steps,
@@ -44,17 +44,23 @@ test("steps of the scale are logged ones where not all of them have pictures", (
       locked: { lo: [0], hi: [1] },
       leftOut,
       beyond: new Map(),
-      inFilm: { leftOut, beyond: new Map() },
+      inFilm: { leftOut, beyond: new Map(), faulty },
       sharing: "",
       how: { scale: "channel", zeroCentred: false },
       channels: [0],
       unit: "step",
     };
-    return scaleNote(/** @type {any} */ (film)).split(":")[0];
+    const text = scaleNote(/** @type {any} */ (film));
+    return faulty.size ? text : text.split(":")[0];
   };
   assert.equal(note([0, 20]), "Scale locked over all 4 logged steps");
   assert.equal(note([0, 20], 3), "Scale locked over 1 of 4 logged steps");
   assert.equal(note(HISTORY.steps), "Scale locked over all 4 kept steps");
+  assert.equal(
+    note(HISTORY.steps, 0, new Map([[0, 2]])),
+    "Scale locked over the kept steps: channel 0 0 … 1. Frames in which the channel is dead or " +
+      "not finite are left out.",
+  );
 });
 
 /** A run of `visualize`, whose last image has no picture. */

@@ -114,7 +114,7 @@ export class FilmSource {
         locked: locked?.ranges ?? null,
         leftOut: locked?.leftOut ?? 0,
         beyond: locked?.beyond ?? new Map(),
-        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map() },
+        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
         sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
         how,
         kernelPeak: isLocked ? kernels.peak : 0,

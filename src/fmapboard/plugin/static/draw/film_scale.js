@@ -20,7 +20,7 @@ import { inWordsOf } from "../state/dead_word.js";
 
 /**
  * Of the steps that a locked scale leaves out, those that are in the film.
- * @typedef {{leftOut: number, beyond: Map<number, number>}} InFilm
+ * @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm
  */
 
 /** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
@@ -29,11 +29,16 @@ export const FAR = 10;
 const FEW = 0.25;
 
 /**
- * Magnitude from which on a step is beyond the scale; Infinity if none is.
+ * Magnitude from which on a step is beyond the scale; Infinity if none is. Values that grow
+ * steadily, without a gap, are beyond it from `FAR` times the median on, if they reach its square.
  * @param {number[]} sizes magnitudes of the steps, NaN if not known
  */
 export function farFrom(sizes) {
   const known = sizes.filter((size) => size > 0 && Number.isFinite(size)).sort((a, b) => b - a);
+  const usual = known[Math.floor((known.length - 1) / 2)];
+  if (known.length > 2 && known[0] >= FAR ** 2 * usual) {
+    return Math.min(...known.filter((size) => size >= FAR * usual));
+  }
   for (let most = Math.max(1, Math.floor(known.length * FEW)); most > 0; most -= 1) {
     if (known.length > 2 && known[most - 1] >= FAR * known[most]) return known[most - 1];
   }
@@ -73,10 +78,31 @@ function withoutFar(steps, groups) {
 }
 
 /**
+ * Leaves out the ranges of channels at the steps at which they are dead or not finite, unless they
+ * are so at all steps.
+ * @param {ReturnType<typeof rows>} steps @param {number[]} channels
+ */
+function withoutFaulty(steps, channels) {
+  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
+  /** Number of those in a film, by channel. @type {Map<number, number>} */
+  const faulty = new Map();
+  for (const c of channels) {
+    const isFaulty = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
+    if (!steps.some(({ lo, hi }, i) => !isFaulty[i] && lo[c] <= hi[c])) continue;
+    isFaulty.forEach((is, i) => {
+      if (!is) return;
+      used[i].lo[c] = used[i].hi[c] = NaN;
+      faulty.set(c, (faulty.get(c) ?? 0) + (steps[i].isInFilm ? 1 : 0));
+    });
+  }
+  return { used, faulty };
+}
+
+/**
  * The range of each channel over all kept steps of one or several strips; null if it is not known.
  * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
  * are left out, because all other frames would have one single colour; and of each channel those
- * few steps that are `FAR` beyond its others.
+ * at which it is dead or not finite, and those few that are `FAR` beyond its others.
  * @param {(History|null)[]} histories of what the strips show @param {string} role
  * @param {number[]} chosen channels @param {ScaleChoice} how
  * @param {readonly (readonly number[])[]} [films] steps of each strip; a report may have fewer than
@@ -89,15 +115,18 @@ export function lockedRanges(histories, role, chosen, how, films) {
   if (!every.length) return null;
   const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
   const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
-  const usual = every.filter((at) => !own.some((c) => at.lo[c] <= -LARGE || at.hi[c] >= LARGE));
+  const isLarge = (/** @type {typeof every[0]} */ at, /** @type {number} */ c) =>
+    at.lo[c] <= -LARGE || at.hi[c] >= LARGE || at.faultOf(c) === "large";
+  const usual = every.filter((at) => !own.some((c) => isLarge(at, c)));
   const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
   const groups = how.scale === "layer" ? [own] : own.map((c) => [c]);
-  const robust = withoutFar(used, groups);
+  const sound = withoutFaulty(used, own);
+  const robust = withoutFar(sound.used, groups);
   return {
     ranges: ranges(width, robust.used, how),
     leftOut: every.length - used.length,
     beyond: robust.beyond,
-    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.marked },
+    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.marked, faulty: sound.faulty },
   };
 }
 
@@ -118,6 +147,7 @@ function rows(history, role, film) {
     lo: lo.values.subarray(i * width, (i + 1) * width),
     hi: hi.values.subarray(i * width, (i + 1) * width),
     isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
+    faultOf: (/** @type {number} */ channel) => history && kindOf(history, role, i, channel),
   }));
 }
 
@@ -141,12 +171,14 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
   }
   const { leftOut } = inFilm;
   const far = inFilm.beyond.get(channel) ?? 0;
-  const kept = steps.length - leftOut - far;
+  const faulty = inFilm.faulty.get(channel) ?? 0;
+  const kept = steps.length - leftOut - far - faulty;
   const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
   const more = [
     how.scale === "layer" ? "whole layer" : "",
     leftOut ? "no large values" : "",
     far ? `${far} beyond scale` : "",
+    faulty ? "none with a fault" : "",
   ].filter(Boolean);
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,

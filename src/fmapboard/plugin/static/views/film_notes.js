@@ -2,6 +2,7 @@
 /** Texts above a film strip: its scale, whether its inputs are the same, and since when it has faults. */
 
 import { FAR } from "../draw/film_scale.js";
+import { deadWord } from "../state/dead_word.js";
 import { counted, short, stepText } from "../draw/number_text.js";
 import { wordOf } from "../state/step_words.js";
 import { keptFrom } from "./view_first_fault.js";
@@ -78,6 +79,7 @@ export function inputNote(strip) {
 
 /** The scale of the frames, in words. @param {Strip} strip */
 export function scaleNote(strip) {
+  const { faulty } = strip.inFilm;
   const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, history, beyond, unit } =
     strip;
   if (!hasMaps) {
@@ -99,17 +101,20 @@ export function scaleNote(strip) {
   const steps = `${keptKind(strip)} ${unit}`;
   const over = sharing
     ? `all ${steps}s of ${sharing}`
-    : beyond.size
+    : beyond.size + faulty.size
       ? `the ${steps}s`
       : leftOut
         ? `${kept} of ${stepsOf(history)} ${steps}s`
         : kept === 1
           ? `the one ${steps}`
           : `all ${kept} ${steps}s`;
+  const sound = faulty.size
+    ? ` Frames in which ${how.scale === "layer" ? "a" : "the"} channel is ${deadWord()} or not finite are left out.`
+    : "";
   const rest = leftOut
     ? ` The ${leftOut === 1 ? unit : `${leftOut} ${unit}s`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
     : "";
-  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}${strip.hasKernels ? kernelsText(strip) : ""}`;
+  return `Scale locked over ${over}: ${said.join("; ")}.${sound}${rest}${beyondText(strip)}${strip.hasKernels ? kernelsText(strip) : ""}`;
 }
 
 /** That the scale of the kernels leaves steps out; "" if it does not. @param {Strip} strip */
