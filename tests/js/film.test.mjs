@@ -9,6 +9,7 @@ import {
   loadingOrder,
   rowAt,
   rowTopOf,
+  visibleBands,
   visibleColumns,
 } from "../../src/fmapboard/plugin/static/draw/film_layout.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
@@ -274,6 +275,22 @@ test("a point of the strip is a step, a channel, and a place in its map", () => 
   assert.deepEqual(at, { column: 7, row: 1, u: 0.5, v: 0.25 });
   assert.equal(filmHit(of, of.gutter - 1, of.rowTop), null);
   assert.equal(filmHit(of, of.gutter, 5)?.row, null);
+});
+
+test("a strip alone is wrapped to the window, with frames that let all bands be seen if possible", () => {
+  const of = filmLayout({ ...REQUEST, wraps: true });
+  assert.deepEqual([of.across, of.bands], [8, 25]);
+  assert.deepEqual(visibleBands(of, of.height * 3 + 1, of.height), [3, 5]);
+  assert.deepEqual(visibleBands(of, of.height * 24, 5000), [24, 25]);
+  const y = of.height * 2 + of.rowTop + of.rowHeight + 24;
+  const at = filmHit(of, of.gutter + 104 * 7 + 48, y);
+  assert.deepEqual(at, { column: 23, row: 1, u: 0.5, v: 0.25 });
+  assert.equal(filmHit(of, of.gutter + 104 * 8, y), null, "right of the last place");
+  const few = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 12, windowHeight: 700 };
+  const { across, bands, tileWidth, height } = filmLayout(few);
+  assert.deepEqual([across, bands, tileWidth], [6, 2, 128]);
+  assert.ok(bands * height <= 700);
+  assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
 });
 
 test("a long sequence is shrunk, a map never", () => {

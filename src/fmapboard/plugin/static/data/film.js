@@ -53,13 +53,13 @@ function inTurn(lists) {
 }
 
 /**
- * The column of the first fault of the channels while no step is chosen; else that of the step.
+ * The column of the first of the most severe faults of the channels while no step is chosen; else
+ * that of the step.
  * @param {FilmColumn} of @param {number[]} channels @param {import("../state/state.js").State} state
  */
 function opensAt({ layer, history, role, step }, channels, state) {
-  const first = Math.min(...onsets(history, role, channels).map((each) => each.step));
-  const isChosen = state.step !== null || !Number.isFinite(first);
-  return indexOf(layer.steps, isChosen ? step : first);
+  const [worst] = onsets(history, role, channels);
+  return indexOf(layer.steps, state.step === null && worst ? worst.step : step);
 }
 
 /** Number of channels that have pictures. @param {FilmColumn} of */

@@ -1,5 +1,8 @@
 // @ts-check
-/** Positions in a film strip: one column per step, one row per channel, the input on top. */
+/**
+ * Positions in a film strip: one column per step, one row per channel, the input on top. A strip
+ * that is wrapped has bands of columns below each other.
+ */
 
 /**
  * All lengths in CSS px, unless stated otherwise.
@@ -18,8 +21,10 @@
  * @property {number} rowHeight of a channel: tile, caption and kernel
  * @property {number} kernelTop below the top of a row
  * @property {number} kernelHeight 0 for none
- * @property {number} width of the whole strip
- * @property {number} height of the whole strip
+ * @property {number} width of the whole strip, without wrapping
+ * @property {number} height of a band
+ * @property {number} across columns per band
+ * @property {number} bands 1 if it is not wrapped
  */
 
 export const GUTTER = 156;
@@ -35,6 +40,8 @@ const COLUMNS_SEEN = 8;
 const MAP_LABELS = 68;
 const KERNEL_LABELS = 46;
 const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
+/** Frames are made no smaller than this to have all bands in view. */
+const LEAST_WHOLE = 80;
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
 const ROW_HEIGHT = 28;
@@ -50,6 +57,7 @@ const ROW_HEIGHT = 28;
  * @property {number} windowWidth CSS px
  * @property {number} windowHeight CSS px
  * @property {number} ratio device px per CSS px
+ * @property {boolean} [wraps] columns that the window has no place for are in further bands
  * @property {boolean} hasInput
  * @property {boolean} hasMaps false if only kernels are shown
  * @property {boolean} hasKernels
@@ -59,6 +67,9 @@ const ROW_HEIGHT = 28;
 export function filmLayout(request) {
   if (request.tile > 0) return laidOut(request, request.tile);
   const all = SIDES.map((side) => laidOut(request, side));
+  const isWhole = (/** @type {FilmLayout} */ of) => of.bands * of.height <= request.windowHeight;
+  const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
+  if (request.wraps && whole) return whole;
   const seen = Math.min(request.count, COLUMNS_SEEN);
   const fits = (/** @type {FilmLayout} */ of) =>
     of.height <= request.windowHeight &&
@@ -91,6 +102,8 @@ function laidOut(request, side) {
   const labels = (request.hasMaps ? MAP_LABELS : CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
   const pictures = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;
   const rowHeight = Math.max(pictures, labels);
+  const places = Math.floor((request.windowWidth - GUTTER - MARGIN) / columnWidth);
+  const across = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
   return {
     count,
     rows,
@@ -108,6 +121,8 @@ function laidOut(request, side) {
     kernelHeight,
     width: GUTTER + count * columnWidth + MARGIN,
     height: rowTop + rows * rowHeight + MARGIN,
+    across,
+    bands: Math.max(1, Math.ceil(count / across)),
   };
 }
 
@@ -141,6 +156,15 @@ export function visibleColumns(of, left, width) {
 }
 
 /**
+ * Bands that are visible, as [first, last + 1].
+ * @param {FilmLayout} of @param {number} top scrolled CSS px @param {number} height CSS px
+ */
+export function visibleBands(of, top, height) {
+  const last = Math.ceil((top + height) / of.height);
+  return [Math.max(0, Math.floor(top / of.height)), Math.max(0, Math.min(last, of.bands))];
+}
+
+/**
  * Columns in the order they should be loaded: visible ones, then those next to them.
  * @param {number} first @param {number} last visible ones, last + 1 @param {number} count
  * @param {number} ahead columns on each side
@@ -159,12 +183,15 @@ export function loadingOrder(first, last, count, ahead) {
  * @returns {{column: number, row: number|null, u: number|null, v: number|null}|null}
  */
 export function filmHit(of, x, y) {
-  const column = Math.floor((x - of.gutter) / of.columnWidth);
-  if (column < 0 || column >= of.count || y < 0 || y >= of.height) return null;
-  const at = Math.floor((y - of.rowTop) / of.rowHeight);
+  const band = Math.floor(y / of.height);
+  const place = Math.floor((x - of.gutter) / of.columnWidth);
+  const column = band * of.across + place;
+  if (place < 0 || place >= of.across || column >= of.count || y < 0) return null;
+  const down = y - band * of.height;
+  const at = Math.floor((down - of.rowTop) / of.rowHeight);
   const row = at >= 0 && at < of.rows ? at : null;
-  const u = (x - columnLeft(of, column)) / of.tileWidth;
-  const v = row === null ? -1 : (y - of.rowTop - row * of.rowHeight) / of.tileHeight;
+  const u = (x - columnLeft(of, place)) / of.tileWidth;
+  const v = row === null ? -1 : (down - of.rowTop - row * of.rowHeight) / of.tileHeight;
   const inside = u >= 0 && u < 1 && v >= 0 && v < 1;
   return { column, row, u: inside ? u : null, v: inside ? v : null };
 }

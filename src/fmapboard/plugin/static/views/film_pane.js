@@ -8,6 +8,7 @@ import {
   loadingOrder,
   rowAt,
   rowTopOf,
+  visibleBands,
   visibleColumns,
 } from "../draw/film_layout.js";
 import { paintFilm } from "../draw/film_paint.js";
@@ -50,14 +51,17 @@ export function createPane(on) {
   /** @type {number|null} */
   let hovered = null;
   let revealed = "";
+  /** It is alone: columns that the window has no place for are in further bands. */
+  let wraps = false;
+  const band = document.createElement("canvas");
   /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
   let led = null;
 
   /**
    * @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile
-   * @param {number} width CSS px
+   * @param {number} width CSS px @param {boolean} wrapped
    */
-  function layoutFor(of, ratio, height, tile, width = scroller.clientWidth) {
+  function layoutFor(of, ratio, height, tile, width = scroller.clientWidth, wrapped = false) {
     const planes = of.steps.reduce(
       (/** @type {import("../data/decode.js").Planes|null} */ found, _, i) =>
         found ?? of.frame(i)?.side?.planes ?? null,
@@ -75,6 +79,7 @@ export function createPane(on) {
       windowWidth: width,
       windowHeight: height,
       ratio,
+      wraps: wrapped,
       hasInput: of.hasInput,
       hasMaps: of.hasMaps,
       hasKernels: of.hasKernels,
@@ -86,20 +91,38 @@ export function createPane(on) {
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [scroller.clientWidth, scroller.clientHeight];
     if (!width || !height) return;
-    placed = layoutFor(strip, ratio, height, model.state.tile);
-    sheet.style.width = `${Math.max(placed.width, 1)}px`;
-    sheet.style.height = `${Math.max(placed.height, 1)}px`;
+    placed = layoutFor(strip, ratio, height, model.state.tile, width, wraps);
+    sheet.style.width = wraps ? "" : `${Math.max(placed.width, 1)}px`;
+    sheet.style.height = `${Math.max(placed.height * placed.bands, 1)}px`;
     const { scrollLeft: left, scrollTop: top } = scroller;
     const look = { ...theme(), palette: model.state.colours };
-    const where = { left, top, width, height, ratio, hovered };
-    paintFilm(prepare(canvas, width, height), strip, placed, where, look);
+    const context = prepare(canvas, width, height);
+    if (!wraps) {
+      paintFilm(context, strip, placed, { left, top, width, height, ratio, hovered }, look);
+      return;
+    }
+    const { across, columnWidth, count, height: high } = placed;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = look.background;
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    const [first, last] = visibleBands(placed, top, height);
+    for (let at = first; at < last; at += 1) {
+      const columns = Math.min(across, count - at * across);
+      const size = { width: placed.gutter + columns * columnWidth - 1, height: high };
+      const where = { left: at * across * columnWidth, top: 0, ...size, ratio, hovered };
+      paintFilm(prepare(band, size.width, high), strip, placed, where, look);
+      context.drawImage(band, 0, Math.round((at * high - top) * ratio));
+    }
   }
 
   /** The columns to load, the most wanted first. */
   function wanted() {
     if (!strip || !placed) return [];
-    const [first, last] = visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
-    return loadingOrder(first, last, strip.steps.length, AHEAD);
+    const { across, count } = placed;
+    const [first, last] = wraps
+      ? visibleBands(placed, scroller.scrollTop, scroller.clientHeight).map((at) => at * across)
+      : visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
+    return loadingOrder(first, Math.min(last, count), count, AHEAD);
   }
 
   /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
@@ -147,6 +170,13 @@ export function createPane(on) {
 
   function reveal() {
     if (!placed || !strip || strip.opensAt < 0) return;
+    if (wraps) {
+      const top = Math.floor(strip.opensAt / placed.across) * placed.height;
+      const { scrollTop, clientHeight } = scroller;
+      const isSeen = top >= scrollTop && top + placed.height <= scrollTop + clientHeight;
+      if (!isSeen) scroller.scrollTop = top;
+      return;
+    }
     const left = columnLeft(placed, strip.opensAt) - placed.gutter;
     const seen = scroller.clientWidth - placed.gutter - placed.columnWidth;
     if (left < scroller.scrollLeft) scroller.scrollLeft = Math.max(0, left - 8);
@@ -183,9 +213,9 @@ export function createPane(on) {
     led = { left: scroller.scrollLeft, top: scroller.scrollTop };
   }
 
-  /** @param {Model} now @param {Strip} of */
-  function draw(now, of) {
-    [model, strip] = [now, of];
+  /** @param {Model} now @param {Strip} of @param {boolean} alone */
+  function draw(now, of, alone) {
+    [model, strip, wraps] = [now, of, alone];
     const { letter, text } = of.of;
     say(heading, letter ? `${letter} · ${text}` : "");
     show(heading, Boolean(letter));
@@ -197,6 +227,7 @@ export function createPane(on) {
       of.current,
       of.opensAt,
       placed?.tileWidth,
+      placed?.height,
     ]);
     if (key === revealed) return;
     revealed = key;

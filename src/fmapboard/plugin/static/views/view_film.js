@@ -130,7 +130,7 @@ export function createFilm(app) {
       const { classList } = panes[i].element;
       classList.toggle("beside", i % across > 0);
       classList.toggle("below", i >= across);
-      panes[i].draw(model, strip);
+      panes[i].draw(model, strip, found.length === 1);
     });
     request();
     readOut();
