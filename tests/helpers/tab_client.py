@@ -55,15 +55,21 @@ class Tab:
         return layers_at(*self.open("data/health_step", run=run, step=step))[key]
 
 
-def open_tab(logdir: Path, kept: int = 50) -> Tab:
-    """The tab, where TensorBoard keeps ``kept`` steps of pictures and records."""
+def open_tab(logdir: Path, kept: int = 50, given: str = "") -> Tab:
+    """The tab, where TensorBoard keeps ``kept`` steps of pictures and records.
+
+    Args:
+        logdir: the log directory.
+        kept: number of steps.
+        given: what TensorBoard was told instead of the directory, such as a URL.
+    """
     most = {"images": kept, "feature_maps": kept, "histograms": 500, "scalars": 1000}
     multiplexer = EventMultiplexer(tensor_size_guidance=most)
     multiplexer.AddRunsFromDirectory(str(logdir))
     multiplexer.Reload()
     provider = MultiplexerDataProvider(multiplexer, str(logdir))
     context = TBContext(
-        data_provider=provider, multiplexer=multiplexer, logdir=str(logdir),
+        data_provider=provider, multiplexer=multiplexer, logdir=given or str(logdir),
         plugin_name_to_instance={},
     )  # fmt: skip
     app = application.TensorBoardWSGI([FeatureMapsPlugin(context)], data_provider=provider)

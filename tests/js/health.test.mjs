@@ -317,12 +317,15 @@ test("no more than 100 runs are chosen, and a run not shown is asked again every
 test("a layer without pictures leads to the nearest drawn one, and says so", () => {
   const layers = [{ ...LAYER, steps: [0, 10, 30] }];
   const asked = { ...RELU, run: "a", step: 20 };
-  const target = targetOf(layers, asked);
+  const target = targetOf(layers, asked, "TensorBoard");
   assert.deepEqual([target?.layer, target?.step], ["fmapboard/conv", 30]);
   assert.match(target?.note ?? "", /^relu has no pictures: these are of conv, the nearest/);
-  assert.match(target?.note ?? "", /step 20 is kept: this is step 30, the next kept one/);
-  assert.equal(targetOf(layers, { ...CONV, run: "a", step: 10 })?.note, "");
-  assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }), null);
+  assert.match(
+    target?.note ?? "",
+    /Step 20 was not kept by TensorBoard: this is step 30, the next kept one/,
+  );
+  assert.equal(targetOf(layers, { ...CONV, run: "a", step: 10 }, "")?.note, "");
+  assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }, ""), null);
 });
 
 test("what was looked through is said with the number of logged steps, if some are not kept", () => {

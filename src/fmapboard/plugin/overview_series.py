@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fmapboard.formats import tags
+from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.overview import COLUMNS, OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
@@ -79,6 +80,7 @@ class RunOverview:
         table: the health of all of them; None if there is none.
         errors: step -> why the records of other models cannot be read.
         checked: name of a model -> the newest record of what the checks say of it.
+        restored: steps at which findings begin, read from the run's files as they were dropped.
         tags: tags of all of the tab's records in the run.
         listed_at: when they were listed, s.
     """
@@ -88,6 +90,7 @@ class RunOverview:
     table: HealthTable | None
     errors: Mapping[int, str]
     checked: Mapping[str, Point]
+    restored: frozenset[int]
     tags: tuple[str, ...]
     listed_at: float
 
@@ -124,9 +127,17 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
         listed = tuple(provider.tags_of(PLUGIN_NAME, run))
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
-        return RunOverview(run, (), None, {}, {}, listed, now)
+        return RunOverview(run, (), None, {}, {}, frozenset(), listed, now)
     series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
     found = provider.points(PLUGIN_NAME, run, series)
+    restored = frozenset[int]() if last is None else last.restored
+    lost = _onsets(provider, found)
+    overviews = (points for tag, points in found.items() if tags.OVERVIEW in tag)
+    lost -= {point.step for points in overviews for point in points}
+    if not lost <= restored:
+        restored |= lost
+        provider.restore(run, restored)
+        found = provider.points(PLUGIN_NAME, run, series)
     before = {} if last is None else {model.name: model for model in last.models}
     models, errors, checked = [], dict[int, str](), dict[str, Point]()
     for name in names:
@@ -140,9 +151,20 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
             errors |= model
     is_same = last is not None and list(map(id, last.models)) == list(map(id, models))
     if last is not None and is_same and last.errors == errors:
-        return replace(last, checked=checked, tags=listed, listed_at=now)
+        return replace(last, checked=checked, restored=restored, tags=listed, listed_at=now)
     table = joined([model.table for model in models], errors) if models else None
-    return RunOverview(run, tuple(models), table, errors, checked, listed, now)
+    return RunOverview(run, tuple(models), table, errors, checked, restored, listed, now)
+
+
+def _onsets(provider: Provider, found: Mapping[str, Sequence[Point]]) -> frozenset[int]:
+    """The logged steps since which checks say that something is wrong."""
+    newest = [points[-1] for tag, points in found.items() if tag.endswith(tags.CHECKS)]
+    blobs = provider.blobs([(point, 0) for point in newest])
+    read = [attempted(unpack_checks, blob) for blob in blobs]
+    steps = {each.since_step for one in read if not isinstance(one, FormatError) for each in one}
+    firsts = (p for tag, p in found.items() if tag.endswith(tags.FIRST_NONFINITE_RECORD))
+    steps |= {point.step for points in firsts for point in points}
+    return frozenset(step for step in steps if step is not None)
 
 
 def _read_model(

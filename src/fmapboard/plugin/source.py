@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tensorboard import errors, plugin_util
@@ -14,6 +16,7 @@ from tensorboard.data.provider import RunTagFilter
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.runs.cache import Cache
 from fmapboard.runs.events import SCALARS
+from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import BUILT, HISTOGRAMS, Point, finite
 from fmapboard.runs.unread import Logdirs, LogEnds
 
@@ -58,6 +61,8 @@ _ALL = 1_000_000
 """Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
+_RESTORED = 10_000
+"""In memory of where the values of restored steps are, bytes, roughly."""
 
 
 class Source:
@@ -105,8 +110,18 @@ class Reader:
         return {run: (started.get(run), list(tags)) for run, tags in listed.items()}
 
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
-        """See `Provider`."""
-        return self._listed(self._ask, plugin, run, tags)
+        """See `Provider`; steps that were restored are read from the run's files."""
+        found = self._listed(self._ask, plugin, run, tags)
+        restored: EventLog | None = self.source.built.get((self.experiment, "restored", run))
+        stored = {} if restored is None else restored.series
+        for tag, kept in found.items() if stored else ():
+            known = {point.step for point in kept}
+            for at in stored[tag].ordered() if tag in stored else ():
+                if at.step not in known:
+                    blobs, time = [(restored, at)] * at.blobs, finite(at.wall_time)
+                    kept.append(Point(plugin, run, tag, at.step, time, blobs))
+            kept.sort(key=lambda point: point.step)
+        return found
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
         """See `Provider`."""
@@ -146,6 +161,13 @@ class Reader:
         """See `Provider`."""
         return self.source.ends.unread(run, tag, read)
 
+    def restore(self, run: str, steps: Collection[int]) -> None:
+        """See `Provider`; remote runs are left as they are."""
+        folder = self.source.ends.folder(run)
+        with contextlib.suppress(OSError):
+            log = None if folder is None else EventLog(Path(folder), steps=steps)
+            self.built(("restored", run), lambda _: log, lambda _: _RESTORED)
+
     def _key(self, point: Point, index: int) -> tuple[Any, ...]:
         stamp = (point.tag, point.step, point.wall_time, index)
         return (self.experiment, point.plugin, point.run, *stamp)
@@ -163,7 +185,11 @@ class Reader:
 
     def _read(self, point: Point, index: int) -> bytes | None:
         try:
-            blob = self.provider.read_blob(self.context, blob_key=point.blobs[index])
+            key = point.blobs[index]
+            if isinstance(key, tuple):
+                restored, datum = key
+                return restored.strings(datum)[index]  # type: ignore[no-any-return]
+            blob = self.provider.read_blob(self.context, blob_key=key)
         except (errors.PublicError, LookupError, TypeError, ValueError):
             return None  # dropped, or not a series of blobs
         return blob if isinstance(blob, bytes) else None

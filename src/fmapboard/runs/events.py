@@ -78,8 +78,12 @@ def parse(data: bytes) -> Event:
     return event
 
 
+STAMP = 20
+"""Bytes at the beginning of an event that have its time and step."""
+
+
 def stamp(beginning: bytes) -> tuple[float, int]:
-    """Wall time, s, and step of an event, of which the first 20 bytes or more are given."""
+    """Wall time, s, and step of an event, of which the first `STAMP` bytes or more are given."""
     event = Event()
     with contextlib.suppress(ValueError):  # what follows them is cut off
         _parse_into(event, beginning)

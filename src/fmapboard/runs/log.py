@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ from typing import Any
 from fmapboard.formats import framing
 from fmapboard.runs import events
 from fmapboard.runs.find import entries, event_files
+
+_LEAST = 256
+"""Size in bytes of records that are skipped by their step; a scalar has about 50."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class EventLog:
     Args:
         path: the run directory.
         is_read: for a tag, True if its series is asked for; None to read all.
+        steps: the steps to read, of records of 256 bytes or more; None for all.
 
     Attributes:
         series: by tag.
@@ -69,12 +73,17 @@ class EventLog:
         OSError: the directory cannot be listed.
     """
 
-    def __init__(self, path: Path, is_read: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        is_read: Callable[[str], bool] | None = None,
+        steps: Collection[int] | None = None,
+    ) -> None:
         self.path = path
         self.series: dict[str, TagSeries] = {}
         self.started: float | None = None
         self.problems: list[str] = []
-        self._is_read = is_read
+        self._is_read, self._steps = is_read, steps
         self._known: dict[bytes, str | None] = {}
         for file in event_files(entries(path)):
             self._read(file)
@@ -99,6 +108,10 @@ class EventLog:
         try:
             with open(file, "rb") as opened:
                 for offset, size in framing.records(opened):
+                    if self._steps is not None and size >= _LEAST:  # smaller ones begin runs
+                        if events.stamp(opened.read(events.STAMP))[1] not in self._steps:
+                            continue
+                        opened.seek(offset)
                     content = opened.read(size)
                     try:
                         if framing.checksum(content) != opened.read(framing.FOOTER_BYTES):

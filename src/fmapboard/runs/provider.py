@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -100,6 +100,9 @@ class Provider(Protocol):
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """The newest step of a series that is not read yet; see `LogEnds.unread`."""
 
+    def restore(self, run: str, steps: Collection[int]) -> None:
+        """Have `points` return these logged steps of a run even if they were dropped."""
+
 
 class Files:
     """A provider over event files.
@@ -156,6 +159,9 @@ class Files:
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """None: the files are read to their ends."""
         return None
+
+    def restore(self, run: str, steps: Collection[int]) -> None:
+        """Nothing is dropped."""
 
     def _strings(self, point: Point) -> list[bytes]:
         log = self._logs[point.run]

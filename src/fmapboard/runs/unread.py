@@ -26,8 +26,6 @@ _LEAST, _MOST = 256, 2**26
 """Size in bytes of the records that are searched; a scalar has about 50."""
 _FILE, _REMEMBERED = 3000, 4 * 2**20
 """Bytes in memory of what is known of a file, roughly, and of all files together."""
-_EVENT = 20
-"""Bytes at the beginning of an event that have its time and step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,11 @@ class LogEnds:
         self._files = Cache(_REMEMBERED)
         self._lock = threading.Lock()
 
+    def folder(self, run: str) -> str | None:
+        """The local directory of a run; None if it has none, or if several have its name."""
+        folders = {folder for at in self._logdirs if (folder := _folder(run, *at)) is not None}
+        return folders.pop() if len(folders) == 1 else None
+
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """The newest step of a series that is in the files, but not among what was read.
 
@@ -81,12 +84,12 @@ class LogEnds:
             cannot be read, or have very many records, or because two directories have a run of this
             name. A record of the last 10 s does not count.
         """
-        folders = {folder for at in self._logdirs if (folder := _folder(run, *at)) is not None}
-        if len(folders) != 1:
+        folder = self.folder(run)
+        if folder is None:
             return None
         try:
             with self._lock:
-                files = event_files(entries(folders.pop()))
+                files = event_files(entries(folder))
                 found = [self._newest(path, tag.encode(), read) for path in files]
         except (OSError, ValueError):
             return None
@@ -130,7 +133,7 @@ def _go_on(file: BinaryIO, known: _File) -> bool:
             count += 1
             known.end = offset + size + FOOTER_BYTES
             if _LEAST <= size <= _MOST:
-                known.last.append(_Record(offset, size, *events.stamp(file.read(_EVENT))))
+                known.last.append(_Record(offset, size, *events.stamp(file.read(events.STAMP))))
     except Damaged:  # or not completely written yet
         pass
     return count < _RECORDS

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
+import torch
 from tab_client import open_tab
 from two_layer_runs import log_steps
 
+import fmapboard
+
 KEY = "fmapboard/0"
+LOST_AT = 11
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +64,40 @@ def test_a_run_that_was_started_again_shows_both_first_steps(tmp_path: Path) -> 
     layer = open_tab(tmp_path, kept=2).layer("run", KEY)
     assert {0, 10, 15} <= set(layer["steps"])
     assert layer["steps_written"] >= len(layer["steps"])
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 40 steps whose first layer is not finite from step `LOST_AT` on."""
+    root = tmp_path_factory.mktemp("lost")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 2, 3))
+    images = torch.rand(40, 2, 3, 9, 9)
+    with fmapboard.watch(model, root / "run", every=1) as board:
+        for step in range(40):
+            with torch.no_grad():
+                model[0].weight[1] = math.nan if step >= LOST_AT else 0.1
+            with board.step(step), torch.no_grad():
+                model(images[step])
+    return root
+
+
+def test_the_step_at_which_a_finding_begins_is_read_from_the_files_if_it_was_dropped(
+    lost: Path,
+) -> None:
+    sampled, whole = open_tab(lost, kept=3), open_tab(lost)
+    layer = sampled.layer("run", KEY)
+    assert len(layer["steps"]) == 5  # three, the first one and this one
+    assert LOST_AT in layer["steps"]
+    asked = {"run": "run", "key": KEY, "step": LOST_AT}
+    assert sampled.open("data/maps", **asked) == whole.open("data/maps", **asked)
+    picture = {"run": "run", "sample": 0, "step": LOST_AT}
+    assert sampled.get("data/input", **picture).data == whole.get("data/input", **picture).data
+    assert LOST_AT in sampled.open("data/history", run="run", key=KEY)[0]["steps"]
+    assert LOST_AT in sampled.open("data/health", run="run")[0]["steps"]
+
+
+def test_without_its_files_a_run_is_shown_at_the_steps_that_are_kept(lost: Path) -> None:
+    steps = open_tab(lost, kept=3, given="gs://bucket/runs").layer("run", KEY)["steps"]
+    assert len(steps) == 4
+    assert LOST_AT not in steps

@@ -137,9 +137,10 @@ function answersOf(source, asked, run) {
  * @param {import("../data/answers.js").Layer[]} layers of the run
  * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null,
  *   step: number}} asked
+ * @param {string} keeper of the pictures
  * @returns {Target|null} null if there is none
  */
-export function targetOf(layers, { run, name, label, key, shown_at, step }) {
+export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
   const layer = layers.find((each) => each.key === shown_at);
   if (!layer?.steps.length) return null;
   const kept = keptFrom(layer.steps, step);
@@ -151,7 +152,7 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }) {
   }
   if (kept !== step) {
     notes.push(
-      `No picture of step ${stepText(step)} is kept: this is step ${stepText(kept)}, the ` +
+      `Step ${stepText(step)} was not kept by ${keeper}: this is step ${stepText(kept)}, the ` +
         `${kept > step ? "next" : "last"} kept one.`,
     );
   }

@@ -89,7 +89,7 @@ export class Overview {
    */
   go(asked, channel = null) {
     const layers = this.app.source.layers(asked.run).value?.layers ?? [];
-    const to = targetOf(layers, asked);
+    const to = targetOf(layers, asked, this.app.report ? "the report" : "TensorBoard");
     if (!to) return false;
     this.arrived = to;
     const { run, layer, step } = to;
