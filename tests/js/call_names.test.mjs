@@ -25,7 +25,7 @@ test("a later call of an activation says which layer it follows, if it follows o
     "act (call 2, behind conv2)",
     "act (call 3)",
   ]);
-  assert.equal(callName({ name: "gen", label: "up.call2" }), "gen · up (call 2)");
+  assert.equal(callName({ name: "gen", label: "up.call2" }), "gen: up (call 2)");
 });
 
 test("in a group of the list, the group is not named again", () => {
@@ -44,7 +44,7 @@ test("layers of different models feed only their own", () => {
     /** @type {any} */ ({ name: "a", label: "conv", activation: "act.call2" }),
     /** @type {any} */ ({ name: "b", label: "act.call2", activation: null }),
   ]);
-  assert.equal(callName(layers[1]), "b · act (call 2)");
+  assert.equal(callName(layers[1]), "b: act (call 2)");
 });
 
 test("one thing has no plural", () => {

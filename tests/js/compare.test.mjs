@@ -80,7 +80,7 @@ test("a missing counterpart is said, and one that is being loaded is not", () =>
     () => "no run b",
   );
   assert.equal(gone.why, "no run b");
-  assert.equal(layerText("gan.fmapboard/conv1"), "gan · conv1");
+  assert.equal(layerText("gan.fmapboard/conv1"), "gan: conv1");
 });
 
 test("a layer that was matched by position says so", () => {

@@ -219,7 +219,9 @@ test("later calls and second models have rows of their own", () => {
     layer("a.conv.call2", null, 2),
     layer("conv", null, 1, "gan"),
   ]);
-  assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv (call 2)", "gan.conv"]);
+  assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv (call 2)", "gan: conv"]);
+  const numbered = networkRows([layer("0", null, 1, "gan"), layer("2", null, 1, "gan")]);
+  assert.deepEqual(drawn(numbered), ["+gan", "  gan: 0", "  gan: 2"]);
 });
 
 test("a layer that contains other layers has a row of its own", () => {

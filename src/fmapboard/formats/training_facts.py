@@ -92,7 +92,7 @@ class FirstNonfinite:
     @property
     def where(self) -> str:
         """The tensor in markdown, such as ``input of layer `conv1` (Conv2d, call 1)``."""
-        owner = f"`{plain(self.owner)}`"
+        owner = f"`{plain(f'{self.name}: {self.owner}' if self.name else self.owner)}`"
         if self.place == "gradients":
             return f"{self.tensor} {owner}"
         return f"{self.tensor} of layer {owner} ({self.type}, call {self.call})"

@@ -188,8 +188,8 @@ def test_the_first_nonfinite_value_is_stored_as_fields() -> None:
     assert read == replace(FIRST, name="net")
     assert read.label == "a`b.call2"
     assert read.text == (
-        "first non-finite values: at least 3 NaN, 1 -Inf of 1,200 in the input of layer `a'b` "
-        "(Conv2d, call 2)"
+        "first non-finite values: at least 3 NaN, 1 -Inf of 1,200 in the input of layer "
+        "`net: a'b` (Conv2d, call 2)"
     )
 
 

@@ -204,6 +204,8 @@ def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
     if layer is None and finding.parameter is not None:
         layer = finding.parameter.rpartition(".")[0]
     first = table.steps[0] if table.steps else 0
+    names_model = not finding.model or finding.kind == "nonfinite"
+    model = "" if names_model else f"`{finding.model}`: "
     healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
     return LayerFinding(
         kind=finding.kind,
@@ -213,7 +215,7 @@ def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
         index=table.index(finding.model, layer),
         since=first if finding.since_step is None else finding.since_step,
         value=math.nan if finding.value is None else finding.value,
-        message=finding.message + healthy,
+        message=f"{model}{finding.message}{healthy}",
         more=0,
         until=None,
     )

@@ -87,7 +87,7 @@ def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -
     warning, note = [one for one in lines(tmp_path, "run") if one["kind"] == "mine"]
     assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 5, 1)
     assert (warning["label"], warning["key"], warning["shown_at"]) == ("", None, "gen.fmapboard/2")
-    assert (note["message"], note["since"]) == ("a note (healthy: none)", 0)
+    assert (note["message"], note["since"]) == ("`gen`: a note (healthy: none)", 0)
     assert (note["name"], note["shown_at"]) == ("gen", None)
 
 
@@ -139,6 +139,10 @@ def test_non_finite_values_that_the_check_tells_of_are_said_once(
     log_lost(tmp_path / "run", name=name)
     listed = [one for one in lines(tmp_path, "run") if one["kind"] == "nonfinite"]
     assert [(one["class"], one["since"]) for one in listed] == [("warning", 3)]
+    spelled = "gen: 2" if name else "2"
+    assert f"first in `{spelled}`, whose " in listed[0]["message"]
+    facts, _ = open_tab(tmp_path).open("data/health", run="run")
+    assert f"of layer {spelled} (Conv2d" in facts["first_nonfinite"]["text"]
 
 
 def test_the_line_of_a_run_names_the_weights_that_are_not_finite(tmp_path: Path) -> None:

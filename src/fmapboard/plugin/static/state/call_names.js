@@ -17,12 +17,12 @@ export function callText(label, behind = "") {
 }
 
 /**
- * Name of a layer call, with that of its model.
+ * Name of a layer call, with that of its model, as the findings spell it.
  * @param {{name: string, label: string, behind?: string}} of
  */
 export function callName({ name, label, behind }) {
   const own = callText(label, behind);
-  return name ? `${name} · ${own}` : own;
+  return name ? `${name}: ${own}` : own;
 }
 
 /**

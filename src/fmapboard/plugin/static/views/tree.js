@@ -28,12 +28,18 @@ export function matches(layer, filter) {
     .every((word) => hay.includes(word));
 }
 
+/** End of the name of a model before that of a layer. */
+const OF_MODEL = ":";
+
+/** Names of a group and of what is in it, in one. @param {string} group @param {string} name */
+const inGroup = (group, name) => group + (group.endsWith(OF_MODEL) ? " " : ".") + name;
+
 /** @param {Layer} layer */
 function path(layer) {
   const parts = layer.label.split(".");
   const call = layer.call > 1 && parts.length > 1 ? parts.pop() : null;
   if (call) parts[parts.length - 1] += `.${call}`;
-  return layer.name ? [layer.name, ...parts] : parts;
+  return layer.name ? [layer.name + OF_MODEL, ...parts] : parts;
 }
 
 /** @typedef {{children: Map<string, Node>, layers: Layer[]}} Node */
@@ -80,8 +86,9 @@ const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
 function walk(of, id, name, prefix, depth, rows) {
   for (const [part, start] of of.children) {
     const { text, child } = only(part, start);
-    const own = id ? `${id}.${text}` : text;
-    const shown = prefix ? `${prefix}.${text}` : isNumber(text) && name ? `${name}.${text}` : text;
+    const own = id ? inGroup(id, text) : text;
+    const group = prefix || (isNumber(text) ? name : "");
+    const shown = group ? inGroup(group, text) : text;
     for (const layer of child.layers) {
       const text = callInGroup(shown, layer);
       rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
@@ -92,7 +99,8 @@ function walk(of, id, name, prefix, depth, rows) {
       walk(child, own, "", prefix ? shown : text, depth, rows);
       continue;
     }
-    rows.push({ kind: "group", id: own, text: shown, depth, layers: inside });
+    const title = shown.endsWith(OF_MODEL) ? shown.slice(0, -OF_MODEL.length) : shown;
+    rows.push({ kind: "group", id: own, text: title, depth, layers: inside });
     walk(child, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
   }
 }
@@ -104,7 +112,7 @@ function walk(of, id, name, prefix, depth, rows) {
 function only(text, child) {
   while (!child.layers.length && child.children.size === 1) {
     const [[more, next]] = child.children;
-    text += `.${more}`;
+    text = inGroup(text, more);
     child = next;
   }
   return { text, child };
