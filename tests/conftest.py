@@ -30,7 +30,7 @@ SLOW = {
     "unit/plugin/routes",
     *(f"unit/plugin/test_{what}.py" for what in ("answer_types", "front_end_modules", "hostile")),
     *(f"unit/plugin/test_{what}.py" for what in ("loader", "log_scan", "reading", "sampling")),
-    *(f"unit/plugin/test_{what}.py" for what in ("server", "static_files", "steps_of_visualize")),
+    *(f"unit/plugin/test_{what}.py" for what in ("bundle", "server", "steps_of_visualize")),
     "unit/report",
 }
 """Folders and modules of slow tests: trainings, servers, browsers, large libraries, pages."""

@@ -8,13 +8,13 @@ from tensorboard.plugins import base_plugin
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.answers import Missing
+from fmapboard.plugin.bundle import ENTRY, static_files
 from fmapboard.plugin.http import data_app, file_app
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.plugin.routes.runs import Runs, runs
 from fmapboard.plugin.source import Source
-from fmapboard.plugin.static_files import ENTRY, static_files
 from fmapboard.runs.provider import Provider
 
 

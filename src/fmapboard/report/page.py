@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from fmapboard.plugin.static_files import FOLDER, script, styles
+from fmapboard.plugin.bundle import FOLDER, script, styles
 from fmapboard.report.answers import Embedded
 
 _SMALL = 200
