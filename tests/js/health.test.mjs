@@ -81,7 +81,9 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     written: codes.length,
     layers,
     since: {},
+    step_words: {},
     first_nonfinite: null,
+    errors: {},
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), range: levels, change: levels.slice() },
     scales: { range: { of: "range", lo: 1, hi: 100 }, change: { of: "maps", lo: null, hi: null } },
@@ -105,6 +107,7 @@ function finding(of) {
     value: "NaN",
     more: 0,
     message: "",
+    explanation: "",
     ...of,
   };
 }

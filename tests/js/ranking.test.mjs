@@ -6,7 +6,7 @@ import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").LayerDifference} LayerDifference */
+/** @typedef {import("../../src/fmapboard/plugin/static/data/routes.js").LayerDifference} LayerDifference */
 
 /** @param {string} key @param {Partial<LayerDifference>} more */
 function row(key, more) {

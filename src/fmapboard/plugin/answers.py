@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import numpy as np
+
+MaybeNonfinite = Annotated[float, "sent as text if it is not finite"]
 
 
 class Invalid(Exception):

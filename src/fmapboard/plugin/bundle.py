@@ -103,17 +103,13 @@ def stripped(code: str) -> str:
             parts.append("\n" * gap.count("\n") or " ")
         parts.append(token)
         closed = nested.pop() if token[:1] in (")", "}") else ""
-        if kind == "word":
-            is_operand = token not in _BEFORE_OPERAND or last in (".", "?.")
-        elif kind == "open":
+        if kind == "open":
             is_control = token == "(" and last in _CONTROL and not is_operand
             nested.append("control" if is_control else token)
-            is_operand = False
-        elif kind == "text":
-            is_operand = token[-1] == "`"
-            nested += [] if is_operand else ["`"]
-        else:
-            is_operand = kind == "end" or closed == "("
+        elif kind == "text" and token[-1] == "{":
+            nested.append("`")
+        is_name = kind == "word" and (token not in _BEFORE_OPERAND or last in (".", "?."))
+        is_operand = is_name or kind == "end" or closed == "(" or token[-1:] == "`"
         pattern, last, at = _TOKEN, token, match.end()
     return "".join(parts)
 

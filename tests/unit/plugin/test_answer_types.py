@@ -1,34 +1,52 @@
-"""The types in static/data/answers.js and patches_answers.js have the keys that the routes send."""
+"""The front end's types of the routes' answers are those of the dataclasses and of the bytes."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from answer_types import FILE, generated
 from attributed_training import residual_network, train
 from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
 
-DATA = Path(__file__).parents[3] / "src/fmapboard/plugin/static/data"
-ANSWERS = [DATA / "answers.js", DATA / "patches_answers.js"]
+RECORDS = FILE.with_name("answers.js")
+STORED = {"RecordHeader", "MapsPicture", "KernelsPicture", "PatchesHeader", "PatchesPicture"}
+"""Parts of stored records, of which the front end declares only the keys that it reads."""
 
 
 def declared() -> dict[str, tuple[set[str], set[str]]]:
     """By name of each object type: its required and its optional keys."""
     types = {}
-    text = "".join(file.read_text() for file in ANSWERS)
-    for comment in re.findall(r"/\*\*.*?\*/", text, re.DOTALL):
-        name = re.search(r"@typedef \{object\} (\w+)", comment)
-        if name:
+    for name, body in re.findall(r"interface (\w+) \{(.*?)\n\}", FILE.read_text(), re.DOTALL):
+        keys = re.findall(r"^  (\w+)(\??): ", body, re.MULTILINE)
+        required = {key for key, optional in keys if not optional}
+        types[name] = required, {key for key, _ in keys} - required
+    for comment in re.findall(r"/\*\*.*?\*/", RECORDS.read_text(), re.DOTALL):
+        if name := re.search(r"@typedef \{object\} (\w+)", comment):
             keys = re.findall(r"@property \{.*\} (\[?)(\w+)", comment)
             required = {key for optional, key in keys if not optional}
             types[name[1]] = required, {key for _, key in keys} - required
     return types
+
+
+def test_the_types_are_those_of_the_dataclasses() -> None:
+    assert FILE.read_text("utf-8") == generated(), "run python tests/helpers/answer_types.py"
+
+
+class UsesAKernelOnly(nn.Module):
+    """A layer, and another one that is not called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 2, 3), nn.Conv2d(3, 2, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.a(x) + nn.functional.conv2d(x, self.b.weight)
 
 
 @pytest.fixture(scope="module")
@@ -49,25 +67,36 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     searched = open_tab(patched)
     patches = searched.ask("data/patches", run="run")
     found, _ = searched.open("data/layer_patches", run="run", key="fmapboard/Conv2d", step=0)
+    step, _ = tab.open("data/health_step", run=run, step=10)
+    uncalled, model = tmp_path_factory.mktemp("uncalled"), UsesAKernelOnly()
+    with fmapboard.watch(model, uncalled / "run", every=1) as board, board.step(0):
+        model(torch.rand(1, 3, 8, 8)).sum().backward()
+    with_kernels, _ = open_tab(uncalled).open("data/health_step", run="run", step=0)
+    history, _ = tab.open("data/history", run=run, key=key)
+    numbers, findings = tab.ask("data/numbers", run=run, key=key), tab.ask("data/findings", run=run)
+    sheet, _ = tab.open("data/sheet", run=run, key=key, step=0, cell=16)
+    sheet_input, _ = tab.open("data/sheet_input", run=run, step=0, cell=16)
     return {
         "PatchesAnswer": [patches], "PatchesSeries": patches["series"],
-        "LayerPatchesFacts": [found], "PatchesHeader": [found["header"]],
+        "LayerPatchesAnswer": [found], "PatchesHeader": [found["header"]],
         "PatchesPicture": [found["header"]["picture"]],
         "AttributionAnswer": [attribution], "AttributionSeries": attribution["series"],
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],
-        "FirstNonfinite": [health["first_nonfinite"]],
-        "NumbersAnswer": [tab.ask("data/numbers", run=run, key=key)],
-        "MapsFacts": [facts], "RecordHeader": [facts["header"]],
+        "HealthAnswer": [health], "HealthRow": health["layers"],
+        "FirstFault": [health["first_nonfinite"]], "Shading": [*health["shadings"].values()],
+        "HealthStepAnswer": [step], "WeightsOnly": with_kernels["others"],
+        "FindingsAnswer": [findings], "Line": findings["findings"], "Verdict": [findings["line"]],
+        "HistoryAnswer": [history], "DrawnKernels": history["kernels"],
+        "NumbersAnswer": [numbers], "ScalarChart": [*numbers["scalars"].values()],
+        "HistogramChart": [*numbers["histograms"].values()],
+        "SheetAnswer": [sheet], "SheetRow": sheet["rows"], "SheetInputAnswer": [sheet_input],
+        "MapsAnswer": [facts], "RecordHeader": [facts["header"]],
         "SamplePicture": facts["pictures"],
         "MapsPicture": [picture for picture in pictures if picture["role"] != "kernels"],
         "KernelsPicture": [picture for picture in pictures if picture["role"] == "kernels"],
     }  # fmt: skip
-
-
-STORED = {"RecordHeader", "MapsPicture", "KernelsPicture", "PatchesHeader", "PatchesPicture"}
-"""Parts of stored records, of which the front end declares only the keys that it reads."""
 
 
 @pytest.mark.parametrize("name", sorted(declared()))

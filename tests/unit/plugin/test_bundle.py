@@ -167,9 +167,8 @@ def test_every_module_of_the_tab_is_in_the_script_and_every_sheet_in_the_styles(
     folder = bundle.FOLDER
     joined = bundle.script(folder, "app.js") + bundle.script(folder, "report.js")
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.js")}
-    only_types = {"data/answers.js", "data/patches_answers.js"}
     parts = set(re.findall(r"^// (\S+\.js)$", joined, re.MULTILINE))
-    assert parts == files - only_types - {"index.js", "report_start.js"}
+    assert parts == files - {"data/answers.js", "index.js", "report_start.js"}
     styles = bundle.styles(folder, "style.css")
     assert "@import" not in styles
     for sheet in folder.glob("*.css"):

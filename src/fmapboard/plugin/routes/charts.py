@@ -11,7 +11,7 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import FormatError
-from fmapboard.plugin.answers import Answer
+from fmapboard.plugin.answers import Answer, MaybeNonfinite
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import headers_at
 from fmapboard.plugin.tag_names import natural
@@ -31,7 +31,7 @@ class ScalarChart:
     """A scalar over the steps."""
 
     steps: list[int]
-    values: list[float]
+    values: list[MaybeNonfinite]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class HistogramChart:
     """A histogram at each step: the edges [K + 1] of its buckets, and their counts [K]."""
 
     steps: list[int]
-    edges: list[list[float]]
-    counts: list[list[float]]
+    edges: list[list[MaybeNonfinite]]
+    counts: list[list[MaybeNonfinite]]
 
 
 @dataclass(frozen=True, slots=True)

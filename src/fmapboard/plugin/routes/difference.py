@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.plugin.answers import Answer, Invalid
+from fmapboard.plugin.answers import Answer, Invalid, MaybeNonfinite
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.picture_values import MapValues, decoded, map_values
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
@@ -19,6 +19,7 @@ from fmapboard.plugin.stored_record import ROLES, LayerAt, records_at, statistic
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
+Inputs = Literal["same", "different", "unknown"]
 _MOST = 64
 """Layers per request."""
 
@@ -71,14 +72,14 @@ class LayerDifference:
 
     key: str
     other_key: str
-    inputs: str | None
+    inputs: Inputs | None
     why: str
     step: int | None
     other_step: int | None
-    measure: str | None
-    value: float | None
-    rounding: float | None
-    ratio: float | None
+    measure: Literal["maps", "statistics"] | None
+    value: MaybeNonfinite | None
+    rounding: MaybeNonfinite | None
+    ratio: MaybeNonfinite | None
     nonfinite: float | None
 
 
@@ -184,7 +185,7 @@ def _compared(
     return {**facts, "why": missing}
 
 
-def _compared_inputs(provider: Provider, *places: tuple[str, str, int, int]) -> str:
+def _compared_inputs(provider: Provider, *places: tuple[str, str, int, int]) -> Inputs:
     """ "same", "different", or "unknown" if an image is not kept at exactly this step."""
     if places[0] == places[1]:
         return "same"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import FormatError
@@ -22,6 +22,7 @@ from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import Point, Provider
 
 T = TypeVar("T")
+LineClass = Literal["warning", "note", "state"]
 _SEVERITY = {"warning": 5, "note": 4}
 """Severity of what a check says; those of lasting states are below."""
 _BYTES = 3000
@@ -42,7 +43,7 @@ class Line:
         explanation: what it may mean, and what to do.
     """
 
-    class_: str
+    class_: LineClass
     facts: LayerFinding
     key: str | None
     shown_at: str | None
@@ -64,7 +65,7 @@ class Verdict:
         since: step since which it lasts; None if nothing was found.
     """
 
-    class_: str
+    class_: Literal["warning", "note", "state", "large_updates", "well"]
     text: str
     name: str
     label: str
@@ -192,7 +193,7 @@ def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
             yield from ((state, finding.model, layer) for layer in layers)
 
 
-def _line(table: HealthTable, class_: str, found: LayerFinding, explanation: str) -> Line:
+def _line(table: HealthTable, class_: LineClass, found: LayerFinding, explanation: str) -> Line:
     row = None if found.index is None else table.rows[found.index]
     key = row.key if row is not None and found.label else None
     return Line(class_, found, key, None if row is None else row.shown_at, explanation)

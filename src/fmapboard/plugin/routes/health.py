@@ -15,7 +15,7 @@ from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.states import UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
-from fmapboard.plugin.answers import Binary, Missing
+from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
@@ -129,7 +129,7 @@ class WeightsOnly:
 
     key: str
     step: int
-    change: float | None
+    change: MaybeNonfinite | None
     since: int | None
     code: int
     error: str | None

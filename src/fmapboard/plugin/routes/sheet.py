@@ -60,7 +60,7 @@ class Sheet(Binary):
     """
 
     rows: tuple[SheetRow, ...]
-    arrays: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class SheetInput(Binary):
     width: int
     height: int
     kept: tuple[bool, ...]
-    arrays: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
 
 
 def sheet(

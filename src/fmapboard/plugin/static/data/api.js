@@ -4,11 +4,13 @@
 import { arrays, open } from "./container.js";
 import { withFeeders } from "./feeders.js";
 
-/** @typedef {import("./answers.js").HistoryFacts} HistoryFacts */
-/** @typedef {import("./answers.js").LayersAnswer} LayersAnswer */
-/** @typedef {import("./answers.js").MapsFacts} MapsFacts */
-/** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("./answers.js").RunsAnswer} RunsAnswer */
+/** @typedef {import("./routes.js").HistoryAnswer} HistoryFacts */
+/** @typedef {import("./answers.js").Layer} Layer */
+/** @typedef {import("./routes.js").MapsAnswer} MapsFacts */
+/** @typedef {import("./routes.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("./routes.js").RunsAnswer} RunsAnswer */
+
+/** @typedef {Omit<import("./routes.js").LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
 
 const BASE = new URL("../data/", import.meta.url);
 
@@ -89,7 +91,7 @@ export async function numbers(run, key, signal) {
 
 /**
  * @param {Record<string, string|number|string[]>} query two sides and pairs of layers
- * @param {AbortSignal} signal @returns {Promise<import("./answers.js").DifferenceAnswer>}
+ * @param {AbortSignal} signal @returns {Promise<import("./routes.js").DifferenceAnswer>}
  */
 export async function difference(query, signal) {
   return (await ask("difference", query, signal)).json();
@@ -117,7 +119,7 @@ export async function maps({ run, key, step, ts }, signal) {
 
 /**
  * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<import("./answers.js").AttributionAnswer>}
+ * @returns {Promise<import("./routes.js").AttributionAnswer>}
  */
 export async function attribution(run, signal) {
   return (await ask("attribution", { run }, signal)).json();
@@ -130,7 +132,7 @@ export async function attributionPicture(of, signal) {
 
 /**
  * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<import("./patches_answers.js").PatchesAnswer>}
+ * @returns {Promise<import("./routes.js").PatchesAnswer>}
  */
 export async function patches(run, signal) {
   return (await ask("patches", { run }, signal)).json();
@@ -139,7 +141,7 @@ export async function patches(run, signal) {
 /**
  * @param {{run: string, key: string, step: number, page: number, ts: number}} of
  * @param {AbortSignal} signal
- * @returns {Promise<import("./container.js").Container<import("./patches_answers.js").LayerPatchesFacts>>}
+ * @returns {Promise<import("./container.js").Container<import("./routes.js").LayerPatchesAnswer>>}
  */
 export async function layerPatches(of, signal) {
   return open(await (await ask("layer_patches", of, signal)).arrayBuffer());

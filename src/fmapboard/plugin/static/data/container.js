@@ -21,7 +21,7 @@ export function open(buffer) {
 
 /**
  * Arrays of little-endian float32, by name.
- * @param {ArrayBuffer} body @param {Record<string, import("./answers.js").ArrayEntry>} listed
+ * @param {ArrayBuffer} body @param {Record<string, import("./routes.js").ArrayEntry>} listed
  * @returns {NamedArrays}
  */
 export function arrays(body, listed) {
@@ -38,13 +38,13 @@ export function arrays(body, listed) {
   return found;
 }
 
-/** An array of uint8. @param {ArrayBuffer} body @param {import("./answers.js").ArrayEntry} of */
+/** An array of uint8. @param {ArrayBuffer} body @param {import("./routes.js").ArrayEntry} of */
 export function octets(body, { offset, shape }) {
   if (offset + size(shape) > body.byteLength) throw new Error("an array was cut off");
   return new Uint8Array(body, offset, size(shape));
 }
 
-/** A copy of some bytes. @param {ArrayBuffer} body @param {import("./answers.js").Bytes} of */
+/** A copy of some bytes. @param {ArrayBuffer} body @param {import("./routes.js").Bytes} of */
 export function bytes(body, { offset, length }) {
   return body.slice(offset, offset + length);
 }
@@ -56,7 +56,7 @@ function size(shape) {
 
 /**
  * A JSON float as a number: NaN for null, and "NaN" and "Infinity" as what they spell.
- * @param {import("./answers.js").JsonFloat|null} value
+ * @param {import("./routes.js").JsonFloat|null} value
  */
 export function number(value) {
   return typeof value === "number" ? value : value === null ? NaN : Number(value);

@@ -4,7 +4,7 @@
 import { arrays, bytes } from "./container.js";
 import { planesOf } from "./decode.js";
 
-/** @typedef {import("./answers.js").MapsFacts} MapsFacts */
+/** @typedef {import("./routes.js").MapsAnswer} MapsFacts */
 /** @typedef {import("./answers.js").MapsPicture} MapsPicture */
 
 /**

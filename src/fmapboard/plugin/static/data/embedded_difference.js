@@ -8,7 +8,7 @@ import { MARK } from "../draw/palettes.js";
 import { indexOf } from "../state/steps.js";
 
 /** @typedef {import("../draw/value_scale.js").Side} Side */
-/** @typedef {import("./answers.js").LayerDifference} LayerDifference */
+/** @typedef {import("./routes.js").LayerDifference} LayerDifference */
 /** @typedef {{run: string, step: number, sample: number, role: string}} Column */
 
 /**

@@ -5,115 +5,30 @@ import { ask } from "./api.js";
 import { arrays, number, octets, open } from "./container.js";
 import { withFeeders } from "./feeders.js";
 
-/**
- * One measured layer call, drawn or not.
- * @typedef {object} HealthLayer
- * @property {string} name as in `watch(name=…)`, "" for none
- * @property {string} label module name, and the call if it is not the first
- * @property {string} layer module name
- * @property {string} type module class
- * @property {number[]|null} kernel_shape
- * @property {number} call 1 for the first call in a forward pass
- * @property {number} position in the order of calls
- * @property {number} channels
- * @property {number} values per channel, over the whole batch
- * @property {number} drawn number of channels that have pictures
- * @property {number} samples per picture
- * @property {import("./answers.js").Role[]} roles
- * @property {number[]|null} transposed_stride of a transposed convolution
- * @property {string|null} activation label of the activation that directly follows
- * @property {string} [behind] label of the layer that an activation directly follows
- * @property {string|null} key tag of the layer's records, null if it has no pictures
- * @property {string|null} shown_at key of the layer whose pictures show this one
- */
+/** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
+
+/** Scale of the brightness of cells. @typedef {Omit<import("./routes.js").Shading, "levels">} Scale */
+
+/** @typedef {import("./routes.js").HealthAnswer} HealthAnswer */
 
 /**
- * Scale of the brightness of cells.
- * @typedef {object} Scale
- * @property {"range"|"maps"|"weights"} of range of values, or change of the maps or weights
- * @property {number|null} lo value of level 0: smaller ones have it too; null if none is known
- * @property {number|null} hi value of the highest level: larger ones have it too
- */
-
-/**
- * JSON of `data/health`; its arrays are [steps, layers], NaN where a number is not known.
- * @typedef {object} HealthFacts
- * @property {string} run
- * @property {number[]} steps kept ones, ascending
- * @property {number[]} wall_times s, one per step
- * @property {number} written number of logged steps
- * @property {HealthLayer[]} layers in network order
- * @property {Record<string, string>} [step_words] as in `data/layers`
- * @property {Record<string, string>} [errors] step -> why its record cannot be read
- * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
- * @property {import("./answers.js").FirstNonfinite|null} first_nonfinite
- * @property {Record<string, import("./answers.js").ArrayEntry>} arrays none if the run has very many
- *   cells: `data/health_step` then has the numbers of a step
- * @property {import("./answers.js").ArrayEntry} codes of the states (`health_states.js`), uint8
- * @property {Record<"range"|"change", Shading>} shadings
- */
-
-/**
- * Brightness of cells: its scale, and the level of each, uint8.
- * @typedef {Scale & {levels: import("./answers.js").ArrayEntry}} Shading
- */
-
-/**
- * @typedef {Omit<HealthFacts, "arrays"|"codes"|"shadings"> & {
+ * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & {
  *   arrays: import("./container.js").NamedArrays,
  *   cells: Record<"codes"|"range"|"change", Uint8Array>,
  *   scales: Record<"range"|"change", Scale>,
  * }} Health
  */
 
-/**
- * One line of `data/findings`.
- * @typedef {object} Finding
- * @property {string} kind such as "nonfinite" or "dead"; later versions have more
- * @property {"warning"|"note"|"state"} class of states no check tells
- * @property {number} severity 5 of a warning, 4 of a note, 1 to 3 of a state: the order of the findings
- * @property {string} name as in `watch(name=…)`, "" for none
- * @property {string} label of the layer, "" for a parameter
- * @property {number|null} index of the row of the layer, or of the one that has the parameter
- * @property {string|null} key null if the layer has no pictures
- * @property {string|null} shown_at key of the layer whose pictures show it
- * @property {number} since first logged step with it
- * @property {number|null} after it began after this step; null if `since` is exact
- * @property {number|null} until last kept step with it, null if it has not ended
- * @property {import("./answers.js").JsonFloat} value NaN if it is not known
- * @property {number} more further layers that this line stands for
- * @property {string} message the sentence to show; layers are between backticks
- * @property {string} [explanation] what it may mean and what to do, "" if nothing is known
- */
+/** @typedef {import("./routes.js").Line} Finding */
 
-/**
- * `data/findings`.
- * @typedef {object} FindingsAnswer
- * @property {string} run
- * @property {number} layers
- * @property {number} steps
- * @property {number} written
- * @property {number|null} unread newest logged step if TensorBoard has not read it yet
- * @property {Finding[]} findings ranked
- * @property {Verdict} line how the run is
- */
+/** @typedef {import("./routes.js").FindingsAnswer} FindingsAnswer */
 
-/**
- * How a run is, in one line.
- * @typedef {object} Verdict
- * @property {"warning"|"note"|"state"|"large_updates"|"well"} class
- * @property {string} text names are between backticks
- * @property {string} name as in `watch(name=…)`, "" for none
- * @property {string} label of the layer, "" if it is not about one
- * @property {string|null} key null if the layer has no pictures
- * @property {string|null} shown_at key of the layer whose pictures show it
- * @property {number|null} since step since which it lasts, null if nothing was found
- */
+/** @typedef {import("./routes.js").Verdict} Verdict */
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
   const answer = await ask("health", { run }, signal);
-  /** @type {import("./container.js").Container<HealthFacts>} */
+  /** @type {import("./container.js").Container<HealthAnswer>} */
   const { json, body } = open(await answer.arrayBuffer());
   const { codes, shadings, ...facts } = json;
   return {
@@ -128,22 +43,6 @@ export async function health(run, signal) {
     scales: shadings,
   };
 }
-
-/**
- * JSON of `data/health_step`. A layer's numbers are from its last kept step up to the requested one.
- * @typedef {object} HealthStepFacts
- * @property {number} step the last kept one up to the requested one
- * @property {number[]} steps of each layer's numbers
- * @property {(string|null)[]} keys of the layers with feature maps, null for others
- * @property {number[]} channels
- * @property {Record<string, number>} unchanged row -> step since which its weights are the same
- * @property {string|null} error why the record of the step cannot be read
- * @property {{key: string, step: number, change: import("./answers.js").JsonFloat|null,
- *   since: number|null, code: number, error: string|null}[]} others layers without feature maps:
- *   the change of their weights
- * @property {Record<string, import("./answers.js").ArrayEntry>} arrays [layers] each
- * @property {import("./answers.js").ArrayEntry} codes of the states, uint8 [layers]
- */
 
 /**
  * The state and the numbers of one layer at a step; those that were not logged are NaN or null.
@@ -177,7 +76,7 @@ export async function health(run, signal) {
 /** @param {StepOfRun} of @param {AbortSignal} signal */
 async function stepOf(of, signal) {
   const answer = await ask("health_step", of, signal);
-  /** @type {import("./container.js").Container<HealthStepFacts>} */
+  /** @type {import("./container.js").Container<import("./routes.js").HealthStepAnswer>} */
   const { json, body } = open(await answer.arrayBuffer());
   return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
@@ -234,7 +133,7 @@ const NOTHING = Object.freeze({
 });
 
 /**
- * @param {HealthStepFacts} json @param {import("./container.js").NamedArrays} numbers
+ * @param {import("./routes.js").HealthStepAnswer} json @param {import("./container.js").NamedArrays} numbers
  * @param {number} code @param {string} key @param {number} row @returns {Overview}
  */
 function layerAt(json, numbers, code, key, row) {

@@ -9,7 +9,7 @@ import { match } from "../state/match.js";
 /** @typedef {import("../state/match.js").Match} Match */
 /** @typedef {import("../state/state.js").State} State */
 /** @typedef {import("./answers.js").Layer} Layer */
-/** @typedef {import("./answers.js").LayerDifference} LayerDifference */
+/** @typedef {import("./routes.js").LayerDifference} LayerDifference */
 
 /** Layers per request. */
 const CHUNK = 24;

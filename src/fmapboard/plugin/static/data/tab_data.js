@@ -12,15 +12,15 @@ import { indexOf } from "../state/steps.js";
 /** @typedef {import("../state/compare.js").Question} Question */
 /** @typedef {import("../state/state.js").State} State */
 /** @typedef {import("./health.js").Overview} Overview */
-/** @typedef {import("./answers.js").InputSeries} InputSeries */
+/** @typedef {import("./routes.js").InputSeries} InputSeries */
 /** @typedef {import("./answers.js").Layer} Layer */
-/** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("./routes.js").NumbersAnswer} NumbersAnswer */
 
 /**
  * All that one drawing of the tab needs.
  * @typedef {object} Model
  * @property {State} state with the palette of what is shown as `colours`
- * @property {import("./answers.js").RunEntry[]} runs
+ * @property {import("./routes.js").RunEntry[]} runs
  * @property {string} logdir
  * @property {boolean} keepsEnough false if TensorBoard keeps its default of 10 steps per series
  * @property {boolean} listed the list of runs, or an error in its place, has arrived

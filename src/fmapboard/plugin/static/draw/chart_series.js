@@ -3,8 +3,8 @@
 
 import { number } from "../data/container.js";
 
-/** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
-/** @typedef {import("../data/answers.js").ScalarSeries} ScalarSeries */
+/** @typedef {import("../data/routes.js").HistogramChart} HistogramSeries */
+/** @typedef {import("../data/routes.js").ScalarChart} ScalarSeries */
 /** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
 
 /**

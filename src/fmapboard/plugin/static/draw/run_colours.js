@@ -1,7 +1,7 @@
 // @ts-check
 /** TensorBoard's colour of a run: that of its page, else the one that it would choose. */
 
-/** @typedef {import("../data/answers.js").RunEntry} RunEntry */
+/** @typedef {import("../data/routes.js").RunEntry} RunEntry */
 
 /** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
 const PALETTE = Object.freeze([

@@ -27,7 +27,7 @@ import { deadWord } from "../state/dead_word.js";
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
  * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays,
- *   kernels?: import("../data/answers.js").KernelsAt[]}} History
+ *   kernels?: import("../data/routes.js").DrawnKernels[]}} History
  */
 
 /**

@@ -6,7 +6,7 @@ import { decodeInput } from "../data/decoded_maps.js";
 import { indexOf } from "./steps.js";
 
 /** @typedef {import("../app.js").App} App */
-/** @typedef {import("../data/answers.js").AttributionSeries} Series */
+/** @typedef {import("../data/routes.js").AttributionSeries} Series */
 /** @typedef {import("../data/tab_data.js").Source} Source */
 /** @typedef {import("./state.js").State} State */
 

@@ -13,7 +13,7 @@ export const FEW_RUNS = 8;
 /**
  * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
  * @param {Pick<State, "run"|"chosen">} state
- * @param {readonly Pick<import("../data/answers.js").RunEntry, "run"|"started">[]} runs
+ * @param {readonly Pick<import("../data/routes.js").RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
   const names = new Set(chosen ? chosen.split(BETWEEN) : []);

@@ -9,7 +9,7 @@ import { indexOf } from "./steps.js";
 import { runText } from "./run_text.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
-/** @typedef {import("../data/answers.js").LayersAnswer} LayersAnswer */
+/** @typedef {import("../data/api.js").LayersAnswer} LayersAnswer */
 /** @typedef {import("./columns.js").Column} Column */
 /** @typedef {import("./match.js").Match} Match */
 /** @typedef {import("./state.js").State} State */
@@ -91,15 +91,15 @@ export function matchText({ layer, by }) {
 
 /**
  * Runs to compare with, the likeliest first: those with as many layers, then by time of start.
- * @param {string} run @param {import("../data/answers.js").RunEntry[]} runs @returns {string[]}
+ * @param {string} run @param {import("../data/routes.js").RunEntry[]} runs @returns {string[]}
  */
 export function partners(run, runs) {
   const own = runs.find((each) => each.run === run);
   const others = runs.filter((each) => each !== own);
   if (!own) return others.map((each) => each.run);
-  const away = (/** @type {import("../data/answers.js").RunEntry} */ each) =>
+  const away = (/** @type {import("../data/routes.js").RunEntry} */ each) =>
     each.started === null || own.started === null ? Infinity : Math.abs(each.started - own.started);
-  const unlike = (/** @type {import("../data/answers.js").RunEntry} */ each) =>
+  const unlike = (/** @type {import("../data/routes.js").RunEntry} */ each) =>
     Number(each.layers !== own.layers);
   return others
     .sort((a, b) => unlike(a) - unlike(b) || (away(a) < away(b) ? -1 : Number(away(a) > away(b))))

@@ -42,7 +42,7 @@ export const LINES = 6;
  * @param {Source} source
  * @param {{source: HealthSource, sheet: import("../data/sheet.js").SheetSource, all: boolean, isOpen: boolean,
  *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
- * @param {State} state @param {import("../data/answers.js").RunEntry[]} runs @returns {Front}
+ * @param {State} state @param {import("../data/routes.js").RunEntry[]} runs @returns {Front}
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);

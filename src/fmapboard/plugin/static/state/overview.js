@@ -36,7 +36,7 @@ export class Overview {
     }
   }
 
-  /** What the page shows now. @param {import("../data/answers.js").RunEntry[]} runs */
+  /** What the page shows now. @param {import("../data/routes.js").RunEntry[]} runs */
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);

@@ -6,7 +6,7 @@ import { arrays, bytes } from "../data/container.js";
 import { decodeInput } from "../data/decoded_maps.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
-/** @typedef {import("../data/patches_answers.js").PatchesHeader} Header */
+/** @typedef {import("../data/answers.js").PatchesHeader} Header */
 /** @typedef {import("../data/container.js").NamedArrays} NamedArrays */
 /** @typedef {import("../data/tab_data.js").Source} Source */
 /** @typedef {import("./state.js").State} State */

@@ -4,7 +4,7 @@
 import { LETTERS } from "./columns.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
-/** @typedef {import("../data/answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("../data/routes.js").NumbersAnswer} NumbersAnswer */
 /** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("./compare.js").Placed} Placed */
 /** @typedef {import("./state.js").State} State */

@@ -13,7 +13,7 @@ import { say, show } from "./dom.js";
 import { coloursOf, dashOf } from "./series_key.js";
 import { deadWord } from "../state/dead_word.js";
 
-/** @typedef {import("../data/answers.js").RunEntry} RunEntry */
+/** @typedef {import("../data/routes.js").RunEntry} RunEntry */
 /** @typedef {import("../state/series.js").Series} Series */
 
 export const HEIGHT = 96;

@@ -7,7 +7,7 @@ import { layerText, ROLE_NAMES } from "../state/compare.js";
 import { h, show } from "./dom.js";
 import { createRunName } from "./run_name.js";
 
-/** @typedef {import("../data/answers.js").RunEntry} RunEntry */
+/** @typedef {import("../data/routes.js").RunEntry} RunEntry */
 /** @typedef {import("../state/series.js").Series} Series */
 
 /** Dashes of further series of one run, px. @type {readonly number[][]} */

@@ -18,8 +18,8 @@ import { createKey } from "./series_key.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
-/** @typedef {import("../data/answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("../data/routes.js").HistogramChart} HistogramSeries */
+/** @typedef {import("../data/routes.js").NumbersAnswer} NumbersAnswer */
 /** @typedef {import("../state/state.js").HistogramGroup} HistogramGroup */
 /** @typedef {import("./series_charts.js").At} At */
 /** @typedef {import("./series_charts.js").Chart} Chart */

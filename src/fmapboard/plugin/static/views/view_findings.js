@@ -84,7 +84,7 @@ export function createFindings(app) {
         finding.class,
       ),
       h("span", { class: "sentence" }, run, ...sentence(finding.message)),
-      explained(finding.explanation ?? ""),
+      explained(finding.explanation),
       h("span", {
         class: "stems",
         text: [further(finding), line.loading ? "loading its pictures…" : text]

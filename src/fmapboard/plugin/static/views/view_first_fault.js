@@ -6,7 +6,7 @@ import { indexOf } from "../state/steps.js";
 import { stepText } from "../draw/number_text.js";
 import { h, say, show } from "./dom.js";
 
-/** @typedef {import("../data/answers.js").FirstNonfinite} FirstNonfinite */
+/** @typedef {import("../data/routes.js").FirstFault} FirstNonfinite */
 /** @typedef {import("../data/answers.js").Layer} Layer */
 
 /**

@@ -43,7 +43,7 @@ export function createRunChooser(app) {
       note,
     ),
   );
-  /** @type {readonly import("../data/answers.js").RunEntry[]} */
+  /** @type {readonly import("../data/routes.js").RunEntry[]} */
   let runs = [];
   /** @type {Set<string>} */
   let chosen = new Set();

@@ -1,0 +1,485 @@
+/** What the server's routes answer. Written by tests/helpers/answer_types.py: do not edit. */
+
+import type { PatchesHeader, RecordHeader, Role } from "./answers.js";
+
+/** A float in a JSON answer: non-finite values are spelled. */
+export type JsonFloat = number | "NaN" | "Infinity" | "-Infinity";
+
+/** Where an array is behind the JSON, bytes. */
+export type ArrayEntry = { offset: number; shape: number[] };
+
+/** Where bytes are behind the JSON. */
+export type Bytes = { offset: number; length: number };
+
+/** `data/runs`. */
+export interface RunsAnswer {
+  /** those with records of the tab, in natural order. */
+  runs: RunEntry[];
+  /** the log directories, as given to TensorBoard. */
+  logdir: string;
+  /** name of that directory, whose own run TensorBoard calls "."; "" if there are several. */
+  root: string;
+  /** false if TensorBoard keeps its default of 10 steps, because there were no records of the tab when it started. */
+  keeps_enough: boolean;
+  /** true if there are no runs, but files of fmapboard that TensorBoard has not read. */
+  is_unread: boolean;
+}
+
+/** `data/layers`: the layers of a run in network order, and its inputs. */
+export interface LayersAnswer {
+  /** name of the run. */
+  run: string;
+  /** what the overview series tells of a layer is not read from its records. */
+  layers: Layer[];
+  /** one series per model and drawn sample. */
+  inputs: InputSeries[];
+  /** of all layers, ascending. */
+  steps: number[];
+  /** their times, s. */
+  wall_times: number[];
+  /** step -> what it shows, in words, of `visualize`. */
+  step_words: Record<string, string>;
+  /** number of logged steps. */
+  steps_written: number;
+  /** the newest logged step if TensorBoard has not read it yet, otherwise null. */
+  unread: number | null;
+}
+
+/** `data/health`: what is known of each layer, and its state and brightness at each step. */
+export interface HealthAnswer {
+  /** name of the run. */
+  run: string;
+  /** the kept ones, ascending. */
+  steps: number[];
+  /** their times, s. */
+  wall_times: number[];
+  /** number of logged steps. */
+  written: number;
+  /** in network order. */
+  layers: HealthRow[];
+  /** kind of state -> row -> first logged step of the state that lasts. */
+  since: Record<string, Record<string, number>>;
+  /** step -> what it is called, of images and checkpoints. */
+  step_words: Record<string, string>;
+  /** where the first non-finite value was. */
+  first_nonfinite: FirstFault | null;
+  /** step -> why its record cannot be read. */
+  errors: Record<string, string>;
+  /** float [steps, layers], NaN where a number is not known; empty if there are more than `MAX_NUMBERS` cells. */
+  arrays: Record<string, ArrayEntry>;
+  /** of `health.states`, uint8 [steps, layers]. */
+  codes: ArrayEntry;
+  /** brightness by `range` and by `change`. */
+  shadings: Record<string, Shading>;
+}
+
+/** `data/health_step`: the numbers and the states of all layers at a step. */
+export interface HealthStepAnswer {
+  /** the last kept one up to the requested one. */
+  step: number;
+  /** of each layer, the step of its numbers: its last one up to the requested one, or its first one if all are later. */
+  steps: number[];
+  /** of the layers with feature maps; null for the others. */
+  keys: (string | null)[];
+  /** of each layer. */
+  channels: number[];
+  /** row -> step since which the weights are the same. */
+  unchanged: Record<string, number>;
+  /** why the record of `step` cannot be read. */
+  error: string | null;
+  /** layers that are not among the rows. */
+  others: WeightsOnly[];
+  /** float [layers], NaN where a number is not known. */
+  arrays: Record<string, ArrayEntry>;
+  /** of each layer, uint8 [layers]. */
+  codes: ArrayEntry;
+}
+
+/** `data/findings`: the findings of a run, ranked, and what they were looked for in. */
+export interface FindingsAnswer {
+  /** name of the run. */
+  run: string;
+  /** number of layers. */
+  layers: number;
+  /** number of kept steps. */
+  steps: number;
+  /** number of logged steps. */
+  written: number;
+  /** the newest logged step if TensorBoard has not read it yet, otherwise null. */
+  unread: number | null;
+  /** those of the checks, in the words of `fmapboard check`; after them, with the class `state`, the lasting states of layers that no check tells of. */
+  findings: Line[];
+  /** the first of them, or that there is none. */
+  line: Verdict;
+}
+
+/** `data/maps`: header, arrays and pictures of a layer at a step. */
+export interface MapsAnswer {
+  /** of the record, as stored. */
+  header: RecordHeader;
+  /** number of the step. */
+  step: number;
+  /** s. */
+  wall_time: number;
+  /** of the record. */
+  arrays: Record<string, ArrayEntry>;
+  /** one per role and sample. */
+  pictures: SamplePicture[];
+  /** roles of the pictures that are not kept. */
+  missing: string[];
+}
+
+/** `data/sheet`. */
+export interface SheetAnswer {
+  /** one per requested layer that exists. */
+  rows: SheetRow[];
+  /** float [rows, steps]: `height` and `width` of each map, px, 0 where the channel is not drawn; `lo` and `hi`, its range, NaN there. `pixels`, uint8, has one map after the other: palette indices between its own ends. A map that is smaller than a cell is sent as it is stored. */
+  arrays: Record<string, ArrayEntry>;
+}
+
+/** `data/sheet_input`: the network's input at each step. */
+export interface SheetInputAnswer {
+  /** true if it was the same image at all steps that are kept; null if there are not two. */
+  same: boolean | null;
+  /** px of each cell, from its left, that the image takes. */
+  width: number;
+  /** px of each cell, from its top, that the image takes. */
+  height: number;
+  /** for each step, whether its image is kept. */
+  kept: boolean[];
+  /** `pixels` uint8 [steps, cell, cell, 3], RGB. */
+  arrays: Record<string, ArrayEntry>;
+}
+
+/** `data/history`. */
+export interface HistoryAnswer {
+  /** the steps that can be shown, ascending. */
+  steps: number[];
+  /** their times, s. */
+  wall_times: number[];
+  /** the steps at which the layer's kernels were drawn. */
+  kernels: DrawnKernels[];
+  /** name of a statistic -> float [steps, drawn], NaN where a step has no value; `code` is that of the channel's state, see `health.states`; `weights.change` is [steps, 1] if it is that of the whole layer. Where not all channels are drawn, `layer.minimum`, `layer.maximum` and `layer.nonfinite` [steps, 1] are of all of them. */
+  arrays: Record<string, ArrayEntry>;
+}
+
+/** `data/difference`: pairs of layers, in the requested order. */
+export interface DifferenceAnswer {
+  layers: LayerDifference[];
+}
+
+/** `data/numbers`: scalars and histograms of a layer, by tag without the model's name. */
+export interface NumbersAnswer {
+  scalars: Record<string, ScalarChart>;
+  histograms: Record<string, HistogramChart>;
+}
+
+/** `data/attribution`: the attribution series of a run in network order; may be empty. */
+export interface AttributionAnswer {
+  run: string;
+  series: AttributionSeries[];
+}
+
+/** `data/patches`: the layers with patches; may be empty. */
+export interface PatchesAnswer {
+  run: string;
+  series: PatchesSeries[];
+}
+
+/** `data/layer_patches`: header, arrays and one picture of a layer's patches at a step. */
+export interface LayerPatchesAnswer {
+  /** of the record, as stored. */
+  header: PatchesHeader;
+  /** number of the step. */
+  step: number;
+  /** which picture. */
+  page: number;
+  /** of the record. */
+  arrays: Record<string, ArrayEntry>;
+  /** the picture; empty if it is not kept. */
+  png: Bytes;
+}
+
+/** A run with records of the tab, its number of layers, and its first wall time, s. */
+export interface RunEntry {
+  run: string;
+  layers: number;
+  started: number | null;
+}
+
+/** A layer whose feature maps or kernels are drawn. */
+export interface Layer {
+  /** tag of its records. */
+  key: string;
+  /** name of the model; "" for none. */
+  name: string;
+  /** name of the layer, and of the call if it is not the first. */
+  label: string;
+  /** name of the layer. */
+  layer: string;
+  /** class of the module. */
+  type: string;
+  /** shape of the kernels; null for layers without. */
+  kernel_shape: number[] | null;
+  /** number of the call within the forward pass, from 1. */
+  call: number;
+  /** position in the order of calls. */
+  position: number;
+  /** number of channels. */
+  channels: number;
+  /** number of values per channel over the whole batch; of a record, at the first step with these layers (see the column of that name). */
+  values: number;
+  /** number of channels drawn; 0 if the layer has no pictures. */
+  drawn: number;
+  /** number of samples drawn. */
+  samples: number;
+  /** kinds of pictures. */
+  roles: Role[];
+  /** label of the activation that directly follows, or null. */
+  activation: string | null;
+  /** stride of a transposed convolution; null for other layers. */
+  transposed_stride: number[] | null;
+  /** true if the first step is that of the first-step record. */
+  step_from_first: boolean;
+  /** why its newest record cannot be read; null if it can. */
+  error: string | null;
+  /** number of its records, those that are not kept included. */
+  steps_written: number;
+  /** the steps that can be shown, ascending; null if they are those of the answer. */
+  steps?: number[];
+  /** their times, s; null as `steps`. */
+  wall_times?: number[];
+}
+
+/** Where the pictures of one sample of the model's input are: steps, and wall times in s. */
+export interface InputSeries {
+  name: string;
+  sample: number;
+  steps: number[];
+  wall_times: number[];
+}
+
+/** One layer call of a run. */
+export interface HealthRow {
+  /** name of the layer, and of the call if it is not the first. */
+  label: string;
+  /** name of the layer. */
+  layer: string;
+  /** class of the module. */
+  type: string;
+  /** shape of the kernels; null for layers without. */
+  kernel_shape: number[] | null;
+  /** number of the call within the forward pass, from 1. */
+  call: number;
+  /** position in the order of calls. */
+  position: number;
+  /** number of channels. */
+  channels: number;
+  /** number of values per channel over the whole batch; of a record, at the first step with these layers (see the column of that name). */
+  values: number;
+  /** number of channels drawn; 0 if the layer has no pictures. */
+  drawn: number;
+  /** number of samples drawn. */
+  samples: number;
+  /** kinds of pictures. */
+  roles: Role[];
+  /** label of the activation that directly follows, or null. */
+  activation: string | null;
+  /** stride of a transposed convolution; null for other layers. */
+  transposed_stride: number[] | null;
+  /** name of the model, as in `watch(name=...)`; "" for none. */
+  name: string;
+  /** tag of the layer's records, or null if the layer has no pictures. */
+  key: string | null;
+  /** key of the layer whose pictures show this one: its own; of an activation, that of the layer it follows; otherwise that of the nearest layer with pictures before it in the order of calls, else after it; null if the run has no pictures at all. */
+  shown_at: string | null;
+}
+
+/** Where the first non-finite value was, with the key of the layer whose pictures show it. */
+export interface FirstFault {
+  step: number;
+  text: string;
+  name: string;
+  label: string | null;
+  shown_at: string | null;
+}
+
+/** Brightness of the cells on a logarithmic scale. */
+export interface Shading {
+  /** what it shows: the range of values of a layer (maximum - minimum), the change of its maps, or the change of its weights. */
+  of: "range" | "maps" | "weights";
+  /** value of level 0, which smaller values have too; null if no value is known. */
+  lo: number | null;
+  /** value of the highest level, which larger values have too; null if no value is known. */
+  hi: number | null;
+  /** uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`. */
+  levels: ArrayEntry;
+}
+
+/** A layer with pictures but without feature maps, such as one of which only kernels are drawn. */
+export interface WeightsOnly {
+  /** of the layer. */
+  key: string;
+  /** the kept step that it is from. */
+  step: number;
+  /** of the weights, the mean over channels, NaN if it is finite for none; null if it is not recorded. */
+  change: JsonFloat | null;
+  /** the step that was compared with. */
+  since: number | null;
+  /** `UNCHANGED` if the change of each channel is exactly 0. */
+  code: number;
+  /** why the record cannot be read. */
+  error: string | null;
+}
+
+/** A finding of a check, or a lasting state of a layer. */
+export interface Line {
+  /** `warning` or `note` of a finding, else `state`. */
+  class: "warning" | "note" | "state";
+  /** one of `formats.overview.KINDS`. */
+  kind: string;
+  /** order of the findings: 3 for non-finite values, 2 for large values and for dead or constant channels that are half of the layer or more, 1 for others. */
+  severity: number;
+  /** name of the model, as in `watch(name=...)`; "" for none. */
+  name: string;
+  /** the layer; "" if the fault is that of a parameter. */
+  label: string;
+  /** that of the layer's row in the table; null if it has none. */
+  index: number | null;
+  /** first logged step with it, or the first kept one if `after` is given. */
+  since: number;
+  /** the share of channels, 0 to 1, or for `large` the largest magnitude, at the newest step with it. */
+  value: JsonFloat;
+  /** the finding in one sentence. */
+  message: string;
+  /** number of further layers with a fault of this kind that have no finding of their own. */
+  more: number;
+  /** last kept step with it, if a later step is without; otherwise null. */
+  until: number | null;
+  /** last kept step without it, if there may be logged steps between the two that are no longer kept; otherwise null. */
+  after: number | null;
+  /** of the layer; null if it has no pictures, or if it is not about a layer. */
+  key: string | null;
+  /** key of the layer whose pictures show it. */
+  shown_at: string | null;
+  /** what it may mean, and what to do. */
+  explanation: string;
+}
+
+/** How the run is, in one line. */
+export interface Verdict {
+  /** that of the first finding; without any, `well`, or `large_updates` if weights moved more than those of healthy runs do. */
+  class: "warning" | "note" | "state" | "large_updates" | "well";
+  /** names are between backticks. */
+  text: string;
+  /** name of the model; "" for none. */
+  name: string;
+  /** the layer call; "" if it is not about a layer. */
+  label: string;
+  /** of the layer; null if it has no pictures. */
+  key: string | null;
+  /** key of the layer whose pictures show it. */
+  shown_at: string | null;
+  /** step since which it lasts; null if nothing was found. */
+  since: number | null;
+}
+
+/** The picture of one sample. */
+export interface SamplePicture {
+  role: Role;
+  sample: number;
+  png: Bytes;
+}
+
+/** A layer's row of the contact sheet. */
+export interface SheetRow {
+  /** of the layer. */
+  key: string;
+  /** the channel that is shown: of those drawn, the one with the largest mean over the steps of its standard deviation divided by the layer's; null if nothing is drawn. */
+  channel: number | null;
+  /** name of the palette in which the maps are stored. */
+  palette: string;
+  /** why a step's record cannot be read; null if all can. */
+  why?: string;
+}
+
+/** A step at which the layer's kernels were drawn, and their largest magnitude, if stored. */
+export interface DrawnKernels {
+  step: number;
+  peak: number | null;
+}
+
+/** A pair of layers, and how much they differ. */
+export interface LayerDifference {
+  /** of the layer. */
+  key: string;
+  /** of the layer of the other side. */
+  other_key: string;
+  /** whether both saw the same input image: `same`, `different` or `unknown`; null if a layer cannot be read. */
+  inputs: "same" | "different" | "unknown" | null;
+  /** why there is no measure; "" if there is one. */
+  why: string;
+  /** at which the layer was compared: the last one up to that of its side. */
+  step: number | null;
+  /** the same of the other side. */
+  other_step: number | null;
+  /** If both sides saw the same input image, `maps`: the root mean square of the difference between the drawn maps, divided by that of the maps (of both sides together), so that 0 means the same maps and 2 opposite ones. Otherwise, or if the maps differ in size, `statistics`: the same of the channels' means and standard deviations over the batch. This and what follows is null if it cannot be told. */
+  measure: "maps" | "statistics" | null;
+  /** the measure. */
+  value: JsonFloat | null;
+  /** the part of it that may be due to rounding, of maps. */
+  rounding: JsonFloat | null;
+  /** the root mean square of the other side divided by that of the first one: where it is far from 1, `value` is about 1.41 whatever the maps show. */
+  ratio: JsonFloat | null;
+  /** share of the values that are not finite. */
+  nonfinite: number | null;
+}
+
+/** A scalar over the steps. */
+export interface ScalarChart {
+  steps: number[];
+  values: JsonFloat[];
+}
+
+/** A histogram at each step: the edges [K + 1] of its buckets, and their counts [K]. */
+export interface HistogramChart {
+  steps: number[];
+  edges: JsonFloat[][];
+  counts: JsonFloat[][];
+}
+
+/** The pictures of the attribution of a sample at a layer. */
+export interface AttributionSeries {
+  /** tag of the Images series. */
+  key: string;
+  /** name of the model; "" for none. */
+  name: string;
+  /** the layer call. */
+  label: string;
+  /** index of the sample. */
+  sample: number;
+  /** the steps that can be shown, ascending. */
+  steps: number[];
+  /** their times, s. */
+  wall_times: number[];
+  /** true if the first of them is that of the first-step record. */
+  first_is_restored: boolean;
+  /** of the layer; "" if unknown. */
+  type: string;
+  /** of the layer in the order of calls; 2**31 if unknown. */
+  position: number;
+  /** height and width of the maps; null if unknown. */
+  size: [number, number] | null;
+  /** what is explained: `loss`, `score` or `probe`. */
+  of: "loss" | "probe" | "score";
+  /** norm of the gradient at each step; null if unknown. */
+  gradients: (number | null)[];
+}
+
+/** Where the patches of a layer are: steps, and wall times in s. */
+export interface PatchesSeries {
+  /** tag of the layer's own records. */
+  key: string;
+  steps: number[];
+  wall_times: number[];
+}
