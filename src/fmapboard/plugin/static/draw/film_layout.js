@@ -1,6 +1,5 @@
 // @ts-check
-/**
- * Positions in a film strip: one column per step, one row per channel, the input on top. A strip
+/** Positions in a film strip: one column per step, one row per channel, the input on top. A strip
  * that is wrapped has bands of columns below each other.
  */
 
