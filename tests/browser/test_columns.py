@@ -239,7 +239,7 @@ def test_the_curves_of_all_columns_are_in_one_chart_with_a_key(
         ]  # fmt: skip
     label = person.see(".charts canvas[aria-label^='range over steps']").get_attribute("aria-label")
     assert [part.split(":")[0] for part in label.split("range over steps: ")[1].split(" · ")] == [
-        "A", "B", "C",
+        "A", "B", "C", "linear axis",
     ]  # fmt: skip
     drawn = person.frame.evaluate(
         """() => { const canvas = document.querySelector(".charts canvas[aria-label^='range']");

@@ -235,6 +235,18 @@ def test_the_flagged_filter_lists_all_layers_of_a_run_without_faults(
     assert person.see(".tree .layer").count() == 2
 
 
+def test_every_chart_says_whether_its_axis_is_linear(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0", channel=1)
+    person.settle()
+    charts = person.see(".charts section:visible:has(canvas:visible) .value")
+    said = [*charts.all_text_contents(), person.see(".channel .value").last.text_content()]
+    assert len(said) > 2
+    assert [text for text in said if not text.endswith((" axis", "healthy 1e−4 … 0.04"))] == []
+    assert "linear axis" in said[-1]
+
+
 def test_non_finite_values_are_marked_in_charts(address: str, visit: Callable[..., Person]) -> None:
     person = visit(address, run="bad", layer="fmapboard/block.0", channel=1)
     person.settle()

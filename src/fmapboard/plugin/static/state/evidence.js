@@ -4,7 +4,7 @@
 import { MARK } from "../draw/palettes.js";
 import { buildScene, flags } from "../draw/scene.js";
 import { whole } from "../draw/number_text.js";
-import { callText } from "./call_names.js";
+import { callName } from "./call_names.js";
 import { mainSide } from "./compare.js";
 import { START } from "./state.js";
 import { wordOf } from "./step_words.js";
@@ -142,9 +142,7 @@ const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
  */
 function described(finding, layer, step, word, channels, hit, all) {
   const own = finding.key === layer.key;
-  const of = own
-    ? "maps"
-    : `maps of ${callText(layer.label, layer.behind)}, the nearest drawn layer,`;
+  const of = own ? "maps" : `maps of ${callName(layer)}, the nearest drawn layer,`;
   const when =
     step === finding.since
       ? `at ${word}`

@@ -20,8 +20,9 @@ const EFFECTS = Object.freeze({
     "Where it is bright, a larger activation of the layer lowers the loss here: LayerCAM of " +
     "attribution_loss on the probe in eval mode, relu(−∂L/∂A)·A summed over channels.",
   score:
-    "Where it is bright, a larger activation of the layer raises the score here: LayerCAM in " +
-    "eval mode, relu(∂y/∂A)·A summed over channels.",
+    "Where it is bright, a larger activation of the layer raises the score here, of the class that " +
+    "target= names or else of each image's highest score: LayerCAM in eval mode, relu(∂y/∂A)·A " +
+    "summed over channels.",
 });
 const CONTROL =
   "The first logged step is the control: what is bright there too has not been learned since. " +

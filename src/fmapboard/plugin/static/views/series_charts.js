@@ -85,7 +85,7 @@ function perParameter(of, at, group, word, usual = null) {
       colour,
     };
   });
-  texts.push({ text: axis.log ? "logarithmic axis" : "linear axis", colour: "" });
+  texts.push({ text: axis.log ? "logarithmic axis" : LINEAR, colour: "" });
   const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
   if (axis.log && lines.some((each) => Array.from(each.values).includes(0)))
     texts.push({ text: "▾ at the lower edge: 0", colour: "" });
@@ -115,6 +115,9 @@ function parameterLines(series, { all, runs }, group) {
     dash: several && i ? [2, 3] : dashOf(all, series),
   }));
 }
+
+/** What is said of an axis without decades. */
+export const LINEAR = "linear axis";
 
 const FAULTS = /** @type {[string, string, number[]][]} */ ([
   ["dead", FAULT_COLOURS.dead, []],
@@ -149,7 +152,7 @@ export function shares(of, at) {
   if (!found.length) return false;
   of.setSteps(at.steps);
   show(of.canvas, any);
-  if (any) keyed(of.value, shown);
+  if (any) keyed(of.value, [...shown, { text: LINEAR, colour: "" }]);
   else say(of.value, `none at any ${kindOf(at.words)}`);
   if (several) of.value.title = `solid: ${deadWord()}; dashed: constant; dotted: non-finite`;
   if (!any) return true;
@@ -190,6 +193,7 @@ export function ranges(of, at) {
     const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}${among}`;
     return { text, colour: coloursOf(at.all, series, at.runs).line };
   });
+  texts.push({ text: LINEAR, colour: "" });
   const bad = found.some(({ finite }) => finite.some(Number.isNaN));
   keyed(of.value, texts, bad);
   of.canvas.setAttribute("aria-label", `range over ${kindOf(at.words)}s: ${of.value.textContent}`);

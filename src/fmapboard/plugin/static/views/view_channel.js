@@ -21,6 +21,7 @@ import { leftToRight } from "../draw/scene_columns.js";
 import { explain } from "./glossary.js";
 import { createBar } from "./view_legend.js";
 import { deadWord } from "../state/dead_word.js";
+import { LINEAR } from "./series_charts.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -69,7 +70,7 @@ export function createChannel(app) {
     {},
     overSteps,
     explain(
-      h("span", { class: "value", text: "range, mean ± std of the whole batch" }),
+      h("span", { class: "value", text: `range, mean ± std of the whole batch · ${LINEAR}` }),
       "batch std",
     ),
   );

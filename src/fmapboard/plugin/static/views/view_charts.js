@@ -13,7 +13,7 @@ import { theme } from "../draw/theme.js";
 import { middle } from "../state/run_search.js";
 import { createChart } from "./chart.js";
 import { explain } from "./glossary.js";
-import { HEIGHT, norms, ranges, ratios, shares } from "./series_charts.js";
+import { HEIGHT, LINEAR, norms, ranges, ratios, shares } from "./series_charts.js";
 import { createKey } from "./series_key.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -133,7 +133,8 @@ function histograms(of, which, numbers, chosen, at) {
   const tag = tags(group)[0];
   const made = heatOf(all[tag]);
   const whose = at.all.length > 1 ? `${at.all[0].letters}: ` : "";
-  say(of.value, made ? whose + middle(tag.slice(tag.indexOf("/") + 1), LONGEST) : "nothing finite");
+  const name = middle(tag.slice(tag.indexOf("/") + 1), LONGEST);
+  say(of.value, made ? `${whose}${name} · ${LINEAR}` : "nothing finite");
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
