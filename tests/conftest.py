@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -63,6 +64,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Leave what is imported to no garbage collection: there are a million objects of it."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow tests and sweeps; `-m "not slow"` and `-m "not sweep"` leave them out.
 
@@ -86,16 +96,23 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_torch_thread() -> Iterator[None]:
-    """One torch thread: the tests' small tensors are faster with it, and forks are safe."""
+    """One torch thread: the tests' small tensors are faster with it, and forks are safe.
+
+    The processes that tests start have one, too.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OMP_NUM_THREADS", "1")
+        yield
     torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():  # until then, torch would note a traceback for each test
+        torch.cuda.manual_seed_all(0)
 
 
 @pytest.fixture(autouse=True)

@@ -146,7 +146,7 @@ def address(serve_shared: Callable[[Path], str], striped_runs: Path) -> str:
 def browser() -> Iterator[Any]:
     """One Chromium for all tests of the folder; tests of other folders run without it."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    names = ("chromium", "chromium-browser", "google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
         pytest.skip("no browser: apt install chromium")

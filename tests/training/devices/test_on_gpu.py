@@ -6,13 +6,13 @@ import importlib
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm_python
 from torch import nn
 
 from fmapboard.capture.collector import ActivationCollector
@@ -73,9 +73,9 @@ def test_a_dry_run_reports_each_section_and_says_what_it_skips(
 
 
 def test_without_a_gpu_the_error_names_the_dry_run(tmp_path: Path) -> None:
-    command = [sys.executable, PROGRAM, "--device", "cuda", "--out", tmp_path]
-    without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, capture_output=True, text=True, env=without, timeout=250)
+    program = f"import runpy; runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    without = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(PROGRAM.parent)}
+    done = warm_python.run(program, "--device", "cuda", "--out", tmp_path, env=without)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert done.stderr.endswith("; a dry run: --device cpu --tiny\n")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision
+import warm_python
 from logged_step import statistics_of
 from module_hooks import hook_count
 from networks import NestedNet
@@ -204,11 +203,6 @@ def test_a_model_saved_at_any_step_loads_where_fmapboard_is_not_installed(tmp_pa
     model = sequential()
     at_each_step(model, lambda number: torch.save(model, tmp_path / f"{number}.pt"))
     paths = sorted(tmp_path.iterdir())
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_FMAPBOARD, *paths],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm_python.run(_WITHOUT_FMAPBOARD, *paths)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "(2, 4)\n" * STEPS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+import warm_python
 from module_hooks import hook_count
 from networks import NestedNet
 from run_reader import read, steps_of
@@ -90,7 +89,7 @@ for _ in range(3):
     optimizer.step()
 {end}
 """
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False, capture_output=True)
+    warm_python.run(script, cwd=tmp_path)
     assert steps_of(read(tmp_path / "run"), "feature_maps_8x3x3x3/0") == [0, 1, 2]
 
 

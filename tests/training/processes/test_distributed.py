@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from local_servers import free_port
 from run_reader import read, tags_of
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
+from warm_python import WarmPython
 
 from fmapboard.formats.tab_records import unpack
 
@@ -44,24 +44,19 @@ ALONE = {
 def run_ranks(script: str, folder: Path, *kinds: str, **environment: str) -> None:
     """Run two processes that each train with one half of the batches."""
     port = str(free_port())
-    paths = os.pathsep.join(filter(None, sys.path))
+    paths = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+    program = f"import runpy; runpy.run_path({str(HERE / script)!r}, run_name='__main__')"
+    env = {**os.environ, "PYTHONPATH": paths, **environment}
     started = [
-        subprocess.Popen(
-            [sys.executable, HERE / script, str(rank), port, folder, *kinds],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": paths, **environment},
-        )
-        for rank in range(2)
+        WarmPython(program, str(rank), port, folder, *kinds, cwd=None, env=env) for rank in range(2)
     ]
     try:
         for process in started:
-            _, errors = process.communicate(timeout=240)  # a deadlock ends here
-            assert process.returncode == 0, errors
+            done = process.communicate(timeout=240)  # a deadlock ends here
+            assert done.returncode == 0, done.stderr
     finally:
         for process in started:
             process.kill()
-            process.communicate()
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import warm_python
 from event_files import steps_in
+
+Runs = Callable[[str, Path], "subprocess.CompletedProcess[str]"]
 
 _COMMON = """if 1:
     import os, sys, warnings
@@ -16,6 +20,7 @@ _COMMON = """if 1:
     from torch.utils.data import DataLoader
     import fmapboard
 
+    warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
@@ -31,14 +36,15 @@ _COMMON = """if 1:
 """
 
 
-def said_by(code: str, log_dir: Path) -> list[str]:
+def new_python(code: str, log_dir: Path) -> subprocess.CompletedProcess[str]:
+    """Run the code in a process that has imported nothing yet."""
+    command = [sys.executable, "-c", code, str(log_dir)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+
+
+def said_by(code: str, log_dir: Path, run: Runs = warm_python.run) -> list[str]:
     """Run the code after the common part; its lines on stderr. It must end without an error."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _COMMON + code, str(log_dir)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = run(_COMMON + code, log_dir)
     assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()
 
@@ -135,7 +141,7 @@ def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
         optimizer.step()
     board.close()
     """
-    said = said_by(code, tmp_path)
+    said = said_by(code, tmp_path, new_python)
     assert [line for line in said if " imports " in line] == []
     assert [line for line in said if "gradients_not_cleared" in line]
     assert [line for line in said if "first non-finite" in line]

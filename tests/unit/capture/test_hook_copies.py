@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import warm_python
 from hooked_model import RecordingSink, X
 from networks import two_convolutions
 from torch import nn
@@ -96,12 +95,7 @@ def test_a_model_saved_while_armed_loads_and_runs_where_fmapboard_is_not_install
     (tmp_path / "armed.pt").write_bytes(_saved(model))
     (tmp_path / "copied.pt").write_bytes(_saved(copy.deepcopy(model)))
     registry.disarm()
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_FMAPBOARD, tmp_path / "armed.pt", tmp_path / "copied.pt"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm_python.run(_WITHOUT_FMAPBOARD, tmp_path / "armed.pt", tmp_path / "copied.pt")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "(1, 2, 4, 4)\n(1, 2, 4, 4)\n"
 

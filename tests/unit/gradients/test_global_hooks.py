@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import warm_python
 from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -159,13 +160,14 @@ print(hasattr(sys.modules["torch.optim.optimizer"], "_hooks_of_all_pre_hooks"), 
 
 
 def test_a_torch_without_the_private_dictionaries_still_gives_norms_and_update_ratios() -> None:
-    def printed(source: str) -> str:
-        done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    def printed(done: subprocess.CompletedProcess[str]) -> str:
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
-    renamed = printed(TRAINING)
-    usual = printed(TRAINING.replace("sys.meta_path.insert(0, Finder())", ""))
+    renamed = printed(
+        subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True)
+    )
+    usual = printed(warm_python.run(TRAINING.replace("sys.meta_path.insert(0, Finder())", "")))
     assert renamed.startswith("True [[")
     assert renamed.removeprefix("True") == usual.removeprefix("False")
     assert renamed.count("], [") == 3  # two logged steps of two optimizers

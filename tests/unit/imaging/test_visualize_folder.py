@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import warm_python
 from installed_commands import BIN, environment
 from PIL import Image
 from run_reader import read, tags_of
@@ -275,12 +276,9 @@ def test_a_network_that_mixes_images_gets_them_one_by_one_and_a_message_says_so(
 
 
 def test_no_progress_bar_is_drawn_if_stderr_is_not_a_terminal(folder: Path) -> None:
-    done = subprocess.run(
-        [BIN / "visualize", "photos", "--logdir", "run"],
-        capture_output=True, text=True, timeout=120, check=True,
-        env=environment(),
-    )  # fmt: skip
-    assert done.stderr == ""
+    program = "from fmapboard.cli.main import run_visualize; run_visualize()"
+    done = warm_python.run(program, "photos", "--logdir", "run")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import warm_python
 from held_work import LIMIT
 from own_threads import own_priority, own_threads
 
@@ -268,10 +268,7 @@ list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 def test_ctrl_c_pressed_twice_leaves_the_image_being_written_complete_too(tmp_path: Path) -> None:
     script = TWICE.format(module=Path(__file__).stem)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    done = warm_python.run(script, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
     assert "KeyboardInterrupt" in done.stderr
     assert files(tmp_path) == ["maps/network_input_sample_0.png"]
     assert (tmp_path / "event").exists()

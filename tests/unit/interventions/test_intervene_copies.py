@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import warm_python
 from hooked_model import X
 from networks import two_convolutions
 from torch import nn
@@ -64,8 +63,5 @@ def test_a_model_saved_in_the_block_loads_without_fmapboard(tmp_path: Path) -> N
     model, file = two_convolutions(), tmp_path / "model.pt"
     with intervene(model, {"2": silence()}):
         torch.save(model, file)
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_FMAPBOARD, str(file)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "True"
+    done = warm_python.run(_WITHOUT_FMAPBOARD, file)
+    assert (done.returncode, done.stdout) == (0, "True\n")

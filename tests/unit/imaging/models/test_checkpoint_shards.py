@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+import warm_python
 from checkpoint_states import network, saved, state
 from safetensors.torch import save_file
 from torch import nn
@@ -79,7 +78,7 @@ def test_weights_of_a_model_of_a_library_that_is_not_installed_are_read(tmp_path
         "torch.nn.init.constant_(model[0].bias, 3);"
         "torch.save({'epoch': -1, 'model': None, 'ema': model.half(), 'args': {}}, 'yolo.pt')"
     )
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    assert warm_python.run(program, cwd=tmp_path).returncode == 0
     model = network()
     assert str(load_checkpoint(model, tmp_path / "yolo.pt")) == "7 of 7 tensors loaded"
     assert model[0].bias.tolist() == [3, 3, 3, 3]

@@ -1,0 +1,145 @@
+"""Python processes that start with torch imported, which takes seconds: forks of one that has.
+
+Each is as one that was started with ``python -c``: fmapboard is not imported, and it ends as
+programs do. Not for tests of what is imported, or of what is read when Python or OpenMP starts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class WarmPython:
+    """A started process.
+
+    Attributes:
+        pid: of the process, which is no child of this one.
+    """
+
+    def __init__(
+        self, code: str, *arguments: str | Path, cwd: Path | None, env: Mapping[str, str]
+    ) -> None:
+        request = {"code": code, "arguments": [*map(str, arguments)], "env": dict(env)}
+        request["cwd"] = str(cwd or Path.cwd())
+        self._out = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when it has ended
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        reading, writing = os.pipe()
+        self._status = os.fdopen(reading)
+        files = [self._out.fileno(), self._errors.fileno(), writing]
+        socket.send_fds(_server(), [json.dumps(request).encode()], files)
+        os.close(writing)
+        self.pid = int(self._status.readline())
+
+    def kill(self) -> None:
+        """Kill it, if it has not ended."""
+        if not self._status.closed:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def communicate(self, timeout: float) -> subprocess.CompletedProcess[str]:
+        """Wait for its end, at most ``timeout`` seconds; status and output.
+
+        Raises:
+            TimeoutError: it did not end, and was killed.
+        """
+        ended = select.select([self._status], [], [], timeout)[0]
+        if not ended:
+            self.kill()
+        status = int(self._status.readline())
+        texts = []
+        for file in (self._out, self._errors):
+            file.seek(0)
+            texts.append(file.read())
+            file.close()
+        self._status.close()
+        if not ended:
+            raise TimeoutError(texts)
+        return subprocess.CompletedProcess([], status, *texts)
+
+
+def run(
+    code: str,
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run code with these ``sys.argv[1:]`` to its end, at most ``timeout`` seconds."""
+    environment = os.environ if env is None else env
+    return WarmPython(code, *arguments, cwd=cwd, env=environment).communicate(timeout)
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """The way to the process that is forked; it ends when this is closed."""
+    own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    descriptor = its.fileno()
+    command = [sys.executable, __file__, str(descriptor)]
+    process = subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL)
+    its.close()
+
+    def end() -> None:
+        own.close()
+        process.wait()
+
+    atexit.register(end)
+    return own
+
+
+def _requested(channel: socket.socket) -> str:
+    """In a new process for each request: the code that it asks for. In this one: the end."""
+    while True:
+        message, files, _, _ = socket.recv_fds(channel, 1 << 18, 3)
+        if not message:
+            sys.exit()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if os.fork() == 0:
+            break
+        for each in files:
+            os.close(each)
+    channel.close()
+    out, errors, status = files
+    pid = os.fork()
+    if pid:  # tells how the process ends, whose parent it is
+        os.write(status, f"{pid}\n".encode())
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.write(status, f"{code}\n".encode())
+        os._exit(0)
+    os.close(status)
+    for target, file in ((1, out), (2, errors)):
+        os.dup2(file, target)
+        os.close(file)
+    request = json.loads(message)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv[:] = ["-c", *request["arguments"]]
+    sys.path[:1] = ["", *filter(None, request["env"].get("PYTHONPATH", "").split(os.pathsep))]
+    found: str = request["code"]
+    return found
+
+
+if __name__ == "__main__":
+    import torch
+    import torch._dynamo
+    import torch.distributed.fsdp
+    import torch.utils.tensorboard
+    import torchvision  # noqa: F401
+
+    torch.set_num_threads(1)
+    _code = _requested(socket.socket(fileno=int(sys.argv[1])))
+    _names = {"__name__": "__main__", "__builtins__": __builtins__}
+    exec(compile(_code, "<string>", "exec"), _names)
