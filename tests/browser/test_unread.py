@@ -57,12 +57,15 @@ def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
     person, reading = open_reading("healthy", "overview")
     list_ = person.see(".findings")
     list_.filter(has_text="nothing found so far in 2 layers × 2 steps").wait_for()
+    line = person.see("h1.verdict")
+    assert line.inner_text().startswith("✓\nNothing found so far in 2 layers")
     told = f"TensorBoard has not yet read the whole log, which goes up to step {LAST}"
     assert told in list_.inner_text()
     assert told in person.see(".overview-head").inner_text()
     reading.is_done = True
     list_.filter(has_text=f"nothing found in {SIZE}").wait_for()  # by itself
     assert "not yet read" not in person.see("main.overview").inner_text()
+    assert line.inner_text().startswith("✓\nNothing found in 2 layers")
 
 
 def test_findings_that_are_read_later_appear_by_themselves(

@@ -45,7 +45,7 @@ export function createVerdict(app) {
   function draw({ runs, stepWords, unread }, front) {
     const shown = front.verdicts.find(({ run }) => run === front.run);
     const others = front.verdicts.filter(({ run }) => run !== front.run);
-    const now = JSON.stringify([front.run, front.verdicts, stepWords, runs.length]);
+    const now = JSON.stringify([front.run, front.verdicts, stepWords, runs.length, unread]);
     const { awaited } = front;
     const further = awaited && shown ? `looking through ${counted(awaited, "further run")}…` : "";
     const text = [unreadText(unread), further].filter(Boolean).join(" · ");
@@ -54,7 +54,9 @@ export function createVerdict(app) {
     if (now === before) return;
     before = now;
     line.replaceChildren(
-      ...(shown ? large(shown, stepWords) : [h("span", { text: "Looking through the run…" })]),
+      ...(shown
+        ? large(shown, stepWords, unread !== null)
+        : [h("span", { text: "Looking through the run…" })]),
     );
     const nameOf = (/** @type {string} */ run) => named(run, runColour(run, runs));
     const ordered = [...others].sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
@@ -102,10 +104,11 @@ export function createVerdict(app) {
 
   /**
    * @param {import("../state/front.js").RunVerdict} of
-   * @param {import("../state/step_words.js").Words} words
+   * @param {import("../state/step_words.js").Words} words @param {boolean} isPart of its log is read
    */
-  function large(of, words) {
-    const said = h("span", { class: "sentence" }, ...sentence(of.text));
+  function large(of, words, isPart) {
+    const text = isPart ? of.text.replace(/^Nothing found/, "Nothing found so far") : of.text;
+    const said = h("span", { class: "sentence" }, ...sentence(text));
     const mark = markOf(of.class);
     if (of.shown_at === null || of.since === null) return [mark, said];
     const { name, label, key, shown_at, since } = of;
