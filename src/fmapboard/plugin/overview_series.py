@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fmapboard.formats import tags
-from fmapboard.formats.checks import unpack_checks
+from fmapboard.formats.checks import StoredFinding, unpack_checks
 from fmapboard.formats.overview import COLUMNS, OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
@@ -79,7 +79,7 @@ class RunOverview:
         models: those with records that can be read, by name.
         table: the health of all of them; None if there is none.
         errors: step -> why the records of other models cannot be read.
-        checked: name of a model -> the newest record of what the checks say of it.
+        checked: name of a model -> what the checks say of it.
         restored: steps at which findings begin, read from the run's files as they were dropped.
         tags: tags of all of the tab's records in the run.
         listed_at: when they were listed, s.
@@ -89,7 +89,7 @@ class RunOverview:
     models: tuple[ModelOverview, ...]
     table: HealthTable | None
     errors: Mapping[int, str]
-    checked: Mapping[str, Point]
+    checked: Mapping[str, Sequence[StoredFinding]]
     restored: frozenset[int]
     tags: tuple[str, ...]
     listed_at: float
@@ -131,19 +131,19 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
     series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
     found = provider.points(PLUGIN_NAME, run, series)
     restored = frozenset[int]() if last is None else last.restored
-    lost = _onsets(provider, found)
-    overviews = (points for tag, points in found.items() if tags.OVERVIEW in tag)
-    lost -= {point.step for points in overviews for point in points}
+    checked = _checked(provider, names, found)
+    steps = {tag: {point.step for point in points} for tag, points in found.items()}
+    begins = {each.since_step for one in checked.values() for each in one}
+    begins.update(*(of for tag, of in steps.items() if tag.endswith(tags.FIRST_NONFINITE_RECORD)))
+    begins.difference_update(*(of for tag, of in steps.items() if tags.OVERVIEW in tag))
+    lost = frozenset(step for step in begins if step is not None)
     if not lost <= restored:
         restored |= lost
         provider.restore(run, restored)
         found = provider.points(PLUGIN_NAME, run, series)
     before = {} if last is None else {model.name: model for model in last.models}
-    models, errors, checked = [], dict[int, str](), dict[str, Point]()
+    models, errors = [], dict[int, str]()
     for name in names:
-        for point in found.get(tags.prefix(name) + tags.CHECKS, ())[-1:]:
-            if point.blobs:
-                checked[name] = point
         model = _read_model(provider, run, name, found, before.get(name))
         if isinstance(model, ModelOverview):
             models.append(model)
@@ -156,15 +156,15 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
     return RunOverview(run, tuple(models), table, errors, checked, restored, listed, now)
 
 
-def _onsets(provider: Provider, found: Mapping[str, Sequence[Point]]) -> frozenset[int]:
-    """The logged steps since which checks say that something is wrong."""
-    newest = [points[-1] for tag, points in found.items() if tag.endswith(tags.CHECKS)]
-    blobs = provider.blobs([(point, 0) for point in newest])
-    read = [attempted(unpack_checks, blob) for blob in blobs]
-    steps = {each.since_step for one in read if not isinstance(one, FormatError) for each in one}
-    firsts = (p for tag, p in found.items() if tag.endswith(tags.FIRST_NONFINITE_RECORD))
-    steps |= {point.step for points in firsts for point in points}
-    return frozenset(step for step in steps if step is not None)
+def _checked(
+    provider: Provider, names: Sequence[str], found: Mapping[str, Sequence[Point]]
+) -> dict[str, list[StoredFinding]]:
+    """What the newest record of each model says of it; a damaged one is left out."""
+    series = {name: found.get(tags.prefix(name) + tags.CHECKS, ())[-1:] for name in names}
+    newest = {name: (of[0], 0) for name, of in series.items() if of and of[0].blobs}
+    blobs = provider.blobs(list(newest.values()))
+    read = zip(newest, (attempted(unpack_checks, blob) for blob in blobs), strict=True)
+    return {name: one for name, one in read if not isinstance(one, FormatError)}
 
 
 def _read_model(

@@ -61,8 +61,6 @@ _ALL = 1_000_000
 """Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
-_RESTORED = 10_000
-"""In memory of where the values of restored steps are, bytes, roughly."""
 
 
 class Source:
@@ -112,15 +110,15 @@ class Reader:
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`; steps that were restored are read from the run's files."""
         found = self._listed(self._ask, plugin, run, tags)
-        restored: EventLog | None = self.source.built.get((self.experiment, "restored", run))
-        stored = {} if restored is None else restored.series
-        for tag, kept in found.items() if stored else ():
-            known = {point.step for point in kept}
-            for at in stored[tag].ordered() if tag in stored else ():
+        log: EventLog | None = self.source.built.get((self.experiment, "restored", run))
+        series = {} if log is None else log.series
+        for tag in found.keys() & series:
+            known = {point.step for point in found[tag]}
+            for at in series[tag].data.values():
                 if at.step not in known:
-                    blobs, time = [(restored, at)] * at.blobs, finite(at.wall_time)
-                    kept.append(Point(plugin, run, tag, at.step, time, blobs))
-            kept.sort(key=lambda point: point.step)
+                    blobs, time = [(log, at)] * at.blobs, finite(at.wall_time)
+                    found[tag].append(Point(plugin, run, tag, at.step, time, blobs))
+            found[tag].sort(key=lambda point: point.step)
         return found
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
@@ -166,7 +164,7 @@ class Reader:
         folder = self.source.ends.folder(run)
         with contextlib.suppress(OSError):
             log = None if folder is None else EventLog(Path(folder), steps=steps)
-            self.built(("restored", run), lambda _: log, lambda _: _RESTORED)
+            self.built(("restored", run), lambda _: log, lambda _: 10_000)
 
     def _key(self, point: Point, index: int) -> tuple[Any, ...]:
         stamp = (point.tag, point.step, point.wall_time, index)

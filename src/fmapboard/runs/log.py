@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from fmapboard.formats import framing
 from fmapboard.runs import events
 from fmapboard.runs.find import entries, event_files
 
+_Test: TypeAlias = Callable[[str], bool] | None
+_Steps: TypeAlias = Collection[int] | None
 _LEAST = 256
 """Size in bytes of records that are skipped by their step; a scalar has about 50."""
 
@@ -73,12 +75,7 @@ class EventLog:
         OSError: the directory cannot be listed.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        is_read: Callable[[str], bool] | None = None,
-        steps: Collection[int] | None = None,
-    ) -> None:
+    def __init__(self, path: Path, is_read: _Test = None, steps: _Steps = None) -> None:
         self.path = path
         self.series: dict[str, TagSeries] = {}
         self.started: float | None = None
@@ -108,8 +105,9 @@ class EventLog:
         try:
             with open(file, "rb") as opened:
                 for offset, size in framing.records(opened):
-                    if self._steps is not None and size >= _LEAST:  # smaller ones begin runs
-                        if events.stamp(opened.read(events.STAMP))[1] not in self._steps:
+                    if self._steps and size >= _LEAST:  # smaller ones may begin a run
+                        step = events.stamp(opened.read(events.STAMP))[1]
+                        if step not in self._steps:
                             continue
                         opened.seek(offset)
                     content = opened.read(size)

@@ -30,7 +30,7 @@ Cause = tuple[str, str]
 _UNKNOWN = (
     "It is not recorded whether the layer's weights were finite: if not, they are the cause. "
 )
-_LOOK_AT_WEIGHTS = "Check torch.isfinite(parameter).all() for the parameters of the layer"
+_LOOK_AT_WEIGHTS = "Check torch.isfinite(parameter).all() for the parameters of the layer. "
 _LOSS = (
     "Look for a logarithm of 0, a division by 0 or a square root of 0 in the loss; "
     "torch.autograd.set_detect_anomaly(True) names the operation"
@@ -135,17 +135,13 @@ def cause(of: Evidence) -> Cause:
     if own:
         return _of_weights(of, own)
     has_lost_images = of.row == 0 and bool(_images(of).get("nonfinite"))
-    weights = ""
-    if of.place == "feature_maps" and own is not None:
-        weights = "The layer's recorded weights are finite. "
-    elif of.place == "feature_maps" and not has_lost_images:
+    weights = "" if own is None else "The layer's recorded weights are finite. "
+    if own is None and of.place == "feature_maps" and not has_lost_images:
         weights = _UNKNOWN
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
-    if weights is _UNKNOWN:
-        advice = f"{_LOOK_AT_WEIGHTS}; {advice[0].lower()}{advice[1:]}"
     if _is_overflow(of) and not _images(of).get("nonfinite"):
         return f"{_overflow(of)}. {weights}{meaning}", _against_overflow(of)
-    return f"{weights}{meaning}", advice
+    return f"{weights}{meaning}", _LOOK_AT_WEIGHTS * (weights is _UNKNOWN) + advice
 
 
 def _own_weights(of: Evidence) -> tuple[str, ...] | None:
@@ -225,9 +221,8 @@ def _of_later(of: Evidence, row: int) -> Cause:
     )
     start = f"{finite}, so they arise " if known else "They arise "
     where = f"in code between {before} and this layer, or in another input of the network"
-    if of.place != "inputs":
-        own = "in this layer" if _own_weights(of) is not None else "in this layer or its weights"
-        where = f"{own}, {where}"
+    own = " or its weights" * (_own_weights(of) is None)
+    where = where if of.place == "inputs" else f"in this layer{own}, {where}"
     end = "" if _is_overflow(of) else f"; {_arithmetic(of)}"
     return f"{start}{where}{end}", _ARGUMENTS + _IN_TRAINING * (not of.table.is_of_images)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeVar
 
-from fmapboard.formats.checks import unpack_checks
-from fmapboard.formats.tab_records import FormatError
 from fmapboard.health.finding import Finding, order
 from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
@@ -17,9 +15,8 @@ from fmapboard.health.table import HealthTable
 from fmapboard.health.verdict import is_update_of_weights, nothing_found
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
-from fmapboard.plugin.stored_record import attempted
 from fmapboard.runs.events import SCALARS
-from fmapboard.runs.provider import Point, Provider
+from fmapboard.runs.provider import Provider
 
 T = TypeVar("T")
 LineClass = Literal["warning", "note", "state"]
@@ -156,10 +153,11 @@ def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     That is what they said last while the run was logged. TensorBoard keeps a sample of the steps
     only, so of a run in which they said nothing, such as one of `visualize`, they see these.
     """
-    stored = _stored(provider, overview.checked)
     found: list[Finding] = []
     for model in sorted(overview.models, key=lambda each: each.name):
-        found += stored[model.name] if model.name in stored else _of_series(provider, model)
+        stored, name = overview.checked.get(model.name), model.name
+        own = None if stored is None else [Finding(**asdict(each), model=name) for each in stored]
+        found += _of_series(provider, model) if own is None else own
     return sorted(found, key=order)
 
 
@@ -167,17 +165,6 @@ def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
     """What the checks say of the steps that are kept."""
     key = "findings", model.table.run, model.name
     return _kept(provider, key, model, lambda: run_checks(model.record()).findings)
-
-
-def _stored(provider: Provider, newest: Mapping[str, Point]) -> dict[str, list[Finding]]:
-    """Name of a model -> the findings of its newest record; a damaged one is left out."""
-    blobs = provider.blobs([(point, 0) for point in newest.values()], keep=False)
-    read = [attempted(unpack_checks, blob) for blob in blobs]
-    return {
-        name: [Finding(**asdict(each), model=name) for each in found]
-        for name, found in zip(newest, read, strict=True)
-        if not isinstance(found, FormatError)
-    }
 
 
 def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
