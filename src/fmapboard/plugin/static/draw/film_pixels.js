@@ -2,21 +2,21 @@
 /** Colours of one frame of a film strip. */
 
 import { MARK_TABLE } from "./palettes.js";
-import { colours, hatch } from "./paint.js";
+import { colours, markedField } from "./paint.js";
 import { levelColours } from "./value_scale.js";
 
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
 /** @typedef {import("./value_scale.js").Side} Side */
 
 const lookup = new Uint32Array(256);
-/** Distance of the hatch lines over a dead or constant row of a sequence, in map px. */
-const ROW_HATCH = 6;
 
 /**
- * Packed colours of a channel's map, [h * w]; a dead or constant one is hatched.
+ * Packed colours of a channel's map, [h * w].
  * @param {Side} side @param {number} channel @param {Ranges} ranges @param {string} palette
  */
 export function framePixels({ planes, lo, hi }, channel, ranges, palette) {
+  const field = markedField(planes, channel);
+  if (field) return field;
   const { height, width, levels, marks } = planes;
   const size = height * width;
   const from = channel * size;
@@ -32,9 +32,6 @@ export function framePixels({ planes, lo, hi }, channel, ranges, palette) {
   for (let i = 0; i < size; i += 1) {
     const mark = marks ? marks[from + i] : 0;
     out[i] = mark ? MARK_TABLE[mark] : lookup[levels[from + i]];
-  }
-  if (marks && marks[from] >= 254) {
-    hatch(out, width, height === 1 ? ROW_HATCH : Math.max(3, Math.round(width / 8)));
   }
   return out;
 }

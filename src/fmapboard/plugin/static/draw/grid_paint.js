@@ -5,14 +5,11 @@ import { columnOf, isDifference } from "./scene_columns.js";
 import { corner, visible } from "./tile_layout.js";
 import { caption } from "./captions.js";
 import { rowNames } from "./row_names.js";
-import { hatch, lay, stretched, tilePixels } from "./paint.js";
+import { lay, markedField, stretched, tilePixels } from "./paint.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
 /** @typedef {import("./scene_columns.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
-
-/** Distance of the hatch lines over a constant or dead row, in map px. */
-const ROW_HATCH = 6;
 
 /**
  * Colours and font of the page, and the palette of the maps.
@@ -108,27 +105,13 @@ function cross(context, of, cell, part, where, look) {
 }
 
 /**
- * Pixels of a tile; a dead or constant one is hatched. A map of another size than the main column's
- * is stretched to it.
+ * Pixels of a tile. A map of another size than the main column's is stretched to it.
  * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
  */
 export function pixelsOf(scene, part, channel, palette) {
-  const pixels = tilePixels(scene, part, channel, palette);
   const planes = columnOf(scene, part).side?.planes ?? scene.a.planes;
-  if (!isDifference(part) && planes.marks && wholly(planes, channel)) {
-    const spacing = planes.height === 1 ? ROW_HATCH : Math.max(3, Math.round(planes.width / 8));
-    hatch(pixels, planes.width, spacing);
-  }
+  const field = isDifference(part) ? null : markedField(planes, channel);
+  const pixels = field ?? tilePixels(scene, part, channel, palette);
   const { height, width } = scene.a.planes;
   return { pixels: stretched(pixels, planes, height, width), width };
-}
-
-/**
- * True if the whole tile is marked, as that of a dead or constant channel.
- * @param {import("../data/decode.js").Planes} planes @param {number} channel
- */
-function wholly(planes, channel) {
-  const size = planes.height * planes.width;
-  const marks = /** @type {Uint8Array} */ (planes.marks);
-  return marks[channel * size] >= 254;
 }

@@ -1,8 +1,9 @@
 // @ts-check
 /** Turns levels, marks and differences into pixels, without any interpolation. */
 
-import { MARK_TABLE, table } from "./palettes.js";
+import { MARK, MARK_COLOURS, MARK_TABLE, packed, table } from "./palettes.js";
 import { columnIndex, columnOf, differenceOf } from "./scene_columns.js";
+import { theme } from "./theme.js";
 import { levelColours, place } from "./value_scale.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
@@ -18,7 +19,6 @@ export function colours(name) {
 }
 
 const SIGNED = "signed";
-const HATCH = 0xff000000;
 const lookup = new Uint32Array(256);
 
 /**
@@ -118,16 +118,35 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
   }
 }
 
+/** Distance of the lines over a map that is one mark, map px, and how strongly they are drawn. */
+const [ROW_HATCH, INK, TINT] = [6, 0.55, 0.1];
+
 /**
- * Draws diagonal lines over a tile that has a mark instead of values, so that it is recognizable
- * without colour vision.
- * @param {Uint32Array} pixels @param {number} width @param {number} spacing in map px
+ * A map that is the same mark everywhere, which has no picture: its colour is only hinted at, and
+ * lines tell it without colour vision, crossed for values that are not finite.
+ * @param {import("../data/decode.js").Planes} planes @param {number} channel
+ * @returns {Uint32Array|null} packed colours [h * w]; null if the map has values
  */
-export function hatch(pixels, width, spacing) {
-  for (let i = 0; i < pixels.length; i += 1) {
-    const diagonal = (i % width) + Math.floor(i / width);
-    if (diagonal % spacing === 0) pixels[i] = ((pixels[i] >>> 1) & 0x7f7f7f7f) | HATCH;
-  }
+export function markedField({ height, width, marks }, channel) {
+  const from = channel * height * width;
+  const mark = marks?.[from] ?? 0;
+  if (!marks || !mark) return null;
+  for (let i = from; i < from + height * width; i += 1) if (marks[i] !== mark) return null;
+  const page =
+    theme()
+      .background.match(/[\da-f]{2}/gi)
+      ?.map((hex) => parseInt(hex, 16)) ?? [];
+  const colour = MARK_COLOURS[mark];
+  const mixed = (/** @type {number} */ share) =>
+    packed(colour.map((own, i) => Math.round(share * own + (1 - share) * (page[i] ?? 255))));
+  const [field, line] = [mixed(TINT), mixed(INK)];
+  const spacing = height === 1 ? ROW_HATCH : Math.max(3, Math.round(width / 8));
+  const isCrossed = mark < MARK.CONSTANT;
+  return Uint32Array.from({ length: height * width }, (_, i) => {
+    const [x, y] = [i % width, Math.floor(i / width)];
+    const isLine = mark === MARK.CONSTANT ? y % spacing === 0 : (x + y) % spacing === 0;
+    return isLine || (isCrossed && (x - y) % spacing === 0) ? line : field;
+  });
 }
 
 /**

@@ -123,3 +123,15 @@ export const MARK_TABLE = (() => {
 export function css([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;
 }
+
+/** The colour of `#1a66c9`, as the style sheet writes it. @param {string} hex @returns {Rgb} */
+export function rgbOf(hex) {
+  const number = parseInt(hex.slice(1), 16) || 0;
+  return [number >> 16, (number >> 8) & 255, number & 255];
+}
+
+/** A packed colour between two. @param {Rgb} from @param {Rgb} to @param {number} share 0…1 */
+export function mixed(from, to, share) {
+  const mix = (/** @type {0|1|2} */ c) => Math.round(from[c] + share * (to[c] - from[c]));
+  return packed([mix(0), mix(1), mix(2)]);
+}

@@ -3,9 +3,8 @@
 
 import { labelOf } from "../state/step_words.js";
 import { cutStart } from "./cut_text.js";
-import { colours as coloursOf } from "./paint.js";
 import { short, ticks } from "./number_text.js";
-import { FAULT_COLOURS } from "./palettes.js";
+import { FAULT_COLOURS, packed } from "./palettes.js";
 import { nearest } from "../state/steps.js";
 import { prepare, theme } from "./theme.js";
 
@@ -174,12 +173,24 @@ export function drawBand({ context, x, y }, steps, low, high, colour) {
   }
 }
 
-/** @param {Frame} of @param {import("./chart_series.js").Heat} heat @param {string} palette */
-export function drawHeat({ context, x, height }, heat, palette) {
+/** The colours of densities: from the page's background over the accent to that of text. */
+function densities() {
+  const { panel, accent, text } = theme();
+  const [low, middle, high] = [panel, accent, text].map((colour) =>
+    (colour.match(/[\da-f]{2}/gi) ?? []).map((hex) => parseInt(hex, 16)),
+  );
+  return Uint32Array.from({ length: 256 }, (_, i) => {
+    const [from, to, share] = i < 160 ? [low, middle, i / 160] : [middle, high, (i - 160) / 95];
+    return packed(from.map((own, c) => Math.round(own + share * (to[c] - own))));
+  });
+}
+
+/** @param {Frame} of @param {import("./chart_series.js").Heat} heat */
+export function drawHeat({ context, x, height }, heat) {
   const columns = heat.steps.length;
   const image = new ImageData(columns, heat.rows);
   const out = new Uint32Array(image.data.buffer);
-  const colours = coloursOf(palette);
+  const colours = densities();
   for (let s = 0; s < columns; s += 1) {
     for (let r = 0; r < heat.rows; r += 1) {
       const density = heat.density[s * heat.rows + r];

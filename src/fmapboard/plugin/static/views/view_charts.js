@@ -147,7 +147,7 @@ function histograms(of, which, numbers, chosen, at) {
     false,
     at.words,
   );
-  drawHeat(plot, made, "magma");
+  drawHeat(plot, made);
   drawNow(plot, at.step, theme().accent);
   const unit = kindOf(at.words);
   of.canvas.setAttribute(
