@@ -43,8 +43,8 @@ class _Module:
 def script(folder: Path, entry: str) -> str:
     """The module ``entry`` and everything that it imports as one ES module with its exports.
 
-    Comments and indentation are left out. The line ``// <name>`` stands ahead of each module, and
-    line n of the module's file is the n-th line after it.
+    Comments and indentation are left out, but not those of ``vendor``. The line ``// <name>``
+    stands ahead of each module, and line n of the module's file is the n-th line after it.
 
     Args:
         folder: of the modules.
@@ -127,7 +127,8 @@ def _read(folder: Path, name: str) -> _Module:
     if other := _OTHER.search(text):
         raise ValueError(f"{name}: cannot bundle {other[0]!r}")
     own = f'new URL("{name}",import.meta.url).href'
-    return _Module(imports, exports, stripped(text).replace("import.meta.url", own))
+    text = text if name.startswith("vendor/") else stripped(text)  # a licence must not get lost
+    return _Module(imports, exports, text.replace("import.meta.url", own))
 
 
 def styles(folder: Path, entry: str) -> str:

@@ -163,6 +163,12 @@ def test_every_module_has_the_syntax_tree_that_it_had_with_comments() -> None:
     assert sum(sizes) > 1_000_000
 
 
+def test_the_licences_of_what_is_vendored_are_sent_with_it() -> None:
+    for entry in ("app.js", "report.js"):
+        sent = bundle.script(bundle.FOLDER, entry)
+        assert sent.count("The MIT License (MIT)") == sent.count("Apache License") == 1
+
+
 def test_every_module_of_the_tab_is_in_the_script_and_every_sheet_in_the_styles() -> None:
     folder = bundle.FOLDER
     joined = bundle.script(folder, "app.js") + bundle.script(folder, "report.js")

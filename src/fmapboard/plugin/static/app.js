@@ -222,7 +222,7 @@ export class App {
   /** @param {number|null} channel under the pointer */
   hover(channel) {
     this.hovered = channel;
-    if (this.model) this.page.legend.draw(this.model, channel);
+    if (this.model) this.page.legend.draw({ model: this.model, hovered: channel });
   }
 
   /** Adds a column, or removes all. @param {import("./state/columns.js").Kind|"off"} kind */

@@ -9,8 +9,9 @@ import { isDrawn, pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { columnIndex, columnOf, isDifference, partName } from "../draw/scene_columns.js";
 import { prepare } from "../draw/theme.js";
+import { mount } from "./mount.js";
 import { place, reading } from "./view_grid.js";
-import { createBar } from "./view_legend.js";
+import { Bar } from "./view_legend.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
@@ -37,7 +38,7 @@ export function createPicture(part, pointed = () => {}) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
-  const bar = createBar();
+  const bar = mount(Bar);
   const caption = h("figcaption", {}, title, value);
   const element = h("figure", {}, caption, canvas, bar.element);
   /** @type {{scene: MapsScene, channel: number}|null} */
@@ -113,8 +114,15 @@ export function createPicture(part, pointed = () => {}) {
     const point = pointOf(model.state.pixel);
     const box = { left: 0, top: 0, width: wide, height: high };
     if (point) drawCrosshair(context, box, scene.rows ? { ...point, v: 0.5 } : point, planes);
-    if (isDifference(part)) bar.draw(...differenceRange(scene, channel), "signed", "difference");
-    else bar.draw(...drawnRange(scene, channel, i), model.state.colours, partName(part));
+    bar.draw(
+      isDifference(part)
+        ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
+        : {
+            range: drawnRange(scene, channel, i),
+            palette: model.state.colours,
+            title: partName(part),
+          },
+    );
     const { question } = columnOf(scene, part);
     const all = scene.columns.map((each) => each.question);
     const inputs = model.sides?.each[i]?.inputs ?? "same";

@@ -100,19 +100,30 @@ export const GLOSSARY = Object.freeze({
 export const termId = (term) => `term-${term}`;
 
 /**
- * A tooltip of one or more terms, several with their names, and the same as description for screen readers.
- * @template {HTMLElement} T
- * @param {T} element @param {string} terms names of terms, separated by spaces
- * @param {string} more what else the tooltip says, before the explanation @returns {T}
+ * A tooltip of one or more terms, several with their names, and the same as description for screen readers:
+ * attributes of an element.
+ * @param {string} terms names of terms, separated by spaces
+ * @param {string} more what else the tooltip says, before the explanation
  */
-export function explain(element, terms, more = "") {
+export function explanation(terms, more = "") {
   const names = terms.split(" ");
   const texts = names.map((term) => {
     const found = GLOSSARY[term];
     if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
     return names.length > 1 ? `${found[0]}: ${found[1]}` : found[1];
   });
-  element.title = [more, ...texts].filter(Boolean).join("\n");
-  element.setAttribute("aria-describedby", names.map(termId).join(" "));
+  const title = [more, ...texts].filter(Boolean).join("\n");
+  return { title, "aria-describedby": names.map(termId).join(" ") };
+}
+
+/**
+ * Gives an element the attributes of `explanation`.
+ * @template {HTMLElement} T
+ * @param {T} element @param {string} terms @param {string} more @returns {T}
+ */
+export function explain(element, terms, more = "") {
+  const { title, "aria-describedby": ids } = explanation(terms, more);
+  element.title = title;
+  element.setAttribute("aria-describedby", ids);
   return element;
 }

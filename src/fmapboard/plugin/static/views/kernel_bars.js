@@ -3,10 +3,8 @@
 
 import { partName, roundingOf } from "../draw/kernel_scene.js";
 import { short } from "../draw/number_text.js";
-import { show } from "./dom.js";
 
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
-/** @typedef {ReturnType<typeof import("./view_legend.js").createBar>} Bar */
 /** @typedef {{peak: number, palette: string, title: string}} BarFacts of a scale -peak … peak */
 
 /**
@@ -33,15 +31,4 @@ export function kernelBars({ grid, picture }) {
         }
       : null,
   };
-}
-
-/** @param {KernelsScene} scene @param {Bar} main @param {Bar} between */
-export function drawKernelBars(scene, main, between) {
-  const { weights, differences } = kernelBars(scene);
-  show(main.element, Boolean(weights));
-  show(between.element, Boolean(differences));
-  if (weights) main.draw(-weights.peak, weights.peak, weights.palette, weights.title);
-  if (differences) {
-    between.draw(-differences.peak, differences.peak, differences.palette, differences.title);
-  }
 }

@@ -19,7 +19,8 @@ import { createProfile } from "./row_profile.js";
 import { drawnRange } from "../draw/captions.js";
 import { leftToRight } from "../draw/scene_columns.js";
 import { explain } from "./glossary.js";
-import { createBar } from "./view_legend.js";
+import { mount } from "./mount.js";
+import { Bar } from "./view_legend.js";
 import { deadWord } from "../state/dead_word.js";
 import { LINEAR } from "./series_charts.js";
 
@@ -43,7 +44,7 @@ export function createChannel(app) {
   );
   const profile = createProfile();
   const patches = createPatches();
-  const bar = createBar();
+  const bar = mount(Bar);
   /** @type {HTMLInputElement} */
   const opacity = h("input", {
     type: "range",
@@ -153,7 +154,11 @@ export function createChannel(app) {
     patches.draw(model.patches);
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
     show(bar.element, !scene.ownScale);
-    bar.draw(...drawnRange(scene, channel), state.colours, drawnOf(scene, state));
+    bar.draw({
+      range: drawnRange(scene, channel),
+      palette: state.colours,
+      title: drawnOf(scene, state),
+    });
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);

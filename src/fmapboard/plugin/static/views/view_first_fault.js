@@ -4,7 +4,7 @@
 import { layerText } from "../state/compare.js";
 import { indexOf } from "../state/steps.js";
 import { stepText } from "../draw/number_text.js";
-import { h, say, show } from "./dom.js";
+import { html } from "../vendor/preact_htm.js";
 
 /** @typedef {import("../data/routes.js").FirstFault} FirstNonfinite */
 /** @typedef {import("../data/answers.js").Layer} Layer */
@@ -54,33 +54,28 @@ export function destination(first, step, layer, isThere) {
   return parts.filter(Boolean).join(", ");
 }
 
-/** @param {import("../app.js").App} app */
-export function createFirstFault(app) {
-  const text = h("span");
-  /** @type {{step: number, layer: string}|null} */
-  let target = null;
-  const go = h("button", {
-    type: "button",
-    text: "Show it",
-    on: { click: () => target && app.update(target, "visit") },
-  });
-  const element = h("p", { class: "first-fault", role: "status", hidden: true }, text, go);
-
-  /** @param {import("../data/tab_data.js").Model} model */
-  function draw({ health, layers, steps, state }) {
-    const first = health?.first_nonfinite ?? null;
-    show(element, Boolean(first && steps.length));
-    if (!first || !steps.length) return;
-    say(text, `Step ${stepText(first.step)}: ${first.text.replaceAll("-Inf", "−Inf")}`);
-    const step = keptFrom(steps, first.step);
-    const layer = nearestLayer(layers, first);
-    target = { step, layer: layer?.key ?? state.layer };
-    const isThere = {
-      step: steps[indexOf(steps, state.step)] === step,
-      layer: state.layer === target.layer,
-    };
-    say(go, `Show ${destination(first, step, layer, isThere)}`);
-    show(go, !isThere.step || !isThere.layer);
-  }
-  return { element, draw };
+/**
+ * @param {object} props
+ * @param {Pick<import("../data/tab_data.js").Model, "health"|"layers"|"steps"|"state">} props.model
+ * @param {(target: {step: number, layer: string}) => void} props.visit
+ */
+export function FirstFault({ model, visit }) {
+  const { health, layers, steps, state } = model;
+  const first = health?.first_nonfinite;
+  if (!first || !steps.length) return html`<p class="first-fault" role="status" hidden></p>`;
+  const step = keptFrom(steps, first.step);
+  const layer = nearestLayer(layers, first);
+  const target = { step, layer: layer?.key ?? state.layer };
+  const isThere = {
+    step: steps[indexOf(steps, state.step)] === step,
+    layer: state.layer === target.layer,
+  };
+  return html`
+    <p class="first-fault" role="status">
+      <span>Step ${stepText(first.step)}: ${first.text.replaceAll("-Inf", "−Inf")}</span>
+      <button type="button" hidden=${isThere.step && isThere.layer} onClick=${() => visit(target)}>
+        Show ${destination(first, step, layer, isThere)}
+      </button>
+    </p>
+  `;
 }

@@ -3,17 +3,20 @@
 
 import { LETTERS } from "../state/columns.js";
 import { sideName } from "../state/compare.js";
-import { h, say, show } from "./dom.js";
 import { barLabels } from "../draw/bar_labels.js";
 import { differenceRange, drawnRange, marksIn } from "../draw/captions.js";
-import { drawKernelBars } from "./kernel_bars.js";
+import { kernelBars } from "./kernel_bars.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 import { drawnOf, stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { theme } from "../draw/theme.js";
-import { explain } from "./glossary.js";
+import { explanation } from "./glossary.js";
 import { deadWord } from "../state/dead_word.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
+
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 
 /** What a title of a difference says of the inputs of its sides. */
 const INPUTS = Object.freeze({
@@ -35,6 +38,9 @@ export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
 }
 
+/** Width of a bar that is not on the page yet, CSS px. */
+const NARROW = 120;
+
 /** Measures texts. @type {CanvasRenderingContext2D|null} */
 let pen = null;
 
@@ -46,115 +52,109 @@ function widthOf(text) {
   return pen.measureText(text).width + 1;
 }
 
-/** A colour bar with its scale below. */
-export function createBar() {
-  const ramp = h("div", { class: "ramp" });
-  const scale = h("div", { class: "ramp-scale" });
-  const title = h("span", { class: "ramp-title" });
-  const room = h("div", { class: "ramp-room" }, ramp, scale);
-  const element = h("div", { class: "bar", role: "img" }, title, room);
-  let before = "";
+/** @typedef {{range: readonly [number, number], palette: string, title: string}} BarFacts */
 
-  /** @param {number} lo @param {number} hi @param {string} palette @param {string} text */
-  function draw(lo, hi, palette, text) {
-    say(title, text);
-    show(title, Boolean(text));
-    const width = room.clientWidth || 120;
-    const key = `${lo}/${hi}/${palette}/${text}/${width}`;
-    if (key === before) return;
-    before = key;
-    ramp.style.background = gradient(palette);
-    ramp.classList.toggle("rgb", palette === "rgb");
-    scale.replaceChildren(
-      ...barLabels(lo, hi, width, widthOf).map(({ text: value, left, end }) => {
-        const label = h("span", { class: end ? "end" : null, text: value });
-        label.style.left = `${left}px`;
-        return label;
-      }),
+/** A colour bar with its scale below. @param {BarFacts} facts */
+export function Bar({ range: [lo, hi], palette, title }) {
+  const room = useRef(/** @type {HTMLElement|null} */ (null));
+  const [width, setWidth] = useState(NARROW);
+  useLayoutEffect(() => setWidth(room.current?.clientWidth || NARROW));
+  const labels = useMemo(() => barLabels(lo, hi, width, widthOf), [lo, hi, width]);
+  const text = Number.isNaN(lo) ? "no finite value" : `${short(lo)} to ${short(hi)}`;
+  return html`
+    <div class="bar" role="img" aria-label=${`${title}: ${text}`}>
+      <span class="ramp-title" hidden=${!title}>${title}</span>
+      <div class="ramp-room" ref=${room}>
+        <div
+          class=${palette === "rgb" ? "ramp rgb" : "ramp"}
+          style=${{ background: gradient(palette) }}
+        />
+        <div class="ramp-scale">
+          ${labels.map(
+            ({ text: value, left, end }) =>
+              html`<span class=${end ? "end" : null} style=${{ left: `${left}px` }}>${value}</span>`,
+          )}
+        </div>
+      </div>
+    </div>
+  `;
+}
+
+/**
+ * The bars of a scene: of the maps, or of each column with a scale of its own, and of differences.
+ * @param {Model} model @param {number|null} hovered channel @returns {BarFacts[]}
+ */
+function barsOf({ scene, state, sides }, hovered) {
+  if (scene?.kind === "kernels") {
+    return Object.values(kernelBars(scene)).flatMap((of) =>
+      of ? [{ range: [-of.peak, of.peak], palette: of.palette, title: of.title }] : [],
     );
-    const range = Number.isNaN(lo) ? "no finite value" : `${short(lo)} to ${short(hi)}`;
-    element.setAttribute("aria-label", `${text}: ${range}`);
   }
-  return { element, draw };
-}
-
-/** True if a column has maps, and a scale of its own. @param {import("../draw/scene.js").MapsScene|null} scene @param {number} i */
-function isOwn(scene, i) {
-  return Boolean(scene?.ownScale && scene.columns[i]?.side);
-}
-
-export function createLegend() {
-  const main = createBar();
-  const own = LETTERS.map(createBar);
-  const between = createBar();
-  /** One entry per mark, by name. @type {Map<string, {entry: HTMLElement, said: HTMLElement}>} */
-  const entries = new Map();
-  const add = (
-    /** @type {string} */ name,
-    /** @type {string} */ term,
-    /** @type {Element} */ i,
-  ) => {
-    const said = h("span", { text: name });
-    entries.set(name, { entry: explain(h("li", {}, i, said), term), said });
-  };
-  for (const { code, name, term } of LEGEND) {
-    const swatch = h("i");
-    swatch.style.background = css(MARK_COLOURS[code]);
-    add(name, term, swatch);
-  }
-  const edge = h("i", { class: "edge" });
-  edge.style.borderColor = FAULT_COLOURS.large;
-  add("large", "large", edge);
-  const marks = h(
-    "ul",
-    { class: "marks", "aria-label": "Marks in the pictures" },
-    ...[...entries.values()].map(({ entry }) => entry),
-  );
-  const element = h(
-    "div",
-    { class: "legend" },
-    main.element,
-    ...own.map((bar) => bar.element),
-    between.element,
-    marks,
-  );
-
-  /** @param {import("../app.js").Model} model @param {number|null} hovered */
-  function draw(model, hovered) {
-    const { scene, state } = model;
-    const maps = scene?.kind === "maps" ? scene : null;
-    const hasMaps = Boolean(maps && !isDifference(maps.parts[0]));
-    show(main.element, hasMaps && !maps?.ownScale);
-    own.forEach((bar, i) => show(bar.element, hasMaps && isOwn(maps, i)));
-    show(between.element, Boolean(maps?.parts.some(isDifference)));
-    if (scene?.kind === "kernels") drawKernelBars(scene, main, between);
-    const found = maps ? marksIn(maps) : new Set();
-    for (const [name, { entry }] of entries) show(entry, found.has(name));
-    show(marks, found.size > 0);
-    if (!maps) return;
-    const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
-    const dead = entries.get("dead");
-    if (dead)
-      say(dead.said, follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord());
-    const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
-    const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
-    main.draw(...drawnRange(maps, c), state.colours, `${whose}, ${drawnOf(maps, state)}`);
-    own.forEach((bar, i) => {
-      if (!isOwn(maps, i)) return;
-      const steps = stepsText([maps.columns[i]], state.locked);
-      bar.draw(...drawnRange(maps, c, i), state.colours, `${LETTERS[i]}: ${whose}${steps}`);
+  if (scene?.kind !== "maps") return [];
+  /** @type {BarFacts[]} */
+  const bars = [];
+  const palette = state.colours;
+  const c = hovered ?? state.channel ?? scene.order[0] ?? 0;
+  const whose = scene.wholeLayer ? "whole layer" : `channel ${c}`;
+  const hasMaps = !isDifference(scene.parts[0]);
+  if (hasMaps && !scene.ownScale) {
+    bars.push({
+      range: drawnRange(scene, c),
+      palette,
+      title: `${whose}, ${drawnOf(scene, state)}`,
     });
-    const compared = maps.columns.filter((each) => each.difference);
-    if (compared.length) {
-      const all = maps.columns.map((each) => each.question);
-      const names = compared.map(({ question }) => (question ? sideName(question, all) : ""));
-      const pair = `${sideName(maps.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
-      between.draw(
-        ...differenceRange(maps, c),
-        "signed",
-        `${pair}, ${state.scale === "layer" ? "whole layer" : `channel ${c}`}${INPUTS[model.sides?.inputs ?? "same"]}`,
-      );
-    }
   }
-  return { element, draw };
+  scene.columns.forEach((column, i) => {
+    if (!hasMaps || !scene.ownScale || !column.side) return;
+    const title = `${LETTERS[i]}: ${whose}${stepsText([column], state.locked)}`;
+    bars.push({ range: drawnRange(scene, c, i), palette, title });
+  });
+  if (scene.parts.some(isDifference)) {
+    const all = scene.columns.map((each) => each.question);
+    const names = scene.columns.flatMap(({ difference, question }) =>
+      difference ? [question ? sideName(question, all) : ""] : [],
+    );
+    const pair = `${sideName(scene.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
+    const of = state.scale === "layer" ? "whole layer" : `channel ${c}`;
+    const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? "same"]}`;
+    bars.push({ range: differenceRange(scene, c), palette: "signed", title });
+  }
+  return bars;
+}
+
+const MARKS = [
+  ...LEGEND.map(({ code, name, term }) => ({
+    ...{ name, term, kind: null },
+    style: { background: css(MARK_COLOURS[code]) },
+  })),
+  { name: "large", term: "large", kind: "edge", style: { borderColor: FAULT_COLOURS.large } },
+];
+
+/** The colour of dead channels in words. @param {MapsScene} scene */
+function deadText({ question, maps }) {
+  const follower = question.role === "feature_maps" && maps.header.activation;
+  return follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
+}
+
+/** @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer */
+export function Legend({ model, hovered }) {
+  const { scene } = model;
+  const maps = scene?.kind === "maps" ? scene : null;
+  const found = maps ? marksIn(maps) : new Set();
+  const marks = MARKS.filter(({ name }) => found.has(name));
+  return html`
+    <div class="legend">
+      ${barsOf(model, hovered).map((facts, i) => html`<${Bar} key=${i} ...${facts} />`)}
+      <ul class="marks" aria-label="Marks in the pictures" hidden=${!marks.length}>
+        ${marks.map(
+          ({ name, term, kind, style }) => html`
+            <li key=${name} ...${explanation(term)}>
+              <i class=${kind} style=${style} />
+              <span>${name === "dead" && maps ? deadText(maps) : name}</span>
+            </li>
+          `,
+        )}
+      </ul>
+    </div>
+  `;
 }

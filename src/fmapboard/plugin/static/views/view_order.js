@@ -2,21 +2,11 @@
 /** The line that says what the order of channels, or the arrangement of kernels, means. */
 
 import { kernelMeaning } from "../draw/kernel_scene.js";
-import { h, say, show } from "./dom.js";
+import { html } from "../vendor/preact_htm.js";
 
-export function createOrder() {
-  const element = h("p", { class: "order", role: "status", hidden: true });
-
-  /** @param {import("../data/tab_data.js").Model} model */
-  function draw({ scene }) {
-    const meaning =
-      scene?.kind === "kernels"
-        ? kernelMeaning(scene)
-        : scene?.kind === "maps"
-          ? scene.sorting.meaning
-          : "";
-    say(element, meaning);
-    show(element, Boolean(meaning));
-  }
-  return { element, draw };
+/** @param {Pick<import("../data/tab_data.js").Model, "scene">} model */
+export function Order({ scene }) {
+  const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
+  const meaning = scene?.kind === "kernels" ? kernelMeaning(scene) : maps;
+  return html`<p class="order" role="status" hidden=${!meaning}>${meaning}</p>`;
 }
