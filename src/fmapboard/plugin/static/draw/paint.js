@@ -1,7 +1,7 @@
 // @ts-check
 /** Turns levels, marks and differences into pixels, without any interpolation. */
 
-import { MARK, MARK_COLOURS, MARK_TABLE, packed, table } from "./palettes.js";
+import { MARK, MARK_COLOURS, MARK_TABLE, mixed, rgbOf, table } from "./palettes.js";
 import { columnIndex, columnOf, differenceOf } from "./scene_columns.js";
 import { theme } from "./theme.js";
 import { levelColours, place } from "./value_scale.js";
@@ -119,7 +119,7 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
 }
 
 /** Distance of the lines over a map that is one mark, map px, and how strongly they are drawn. */
-const [ROW_HATCH, INK, TINT] = [6, 0.55, 0.1];
+const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
 
 /**
  * A map that is the same mark everywhere, which has no picture: its colour is only hinted at, and
@@ -132,15 +132,9 @@ export function markedField({ height, width, marks }, channel) {
   const mark = marks?.[from] ?? 0;
   if (!marks || !mark) return null;
   for (let i = from; i < from + height * width; i += 1) if (marks[i] !== mark) return null;
-  const page =
-    theme()
-      .background.match(/[\da-f]{2}/gi)
-      ?.map((hex) => parseInt(hex, 16)) ?? [];
-  const colour = MARK_COLOURS[mark];
-  const mixed = (/** @type {number} */ share) =>
-    packed(colour.map((own, i) => Math.round(share * own + (1 - share) * (page[i] ?? 255))));
-  const [field, line] = [mixed(TINT), mixed(INK)];
-  const spacing = height === 1 ? ROW_HATCH : Math.max(3, Math.round(width / 8));
+  const page = rgbOf(theme().background);
+  const [field, line] = [TINT, INK].map((share) => mixed(page, MARK_COLOURS[mark], share));
+  const spacing = height === 1 ? ROW_HATCH : Math.max(4, Math.round(width / 4));
   const isCrossed = mark < MARK.CONSTANT;
   return Uint32Array.from({ length: height * width }, (_, i) => {
     const [x, y] = [i % width, Math.floor(i / width)];

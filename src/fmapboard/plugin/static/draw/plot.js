@@ -4,7 +4,7 @@
 import { labelOf } from "../state/step_words.js";
 import { cutStart } from "./cut_text.js";
 import { short, ticks } from "./number_text.js";
-import { FAULT_COLOURS, packed } from "./palettes.js";
+import { FAULT_COLOURS, mixed, rgbOf } from "./palettes.js";
 import { nearest } from "../state/steps.js";
 import { prepare, theme } from "./theme.js";
 
@@ -176,13 +176,10 @@ export function drawBand({ context, x, y }, steps, low, high, colour) {
 /** The colours of densities: from the page's background over the accent to that of text. */
 function densities() {
   const { panel, accent, text } = theme();
-  const [low, middle, high] = [panel, accent, text].map((colour) =>
-    (colour.match(/[\da-f]{2}/gi) ?? []).map((hex) => parseInt(hex, 16)),
+  const [low, middle, high] = [panel, accent, text].map(rgbOf);
+  return Uint32Array.from({ length: 256 }, (_, i) =>
+    i < 160 ? mixed(low, middle, i / 160) : mixed(middle, high, (i - 160) / 95),
   );
-  return Uint32Array.from({ length: 256 }, (_, i) => {
-    const [from, to, share] = i < 160 ? [low, middle, i / 160] : [middle, high, (i - 160) / 95];
-    return packed(from.map((own, c) => Math.round(own + share * (to[c] - own))));
-  });
 }
 
 /** @param {Frame} of @param {import("./chart_series.js").Heat} heat */
