@@ -41,7 +41,8 @@ LONGEST = (
     "training/devices/test_on_gpu.py",
     "training/processes/test_distributed.py",
     "frameworks/test_examples.py",
-    "frameworks/recipes/test_recipes.py",
+    "training/neutral/test_compiled.py",
+    "training/processes/test_interrupts.py",
     "browser/test_reload.py",
     "docs/test_site.py",
 )

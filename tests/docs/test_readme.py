@@ -25,7 +25,7 @@ def blocks(language: str) -> list[str]:
 def test_the_two_commands_are_there_and_ci_runs_the_second() -> None:
     install = "python3 -m venv .venv && .venv/bin/pip install"
     assert f"{install} . && .venv/bin/fmapboard demo\n" in README
-    tests = ".venv/bin/pytest -n 4 --dist loadfile"
+    tests = ".venv/bin/pytest -n 3 --dist loadfile"
     assert f"{install} '.[test]' && {tests}\n" in README
     script = (ROOT / ".ci" / "run").read_text()
     for part in (

@@ -116,7 +116,7 @@ def servers(make: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
         def start(logdir: Path) -> str:
             if logdir not in addresses:
                 output = make.mktemp("server") / "output"
-                server = tensorboard(logdir, output, "--reload_interval=1")
+                server = tensorboard(logdir, output, "--reload_interval=1", warm=True)
                 addresses[logdir] = running.enter_context(server).address
             return addresses[logdir]
 
@@ -149,7 +149,7 @@ def browser() -> Iterator[Any]:
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
-        pytest.skip("no browser: apt install chromium")
+        pytest.skip("no browser: apt install chromium-headless-shell")
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=program, args=FLAGS)
         # One context for all visits: TensorBoard's own scripts stay in its cache. Each visit has a

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import tensorboard as tensorboard_package
 from tab_answers import expanded
+from warm_python import WarmPython
 
 START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
 
@@ -85,21 +86,27 @@ class Server:
 
 
 @contextmanager
-def tensorboard(logdir: Path, output: Path, *flags: str, before: str = "") -> Iterator[Server]:
+def tensorboard(
+    logdir: Path, output: Path, *flags: str, before: str = "", warm: bool = False
+) -> Iterator[Server]:
     """Start TensorBoard on a log directory; it is ended whatever happens.
 
     Args:
         output: file for what it prints.
         before: Python code that its process runs first.
+        warm: start it from a process that has imported TensorBoard, but not the tab.
     """
-    command = [
-        sys.executable, "-c", f"{before}from tensorboard import main; main.run_main()",
-        "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags,
-    ]  # fmt: skip
+    code = f"{before}from tensorboard import main; main.run_main()"
+    arguments = ["--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags]
+    process: WarmPython | subprocess.Popen[bytes]
     with output.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )
+        if warm:
+            process = WarmPython(code, *arguments, output=file)
+        else:
+            command = [sys.executable, "-c", code, *arguments]
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
     try:
 
         def address() -> str | None:
@@ -110,7 +117,8 @@ def tensorboard(logdir: Path, output: Path, *flags: str, before: str = "") -> It
 
         yield Server(wait_for("TensorBoard's address", START_LIMIT, address), output)
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        # A warm one would spend as long on deleting its modules as others on importing them.
+        os.killpg(process.pid, signal.SIGKILL if warm else signal.SIGTERM)
         try:
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import json
 import os
 import select
@@ -19,52 +20,80 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 
 class WarmPython:
-    """A started process.
+    """A started process, in a session of its own; used as a ``subprocess.Popen``.
 
     Attributes:
         pid: of the process, which is no child of this one.
     """
 
     def __init__(
-        self, code: str, *arguments: str | Path, cwd: Path | None, env: Mapping[str, str]
+        self,
+        code: str,
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        output: IO[bytes] | None = None,
     ) -> None:
-        request = {"code": code, "arguments": [*map(str, arguments)], "env": dict(env)}
-        request["cwd"] = str(cwd or Path.cwd())
-        self._out = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when it has ended
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        """Start code with these ``sys.argv[1:]``.
+
+        Args:
+            output: file for all that it prints, which ``communicate`` then does not return.
+        """
+        request = {"code": code, "arguments": [*map(str, arguments)], "cwd": str(cwd or Path.cwd())}
+        request["env"] = dict(os.environ if env is None else env)
+        self._own = [] if output else [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         reading, writing = os.pipe()
         self._status = os.fdopen(reading)
-        files = [self._out.fileno(), self._errors.fileno(), writing]
-        socket.send_fds(_server(), [json.dumps(request).encode()], files)
+        self._code: int | None = None
+        files = [file.fileno() for file in (self._own or [output, output])]
+        socket.send_fds(_server(), [json.dumps(request).encode()], [*files, writing])
         os.close(writing)
         self.pid = int(self._status.readline())
 
+    def poll(self) -> int | None:
+        """The exit status; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0.0)
+        return None
+
+    def wait(self, timeout: float) -> int:
+        """Wait for its end, at most ``timeout`` seconds, and return the exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not end.
+        """
+        if self._code is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            self._code = int(self._status.readline())
+            self._status.close()
+        return self._code
+
     def kill(self) -> None:
         """Kill it, if it has not ended."""
-        if not self._status.closed:
+        if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
     def communicate(self, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Wait for its end, at most ``timeout`` seconds; status and output.
+        """Wait for its end, at most ``timeout`` seconds, after which it is killed.
 
         Raises:
-            TimeoutError: it did not end, and was killed.
+            subprocess.TimeoutExpired: it did not end.
         """
-        ended = select.select([self._status], [], [], timeout)[0]
-        if not ended:
+        try:
+            status = self.wait(timeout)
+        except subprocess.TimeoutExpired:
             self.kill()
-        status = int(self._status.readline())
+            raise
         texts = []
-        for file in (self._out, self._errors):
+        for file in self._own:
             file.seek(0)
-            texts.append(file.read())
+            texts.append(file.read().decode())
             file.close()
-        self._status.close()
-        if not ended:
-            raise TimeoutError(texts)
         return subprocess.CompletedProcess([], status, *texts)
 
 
@@ -76,8 +105,7 @@ def run(
     timeout: float = 120.0,
 ) -> subprocess.CompletedProcess[str]:
     """Run code with these ``sys.argv[1:]`` to its end, at most ``timeout`` seconds."""
-    environment = os.environ if env is None else env
-    return WarmPython(code, *arguments, cwd=cwd, env=environment).communicate(timeout)
+    return WarmPython(code, *arguments, cwd=cwd, env=env).communicate(timeout)
 
 
 @functools.cache
@@ -119,6 +147,7 @@ def _requested(channel: socket.socket) -> str:
         os.write(status, f"{code}\n".encode())
         os._exit(0)
     os.close(status)
+    os.setsid()
     for target, file in ((1, out), (2, errors)):
         os.dup2(file, target)
         os.close(file)
@@ -140,6 +169,7 @@ if __name__ == "__main__":
     import torchvision  # noqa: F401
 
     torch.set_num_threads(1)
+    gc.freeze()  # otherwise each process, when it ends, looks through all that is imported
     _code = _requested(socket.socket(fileno=int(sys.argv[1])))
     _names = {"__name__": "__main__", "__builtins__": __builtins__}
     exec(compile(_code, "<string>", "exec"), _names)

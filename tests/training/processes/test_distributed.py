@@ -47,9 +47,7 @@ def run_ranks(script: str, folder: Path, *kinds: str, **environment: str) -> Non
     paths = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     program = f"import runpy; runpy.run_path({str(HERE / script)!r}, run_name='__main__')"
     env = {**os.environ, "PYTHONPATH": paths, **environment}
-    started = [
-        WarmPython(program, str(rank), port, folder, *kinds, cwd=None, env=env) for rank in range(2)
-    ]
+    started = [WarmPython(program, str(rank), port, folder, *kinds, env=env) for rank in range(2)]
     try:
         for process in started:
             done = process.communicate(timeout=240)  # a deadlock ends here

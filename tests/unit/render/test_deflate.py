@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from decoded_pictures import decode_png
+from installed_commands import run
 from isal import isal_zlib
 
 from fmapboard.records import Picture
@@ -63,24 +64,23 @@ run_visualize(sys.argv[1:])
 
 @pytest.mark.slow
 def test_without_compiled_libraries_the_command_draws_the_same_pixels(tmp_path: Path) -> None:
-    for name, program in (
-        ("with", "from fmapboard.cli.main import run_visualize; run_visualize()"),
-        ("without", WITHOUT),
-    ):
-        arguments = ["--layers", "conv1", "--out", f"{name}/maps", "--logdir", f"{name}/run"]
-        subprocess.run(
-            [sys.executable, "-W", "error::UserWarning", "-c", program, *arguments],
-            cwd=tmp_path, check=True, capture_output=True, timeout=240,
-        )  # fmt: skip
+    def arguments(name: str) -> list[str]:
+        return ["--layers", "conv1", "--out", f"{name}/maps", "--logdir", f"{name}/run"]
+
+    assert run("visualize", *arguments("with"), cwd=tmp_path).returncode == 0
+    subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", WITHOUT, *arguments("without")],
+        cwd=tmp_path, check=True, capture_output=True, timeout=240,
+    )  # fmt: skip
     one, other = ((tmp_path / name / "maps" / "conv1.png") for name in ("with", "without"))
     assert one.read_bytes() != other.read_bytes()
     assert np.array_equal(decoded(one.read_bytes()), decoded(other.read_bytes()))
     assert steps(tmp_path / "without" / "run") == steps(tmp_path / "with" / "run") != []
 
 
-def steps(run: Path) -> list[int]:
+def steps(place: Path) -> list[int]:
     """The steps in a run, read with TensorBoard's loader, which verifies the checksums."""
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-    (path,) = run.glob("events*")
+    (path,) = place.glob("events*")
     return [event.step for event in EventFileLoader(str(path)).Load()]
