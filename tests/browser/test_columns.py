@@ -20,7 +20,7 @@ HEADINGS = [
     f"D {SHORT}",
 ]
 MISSING = f"no layer second in run {SHORT}"
-NAMES = ".side:visible .origin > .run-name"
+NAMES = ".side:visible .origin > div > .run-name"
 
 
 @pytest.fixture(scope="module")
@@ -183,10 +183,29 @@ def test_columns_are_added_searched_and_removed_with_the_keyboard(
     assert not person.see(".sides").is_visible()
 
 
+def test_the_list_of_runs_closes_when_another_place_is_pressed(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = open_columns(visit, runs, layer="fmapboard/first", compare=f"{AGAIN}@")
+    person.see("button[aria-label='Change column B']").click()
+    opener, panel = person.see(".column-panel .picker:visible"), person.see(".picker-panel:visible")
+    opener.click()
+    panel.locator("input").click()  # a place in it
+    assert opener.get_attribute("aria-expanded") == "true"
+    person.see(".column-panel:visible .label").first.click()
+    panel.wait_for(state="detached")
+    assert opener.get_attribute("aria-expanded") == "false"
+    opener.click()
+    panel.locator(f"li:has([title='{RENAMED}'])").click()
+    panel.wait_for(state="detached")
+    person.settle()
+    assert columns(person) == [f"{RENAMED}@"]
+
+
 def test_long_names_are_cut_in_the_middle(runs: str, visit: Callable[..., Person]) -> None:
     person = open_columns(visit, runs, compare=f"{AGAIN}@", compare2=f"{RENAMED}@")
     for letter, end in (("B", "seed_1"), ("C", "seed_2")):
-        name = person.see(f".side[aria-label^='{letter} '] .origin > .run-name")
+        name = person.see(f".side[aria-label^='{letter} '] .origin > div > .run-name")
         text, shown, cut = name.evaluate(
             "(e) => { const [head, tail] = [...e.children].slice(1);"
             "return [tail.textContent, tail.getBoundingClientRect().width,"

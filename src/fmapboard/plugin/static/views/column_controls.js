@@ -6,7 +6,8 @@ import { runColour } from "../draw/run_colours.js";
 import { LETTERS, changed } from "../state/columns.js";
 import { ROLE_NAMES } from "../state/compare.js";
 import { button, choice, h, show } from "./dom.js";
-import { createRunPicker } from "./run_picker.js";
+import { mount } from "./mount.js";
+import { RunPicker } from "./run_picker.js";
 import { runText } from "../state/run_text.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -19,7 +20,7 @@ export function createColumnControls(app, i) {
   const letter = LETTERS[i + 1];
   const change = (/** @type {Partial<Column>} */ patch) =>
     app.update({ columns: changed(app.state.columns, i, patch) });
-  const run = createRunPicker(`Run of column ${letter}`, (chosen) => change({ run: chosen }));
+  const run = mount(RunPicker);
   const step = choice(`Step of column ${letter}`, (value) =>
     change({ step: value === "" ? null : Number(value) }),
   );
@@ -58,7 +59,7 @@ export function createColumnControls(app, i) {
   function open(shown) {
     show(panel, shown);
     edit.setAttribute("aria-expanded", String(shown));
-    if (shown) run.opener.focus();
+    if (shown) run.element.querySelector("button")?.focus();
   }
   element.addEventListener("focusout", (event) => {
     const to = /** @type {Node|null} */ (event.relatedTarget);
@@ -82,6 +83,8 @@ export function createColumnControls(app, i) {
     if (!column) return;
     const layer = columns[i]?.match?.layer ?? model.layer;
     run.draw({
+      label: `Run of column ${letter}`,
+      choose: (chosen) => change({ run: chosen }),
       runs: runs.map((each) => each.run),
       chosen: column.run,
       colourOf: (name) => runColour(name || state.run, runs),

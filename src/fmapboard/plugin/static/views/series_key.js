@@ -5,7 +5,8 @@ import { runColour } from "../draw/run_colours.js";
 import { theme } from "../draw/theme.js";
 import { layerText, ROLE_NAMES } from "../state/compare.js";
 import { h, show } from "./dom.js";
-import { createRunName } from "./run_name.js";
+import { mount } from "./mount.js";
+import { RunName } from "./run_name.js";
 
 /** @typedef {import("../data/routes.js").RunEntry} RunEntry */
 /** @typedef {import("../state/series.js").Series} Series */
@@ -67,8 +68,8 @@ export function createKey() {
     before = now;
     element.replaceChildren(
       ...facts.map(({ run, letters, colour, dash, layer, role, waits }) => {
-        const name = createRunName();
-        name.draw(run, colour);
+        const name = mount(RunName);
+        name.draw({ run, colour });
         const stroke = h("i", { class: dash.length ? "stroke dashed" : "stroke" });
         stroke.style.borderColor = colour;
         const more = [layer, role, waits ? "loading" : ""].filter(Boolean).join(" · ");

@@ -9,7 +9,8 @@ import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
 import { opening } from "../state/chosen_runs.js";
 import { middle } from "../state/run_search.js";
-import { createRunPicker } from "./run_picker.js";
+import { mount } from "./mount.js";
+import { RunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
 import { createSwitch } from "./view_switch.js";
 import { runText } from "../state/run_text.js";
@@ -29,7 +30,7 @@ export function createBarView(app) {
   const run = choice("Run", open);
   run.element.prepend(dot);
   const pages = createSwitch(app);
-  const search = createRunPicker("Search runs", open, "Search");
+  const search = mount(RunPicker);
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -97,6 +98,9 @@ export function createBarView(app) {
     show(download, !model.front);
     show(search.element, model.runs.length >= MANY);
     search.draw({
+      label: "Search runs",
+      text: "Search",
+      choose: open,
       runs: model.runs.map((each) => each.run),
       chosen: model.state.run,
       colourOf: (name) => runColour(name, model.runs),

@@ -12,6 +12,7 @@ import { cellLines } from "../state/cell_text.js";
 import { deadWord } from "../state/dead_word.js";
 import { KINDS } from "../state/health_states.js";
 import { middle } from "../state/run_search.js";
+import { runText } from "../state/run_text.js";
 import { kindOf, labelOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { createCellTip } from "./cell_tip.js";
@@ -312,7 +313,7 @@ export function createSheet(app) {
     tip.stand(null);
     steps.replaceChildren(...stepNames(health, layout.steps, onsets, pitch));
     const size = `${counted(layers.length, "layer")} × ${counted(layout.steps.length, "step")}`;
-    element.setAttribute("aria-label", `${size} of ${health.run || "."}. ${HELP}`);
+    element.setAttribute("aria-label", `${size} of ${runText(health.run)}. ${HELP}`);
   }
 
   /** @param {Drawn} of @param {number} i @param {SheetPage} page */

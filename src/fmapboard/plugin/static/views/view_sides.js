@@ -6,7 +6,8 @@ import { runColour } from "../draw/run_colours.js";
 import { MOST } from "../state/columns.js";
 import { createColumnControls } from "./column_controls.js";
 import { h, say, show } from "./dom.js";
-import { createRunName } from "./run_name.js";
+import { mount } from "./mount.js";
+import { RunName } from "./run_name.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -18,7 +19,7 @@ const SIDE = 40;
 function createSide(app, i) {
   const canvas = h("canvas", { role: "img" });
   const letter = h("b");
-  const name = createRunName();
+  const name = mount(RunName);
   const place = h("p", { class: "place" });
   const match = h("p", { class: "match" });
   const note = h("p", { class: "differs", role: "status" });
@@ -42,7 +43,7 @@ function createSide(app, i) {
     show(name.element, Boolean(of));
     const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
     if (place.textContent !== from) place.replaceChildren(...unbroken(from));
-    if (of) name.draw(of.run, runColour(of.run, model.runs));
+    if (of) name.draw({ run: of.run, colour: runColour(of.run, model.runs) });
     element.setAttribute("aria-label", of ? `${of.letter} ${of.text}`.trim() : "column, loading");
     element.dataset.inputs = of?.inputs ?? "loading";
     say(match, of?.match ?? "");
