@@ -19,7 +19,7 @@ import fmapboard
 from fmapboard.plugin.answers import Answer, MaybeNonfinite, Png
 from fmapboard.plugin.routes.by_name import ROUTES
 
-FILE = Path(fmapboard.__file__).parent / "plugin" / "static" / "data" / "routes.d.ts"
+FILE = Path(fmapboard.__file__).parent / "plugin" / "static" / "server" / "routes.d.ts"
 _HEAD = """\
 /** What the server's routes answer. Written by tests/helpers/answer_types.py: do not edit. */
 

@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { sideFor } from "../../src/fmapboard/plugin/static/views/view_attribution.js";
+import { sideFor } from "../../src/fmapboard/plugin/static/view/attribution.js";
 
 /** @param {number} count @param {boolean} isPaired @param {[number, number]|null} size of maps */
 function rows(count, isPaired = true, size = null) {
   const row = { first: isPaired ? {} : null, series: { size } };
-  return /** @type {import("../../src/fmapboard/plugin/static/state/attribution.js").Row[]} */ (
+  return /** @type {import("../../src/fmapboard/plugin/static/model/attribution.js").Row[]} */ (
     /** @type {unknown} */ (Array(count).fill(row))
   );
 }

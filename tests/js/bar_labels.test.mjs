@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barLabels } from "../../src/fmapboard/plugin/static/draw/bar_labels.js";
+import { barLabels } from "../../src/fmapboard/plugin/static/picture/captions.js";
 
 const WIDE = 7;
 /** @param {string} text */

@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { withFeeders } from "../../src/fmapboard/plugin/static/data/feeders.js";
-import { counted } from "../../src/fmapboard/plugin/static/draw/number_text.js";
-import { callInGroup, callName } from "../../src/fmapboard/plugin/static/state/call_names.js";
+import { withFeeders } from "../../src/fmapboard/plugin/static/server/api.js";
+import { counted } from "../../src/fmapboard/plugin/static/model/words.js";
+import { callInGroup, callName } from "../../src/fmapboard/plugin/static/model/words.js";
 
 test("a later call of an activation says which layer it follows, if it follows one directly", () => {
   const layer = (/** @type {string} */ label, /** @type {string|null} */ activation = null) =>

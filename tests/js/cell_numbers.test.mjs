@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CellNumbers } from "../../src/fmapboard/plugin/static/data/cell_numbers.js";
+import { CellNumbers } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Health} Health */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
 
 test("numbers that the answer does not have are requested once per step, and errors are said", async (t) => {
   /** @type {string[]} */

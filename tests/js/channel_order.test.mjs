@@ -8,7 +8,7 @@ import {
   meanChanges,
   sketches,
   strengths,
-} from "../../src/fmapboard/plugin/static/draw/channel_order.js";
+} from "../../src/fmapboard/plugin/static/model/channel_order.js";
 
 test("channels are ordered by score, ties by index, NaN first", () => {
   assert.deepEqual(byScore([1, 3, 3, NaN, 0]), [3, 1, 2, 0, 4]);

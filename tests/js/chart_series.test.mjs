@@ -7,7 +7,7 @@ import {
   short,
   stepText,
   ticks,
-} from "../../src/fmapboard/plugin/static/draw/number_text.js";
+} from "../../src/fmapboard/plugin/static/model/words.js";
 import {
   axisOf,
   column,
@@ -15,8 +15,8 @@ import {
   heat,
   shareOf,
   tagsOf,
-} from "../../src/fmapboard/plugin/static/draw/chart_series.js";
-import { drawZeros } from "../../src/fmapboard/plugin/static/draw/plot.js";
+} from "../../src/fmapboard/plugin/static/chart/series.js";
+import { drawZeros } from "../../src/fmapboard/plugin/static/chart/plot.js";
 
 test("one channel is extracted from a history", () => {
   assert.deepEqual([...column([1, 2, 3, 4, 5, 6], 3, 1)], [2, 5]);

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choosing, opening } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
+import { choosing, opening } from "../../src/fmapboard/plugin/static/model/front.js";
 
 test("choosing runs keeps the current one among them", () => {
   assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "c" });

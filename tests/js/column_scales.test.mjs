@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnRanges, scaleNote } from "../../src/fmapboard/plugin/static/draw/column_scales.js";
-import { sceneRanges } from "../../src/fmapboard/plugin/static/draw/locked_scale.js";
+import { columnRanges, scaleNote } from "../../src/fmapboard/plugin/static/model/value_scale.js";
+import { sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene_columns.js").SceneColumn} SceneColumn */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").SceneColumn} SceneColumn */
 
 const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis", own_scale: false });
 

@@ -7,15 +7,15 @@ import {
   newColumn,
   parseColumn,
   swapped,
-} from "../../src/fmapboard/plugin/static/state/columns.js";
-import { START, fromEntries, toEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/model/state.js";
+import { START, fromEntries, toEntries } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as PLAIN } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Column} Column */
-/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Kind} Kind */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Column} Column */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Kind} Kind */
 
 const STATE = { ...START, run: "a", layer: "fmapboard/conv" };
-/** @type {import("../../src/fmapboard/plugin/static/data/answers.js").Layer} */
+/** @type {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} */
 const LAYER = {
   ...PLAIN,
   samples: 2,

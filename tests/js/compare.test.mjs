@@ -8,14 +8,14 @@ import {
   partners,
   placed,
   sideName,
-} from "../../src/fmapboard/plugin/static/state/compare.js";
-import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
-import { next, nextTile } from "../../src/fmapboard/plugin/static/state/keys.js";
-import { CHOICES, START } from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/model/compare.js";
+import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { next, nextTile } from "../../src/fmapboard/plugin/static/view/help.js";
+import { CHOICES, START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as PLAIN } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").Layer} Layer */
-/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Column} Column */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} Layer */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Column} Column */
 
 /** @type {Layer} */
 const LAYER = {

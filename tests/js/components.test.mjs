@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FirstFault } from "../../src/fmapboard/plugin/static/views/view_first_fault.js";
-import { Gone } from "../../src/fmapboard/plugin/static/views/view_gone.js";
+import { FirstFault } from "../../src/fmapboard/plugin/static/view/notices.js";
+import { Gone } from "../../src/fmapboard/plugin/static/view/notices.js";
 
 /** Text of what a component returns. @param {any} node @returns {string} */
 function textOf(node) {

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrays, bytes, octets, open } from "../../src/fmapboard/plugin/static/data/container.js";
-import { corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
+import { arrays, bytes, octets, open } from "../../src/fmapboard/plugin/static/server/container.js";
+import { corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/server/decode.js";
 import {
   MARK,
   MARK_COLOURS,
@@ -10,7 +10,7 @@ import {
   packed,
   ramp,
   stored,
-} from "../../src/fmapboard/plugin/static/draw/palettes.js";
+} from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @param {readonly (readonly number[])[]} colours */
 const rgba = (colours) => Uint8ClampedArray.from(colours.flatMap((rgb) => [...rgb, 255]));

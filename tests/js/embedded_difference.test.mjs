@@ -1,12 +1,12 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byMaps } from "../../src/fmapboard/plugin/static/data/embedded_difference.js";
+import { byMaps } from "../../src/fmapboard/plugin/static/server/embedded.js";
 
 /** Maps of one channel with two pixels, at `lo` and `hi`. @param {number} lo @param {number} hi */
 function side(lo, hi) {
   const planes = { channels: 1, height: 1, width: 2, levels: Uint8Array.from([0, 255]) };
-  return /** @type {import("../../src/fmapboard/plugin/static/draw/value_scale.js").Side} */ (
+  return /** @type {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} */ (
     /** @type {unknown} */ ({ planes: { ...planes, marks: null, coarse: 1 }, lo: [lo], hi: [hi] })
   );
 }

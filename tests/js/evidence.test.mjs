@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { MARK } from "../../src/fmapboard/plugin/static/draw/palettes.js";
-import { marked } from "../../src/fmapboard/plugin/static/state/evidence.js";
+import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import { marked } from "../../src/fmapboard/plugin/static/model/front.js";
 
 /** @param {number[]|null} marks of two channels of 2 × 1 px */
 function drawn(marks) {

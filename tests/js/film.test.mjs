@@ -11,9 +11,9 @@ import {
   rowTopOf,
   visibleBands,
   visibleColumns,
-} from "../../src/fmapboard/plugin/static/draw/film_layout.js";
-import { BORDER } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
-import { framePixels, shrunkRow } from "../../src/fmapboard/plugin/static/draw/film_pixels.js";
+} from "../../src/fmapboard/plugin/static/picture/film_layout.js";
+import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
+import { framePixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/paint.js";
 import {
   farFrom,
   faultAt,
@@ -22,17 +22,17 @@ import {
   lockedRanges,
   onsets,
   scaleWords,
-} from "../../src/fmapboard/plugin/static/draw/film_scale.js";
+} from "../../src/fmapboard/plugin/static/model/film_scale.js";
 import {
   filmChannels,
   moved,
   readChannels,
   toggled,
-} from "../../src/fmapboard/plugin/static/state/film.js";
-import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/model/state.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").History} History */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").History} History */
 
 const CHANNEL = /** @type {const} */ ({ scale: "channel", zeroCentred: false });
 

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stripsAcross } from "../../src/fmapboard/plugin/static/draw/film_arrangement.js";
-import { filmLayout } from "../../src/fmapboard/plugin/static/draw/film_layout.js";
+import { stripsAcross } from "../../src/fmapboard/plugin/static/picture/film_layout.js";
+import { filmLayout } from "../../src/fmapboard/plugin/static/picture/film_layout.js";
 
 /**
  * How many strips of one channel are beside each other.

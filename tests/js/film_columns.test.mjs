@@ -1,18 +1,18 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filmColumns } from "../../src/fmapboard/plugin/static/data/film_columns.js";
-import { lockedRanges } from "../../src/fmapboard/plugin/static/draw/film_scale.js";
-import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
-import { placed } from "../../src/fmapboard/plugin/static/state/compare.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+import { filmColumns } from "../../src/fmapboard/plugin/static/model/film.js";
+import { lockedRanges } from "../../src/fmapboard/plugin/static/model/film_scale.js";
+import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { placed } from "../../src/fmapboard/plugin/static/model/compare.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as NEW } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/tab_data.js").Model} Model */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/source.js").Model} Model */
 
 const LAYER = { ...NEW, steps: [0, 10], wall_times: [1, 2] };
 
-/** @param {Partial<import("../../src/fmapboard/plugin/static/state/columns.js").Column>[]} own */
+/** @param {Partial<import("../../src/fmapboard/plugin/static/model/state.js").Column>[]} own */
 function of(...own) {
   const columns = own.map((each) => ({ ...SAME, ...each }));
   const state = { ...START, run: "a", layer: LAYER.key, columns };

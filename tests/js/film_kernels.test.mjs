@@ -1,11 +1,11 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kernelBlock } from "../../src/fmapboard/plugin/static/draw/film_kernels.js";
-import { packed, stored, table } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/film_kernels.js";
+import { packed, stored, table } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/palettes.js").Rgb} Rgb */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/palettes.js").Rgb} Rgb */
 
 /** @param {Rgb[][]} rows */
 function image(rows) {
@@ -17,7 +17,7 @@ function image(rows) {
 const SIGNED = stored("signed");
 const [LOW, ZERO, HIGH] = [SIGNED[0], SIGNED[125], SIGNED[249]];
 const EDGE = /** @type {Rgb} */ ([0, 0, 32]);
-/** @type {import("../../src/fmapboard/plugin/static/data/answers.js").KernelsPicture} */
+/** @type {import("../../src/fmapboard/plugin/static/server/answers.js").KernelsPicture} */
 const PICTURE = {
   role: "kernels",
   peak: 1,

@@ -6,7 +6,7 @@ import {
   inputNote,
   onsetText,
   scaleNote,
-} from "../../src/fmapboard/plugin/static/views/film_notes.js";
+} from "../../src/fmapboard/plugin/static/view/film.js";
 
 const HISTORY = { steps: [0, 10, 20, 30], arrays: {} };
 const ONSET = /** @type {const} */ ({ channel: 2, kind: "large", word: "large", count: 3 });

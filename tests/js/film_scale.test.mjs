@@ -5,7 +5,7 @@ import {
   kernelPeak,
   lockedRanges,
   scaleWords,
-} from "../../src/fmapboard/plugin/static/draw/film_scale.js";
+} from "../../src/fmapboard/plugin/static/model/film_scale.js";
 
 const CHANNEL = /** @type {const} */ ({ scale: "channel", zeroCentred: false });
 

@@ -1,13 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asOf, isFresh } from "../../src/fmapboard/plugin/static/state/freshness.js";
-import { along } from "../../src/fmapboard/plugin/static/views/step_marks.js";
-import {
-  keptFrom,
-  destination,
-  nearestLayer,
-} from "../../src/fmapboard/plugin/static/views/view_first_fault.js";
+import { asOf, isFresh } from "../../src/fmapboard/plugin/static/model/renewal.js";
+import { along } from "../../src/fmapboard/plugin/static/view/time.js";
+import { destination, nearestLayer } from "../../src/fmapboard/plugin/static/view/notices.js";
+import { keptFrom } from "../../src/fmapboard/plugin/static/server/steps.js";
 import { LAYER } from "./fixtures.mjs";
 
 test("a run is fresh for ten minutes, and longer if it logs rarely", () => {

@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/views/glossary.js";
-import { goneText, replaced } from "../../src/fmapboard/plugin/static/state/gone.js";
-import { leftToRight } from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/view/help.js";
+import { goneText, replaced } from "../../src/fmapboard/plugin/static/model/compare.js";
+import { leftToRight } from "../../src/fmapboard/plugin/static/model/scene.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
 /** An element that only keeps what is set on it. */
 const element = () => {

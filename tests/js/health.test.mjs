@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CellNumbers } from "../../src/fmapboard/plugin/static/data/cell_numbers.js";
-import { HealthSource } from "../../src/fmapboard/plugin/static/data/health.js";
-import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
-import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/draw/health_colours.js";
+import { CellNumbers } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { HealthSource } from "../../src/fmapboard/plugin/static/server/health.js";
+import { Store } from "../../src/fmapboard/plugin/static/server/cache.js";
+import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import {
   binOf,
   binned,
@@ -12,25 +12,21 @@ import {
   cellAt,
   firstOf,
   mapLayout,
-} from "../../src/fmapboard/plugin/static/draw/health_layout.js";
-import { cellLines } from "../../src/fmapboard/plugin/static/state/cell_text.js";
-import {
-  choosing,
-  chosenRuns,
-  ranked,
-} from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
-import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
+} from "../../src/fmapboard/plugin/static/picture/health_map.js";
+import { cellLines } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { choosing, chosenRuns, ranked } from "../../src/fmapboard/plugin/static/model/front.js";
+import { scope, targetOf } from "../../src/fmapboard/plugin/static/model/front.js";
 import {
   CODE,
   faultsOf,
   faultsOfLayer,
   tableOf,
-} from "../../src/fmapboard/plugin/static/state/health_states.js";
+} from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Finding} Finding */
-/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Health} Health */
-/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").HealthLayer} HealthLayer */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Finding} Finding */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").HealthLayer} HealthLayer */
 
 /** @type {HealthLayer} */
 const CONV = {
@@ -68,7 +64,7 @@ const RELU = {
  * @param {HealthLayer[]} layers @returns {Health}
  */
 function health(codes, columns = {}, layers = [CONV, RELU]) {
-  /** @type {import("../../src/fmapboard/plugin/static/data/container.js").NamedArrays} */
+  /** @type {import("../../src/fmapboard/plugin/static/server/container.js").NamedArrays} */
   const arrays = {};
   for (const [name, rows] of Object.entries(columns)) {
     arrays[name] = { shape: [rows.length, layers.length], values: Float32Array.from(rows.flat()) };

@@ -1,23 +1,23 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelChange } from "../../src/fmapboard/plugin/static/views/change_text.js";
-import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
-import { health, severity, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
+import { channelChange } from "../../src/fmapboard/plugin/static/view/layer_rows.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { health, severity, strip } from "../../src/fmapboard/plugin/static/view/layer_rows.js";
 import {
   kernelRows,
   matches,
   networkRows,
   places,
   unfolded,
-} from "../../src/fmapboard/plugin/static/views/tree.js";
+} from "../../src/fmapboard/plugin/static/view/layer_rows.js";
 import { LAYER } from "./fixtures.mjs";
 
 /**
- * @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Overview} Overview
+ * @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Overview} Overview
  */
 
-/** @typedef {import("../../src/fmapboard/plugin/static/views/tree.js").Row} Row */
+/** @typedef {import("../../src/fmapboard/plugin/static/view/layer_rows.js").Row} Row */
 
 /** @type {Overview} */
 const HEALTHY = {

@@ -9,14 +9,14 @@ import {
   placeOf,
   planeOf,
   readKernels,
-} from "../../src/fmapboard/plugin/static/data/kernels.js";
-import { kernelLayout } from "../../src/fmapboard/plugin/static/draw/kernel_layout.js";
-import { cellsOf } from "../../src/fmapboard/plugin/static/draw/kernel_scene.js";
-import { stored } from "../../src/fmapboard/plugin/static/draw/palettes.js";
-import { corner, hit } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+} from "../../src/fmapboard/plugin/static/server/kernels.js";
+import { kernelLayout } from "../../src/fmapboard/plugin/static/picture/scene_layout.js";
+import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
+import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import { corner, hit } from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/kernels.js").Kernels} Kernels */
-/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").KernelsPicture} Picture */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/kernels.js").Kernels} Kernels */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").KernelsPicture} Picture */
 
 /**
  * All kernels are drawn unless `picture` says otherwise.

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lazy } from "../../src/fmapboard/plugin/static/data/lazy.js";
+import { Lazy } from "../../src/fmapboard/plugin/static/server/cache.js";
 
 /** @typedef {{question: string, signal: AbortSignal, answer: (value: string) => void, fail: (why: Error) => void}} Sent */
 

@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawnOf, sceneRanges } from "../../src/fmapboard/plugin/static/draw/locked_scale.js";
+import { drawnOf, sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").History} History */
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene_columns.js").SceneColumn} SceneColumn */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").History} History */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").SceneColumn} SceneColumn */
 
 const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis" });
 

@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { match } from "../../src/fmapboard/plugin/static/state/match.js";
+import { match } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").Layer} Layer */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} Layer */
 
 /** @param {string} label @param {Partial<Layer>} more @returns {Layer} */
 function layer(label, more = {}) {

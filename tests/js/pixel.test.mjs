@@ -6,15 +6,15 @@ import {
   movedPoint,
   pointOf,
   pointText,
-} from "../../src/fmapboard/plugin/static/draw/crosshair.js";
+} from "../../src/fmapboard/plugin/static/model/state.js";
 import {
   byResponse,
   channelsAt,
   responseAt,
-} from "../../src/fmapboard/plugin/static/draw/pixel_rank.js";
-import { fromEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/picture/point.js";
+import { fromEntries } from "../../src/fmapboard/plugin/static/model/state.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/value_scale.js").Side} Side */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} Side */
 
 /**
  * Maps of 1 × 4 px, on a scale from 0 to 255.

@@ -1,12 +1,12 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/data/ranking.js";
-import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/model/ranking.js";
+import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/data/routes.js").LayerDifference} LayerDifference */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").LayerDifference} LayerDifference */
 
 /** @param {string} key @param {Partial<LayerDifference>} more */
 function row(key, more) {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Renewal } from "../../src/fmapboard/plugin/static/state/renewal.js";
+import { Renewal } from "../../src/fmapboard/plugin/static/model/renewal.js";
 
 test("a log of which nothing more is read is looked at less often", () => {
   const model = { state: { run: "a" }, steps: [0], front: null };

@@ -1,28 +1,28 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FORMAT, decodeMaps } from "../../src/fmapboard/plugin/static/data/decoded_maps.js";
-import { planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
-import { sketches } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
-import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
-import { buildScene } from "../../src/fmapboard/plugin/static/draw/scene.js";
+import { FORMAT, decodeMaps } from "../../src/fmapboard/plugin/static/server/decode.js";
+import { planesOf, valueAt } from "../../src/fmapboard/plugin/static/server/decode.js";
+import { sketches } from "../../src/fmapboard/plugin/static/model/channel_order.js";
+import { lay } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { buildScene } from "../../src/fmapboard/plugin/static/model/scene.js";
 import {
   ROW_SHARE,
   corner,
   hit,
   layout,
   visible,
-} from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
-import { place } from "../../src/fmapboard/plugin/static/views/view_grid.js";
-import { profile } from "../../src/fmapboard/plugin/static/views/row_profile.js";
+} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
+import { place } from "../../src/fmapboard/plugin/static/view/grid.js";
+import { profile } from "../../src/fmapboard/plugin/static/view/channel.js";
 import { ROWS_PICTURE as PICTURE, TILES_PICTURE } from "./fixtures.mjs";
 
 /**
- * @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").MapsPicture} MapsPicture
+ * @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").MapsPicture} MapsPicture
  */
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").MapsScene} MapsScene */
 
 const REQUEST = {
   count: 64,

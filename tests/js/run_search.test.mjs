@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { middle, parted, search } from "../../src/fmapboard/plugin/static/state/run_search.js";
-import { byStart } from "../../src/fmapboard/plugin/static/draw/run_colours.js";
+import { middle, parted, search } from "../../src/fmapboard/plugin/static/model/compare.js";
+import { byStart } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 
 test("runs are found by words in any order and case", () => {
   const runs = ["resnet/lr=0.1/seed=1", "resnet/lr=0.1/seed=2", "VIT/lr=0.1/seed=1"];

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { differenceRange } from "../../src/fmapboard/plugin/static/draw/captions.js";
-import { stretched } from "../../src/fmapboard/plugin/static/draw/paint.js";
+import { differenceRange } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { stretched } from "../../src/fmapboard/plugin/static/picture/paint.js";
 import {
   columnIndex,
   differencePeaks,
@@ -10,13 +10,13 @@ import {
   otherColumn,
   partName,
   parts,
-} from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
-import { ofLayers, seriesOf, spanOf } from "../../src/fmapboard/plugin/static/state/series.js";
-import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/model/scene.js";
+import { ofLayers, seriesOf, spanOf } from "../../src/fmapboard/plugin/static/model/look.js";
+import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene_columns.js").SceneColumn} SceneColumn */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").SceneColumn} SceneColumn */
 
 /** @param {number[]|null} peak of the difference @returns {SceneColumn} */
 function column(peak) {

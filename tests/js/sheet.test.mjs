@@ -4,16 +4,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { pageOf } from "../../src/fmapboard/plugin/static/data/sheet.js";
-import { MARK } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import { pageOf } from "../../src/fmapboard/plugin/static/server/sheet.js";
+import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   GAP,
   LEAST,
   fits,
   sheetLayout,
   thinned,
-} from "../../src/fmapboard/plugin/static/draw/sheet_layout.js";
-import { wholeMark } from "../../src/fmapboard/plugin/static/draw/sheet_paint.js";
+} from "../../src/fmapboard/plugin/static/picture/sheet.js";
+import { wholeMark } from "../../src/fmapboard/plugin/static/picture/sheet.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
 const page = { width: 1300, height: 700, onsets: [] };

@@ -7,12 +7,12 @@ import {
   readHash,
   toEntries,
   writeHash,
-} from "../../src/fmapboard/plugin/static/state/state.js";
+} from "../../src/fmapboard/plugin/static/model/state.js";
 
 const PREFIX = "p.feature_maps.";
 
 test("a state is restored from its address", () => {
-  /** @type {import("../../src/fmapboard/plugin/static/state/state.js").State} */
+  /** @type {import("../../src/fmapboard/plugin/static/model/state.js").State} */
   const state = {
     ...START,
     run: "exp 1/a&b=c",
@@ -52,7 +52,7 @@ test("an address that names a layer, channel, step or comparison opens the maps"
 });
 
 test("the address of the overview keeps the place in the maps", () => {
-  /** @type {import("../../src/fmapboard/plugin/static/state/state.js").State} */
+  /** @type {import("../../src/fmapboard/plugin/static/model/state.js").State} */
   const state = { ...START, layer: "fmapboard/conv", step: 40 };
   assert.deepEqual(fromEntries(toEntries(state)), state);
 });

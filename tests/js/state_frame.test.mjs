@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { stateFrame } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
+import { stateFrame } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 
 /** Lines of the hatch of a border. @param {"nonfinite"|"large"|"dead"|"constant"} kind */
 function lines(kind) {

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { scope } from "../../src/fmapboard/plugin/static/state/front.js";
-import { kindOf, labelOf, wordOf } from "../../src/fmapboard/plugin/static/state/step_words.js";
+import { scope } from "../../src/fmapboard/plugin/static/model/front.js";
+import { kindOf, labelOf, wordOf } from "../../src/fmapboard/plugin/static/model/words.js";
 
 test("a step is called what it shows", () => {
   assert.equal(wordOf({ 3: "image 3 (a.jpg)" }, 3), "image 3 (a.jpg)");

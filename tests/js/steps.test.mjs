@@ -7,7 +7,7 @@ import {
   nearest,
   neighbours,
   walk,
-} from "../../src/fmapboard/plugin/static/state/steps.js";
+} from "../../src/fmapboard/plugin/static/server/steps.js";
 
 const KEPT = [0, 100, 250, 400];
 

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lru } from "../../src/fmapboard/plugin/static/data/lru.js";
-import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
+import { Lru } from "../../src/fmapboard/plugin/static/server/cache.js";
+import { Store } from "../../src/fmapboard/plugin/static/server/cache.js";
 
 /** A request that the test answers. */
 function question() {

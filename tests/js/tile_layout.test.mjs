@@ -7,10 +7,10 @@ import {
   hit,
   layout,
   visible,
-} from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
-import { BELOW } from "../../src/fmapboard/plugin/static/draw/captions.js";
-import { BORDER } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
-import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
+} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
+import { BELOW } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
+import { lay } from "../../src/fmapboard/plugin/static/picture/paint.js";
 
 const REQUEST = {
   count: 64,

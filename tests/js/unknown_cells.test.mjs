@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/draw/health_colours.js";
-import { fillCells } from "../../src/fmapboard/plugin/static/draw/health_paint.js";
-import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
+import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { fillCells } from "../../src/fmapboard/plugin/static/picture/health_map.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 
 /** Pixels that differ from the most frequent colour of a cell. @param {number} wide @param {number} high */
 function marks(wide, high) {

@@ -6,9 +6,9 @@ import {
   levelColours,
   place,
   ranges,
-} from "../../src/fmapboard/plugin/static/draw/value_scale.js";
+} from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/state/state.js").Scale} Scale */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Scale} Scale */
 
 /** @type {{scale: Scale, zeroCentred: boolean}} */
 const CHANNEL = { scale: "channel", zeroCentred: false };

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { START } from "../../src/fmapboard/plugin/static/state/state.js";
-import { Visits } from "../../src/fmapboard/plugin/static/state/visits.js";
+import { START } from "../../src/fmapboard/plugin/static/model/state.js";
+import { Visits } from "../../src/fmapboard/plugin/static/model/overview.js";
 
 test("another page, run or layer is a place of its own; a step or a channel is not", () => {
   const visits = new Visits();

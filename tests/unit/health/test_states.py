@@ -69,6 +69,6 @@ def test_a_share_of_whole_channels_reaches_its_threshold_whatever_its_rounding()
 
 
 def test_the_front_end_has_the_same_codes() -> None:
-    text = (STATIC / "state/health_states.js").read_text()
+    text = (STATIC / "model/health_states.js").read_text()
     codes = {name: int(code) for name, code in re.findall(r"^  ([A-Z_]+): (\d+),$", text, re.M)}
     assert codes == {code.upper().replace(" ", "_"): i for i, code in enumerate(CODES)}

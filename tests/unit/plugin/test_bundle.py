@@ -52,7 +52,7 @@ def test_modules_with_the_same_names_inside_keep_them_apart(tmp_path: Path) -> N
 def test_a_module_knows_the_address_that_it_would_have_alone(tmp_path: Path) -> None:
     write(
         tmp_path,
-        app='import { BASE } from "./data/api.js";\nexport const shown = () => BASE.href;\n',
+        app='import { BASE } from "./server/api.js";\nexport const shown = () => BASE.href;\n',
         data__api='export const BASE = new URL("../data/", import.meta.url);\n',
     )
     said = run(bundle.script(tmp_path, "app.js"), tmp_path)
@@ -174,7 +174,7 @@ def test_every_module_of_the_tab_is_in_the_script_and_every_sheet_in_the_styles(
     joined = bundle.script(folder, "app.js") + bundle.script(folder, "report.js")
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.js")}
     parts = set(re.findall(r"^// (\S+\.js)$", joined, re.MULTILINE))
-    assert parts == files - {"data/answers.js", "index.js", "report_start.js"}
+    assert parts == files - {"server/answers.js", "index.js", "report_start.js"}
     styles = bundle.styles(folder, "style.css")
     assert "@import" not in styles
     for sheet in folder.glob("*.css"):

@@ -98,14 +98,14 @@ def test_nothing_is_loaded_from_another_host() -> None:
 @pytest.mark.parametrize("name", PALETTES)
 def test_the_front_end_has_the_palettes_of_the_writer(node: str, name: str) -> None:
     script = (
-        'import { stored } from "./draw/palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
+        'import { stored } from "./server/palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
     )
     assert ask(node, script, name) == palette(name).table[:VALUES].tolist()
 
 
 def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None:
     script = (
-        'import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL } from "./draw/palettes.js";\n'
+        'import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL } from "./server/palettes.js";\n'
         "console.log(JSON.stringify([MARK, MARK_COLOURS, [...PIXEL_OF_LEVEL]]));"
     )
     marks, colours, levels = ask(node, script)
@@ -115,7 +115,7 @@ def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None
 
 
 READ = """
-import { planesOf, valueAt } from "./data/decode.js";
+import { planesOf, valueAt } from "./server/decode.js";
 const rgba = Uint8ClampedArray.from(given.rgba);
 const { drawn, tile } = given.header;
 const planes = planesOf(rgba, given.width, given.header);
@@ -191,5 +191,5 @@ def test_the_front_end_reads_back_rows_and_the_format_that_the_writer_has(node: 
     assert read[6] is None
     expected = [0.0, 1.0, 2.0, 5.0, 30.0, 10.0, 20.0]
     assert read[:6] + read[7:] == pytest.approx(expected, abs=2 * 20 / 255)
-    script = 'import { FORMAT } from "./data/decoded_maps.js";\nconsole.log(FORMAT);'
+    script = 'import { FORMAT } from "./server/decode.js";\nconsole.log(FORMAT);'
     assert ask(node, script) == FORMAT

@@ -60,6 +60,6 @@ def test_change_is_that_of_the_weights_only_if_that_of_no_map_is_known(
 
 
 def test_the_front_end_has_the_same_levels() -> None:
-    text = (STATIC / "draw/health_colours.js").read_text()
+    text = (STATIC / "model/health_states.js").read_text()
     numbers = dict(re.findall(r"^export const ([A-Z_]+) = (\d+);$", text, re.M))
     assert numbers == {"LEVELS": str(LEVELS), "UNKNOWN_LEVEL": str(UNKNOWN_LEVEL)}

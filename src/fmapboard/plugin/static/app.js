@@ -1,33 +1,33 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
-import { MOST, newColumn, swapped } from "./state/columns.js";
-import { mainSide, partners } from "./state/compare.js";
-import * as host from "./host.js";
-import { followFont } from "./host_font.js";
-import { installKeys } from "./state/keys.js";
-import { CALM_MS, look } from "./state/look.js";
-import { Overview } from "./state/overview.js";
-import { Renewal } from "./state/renewal.js";
-import { Scenes } from "./data/scenes.js";
-import { Source } from "./data/tab_data.js";
-import { listed, toggled } from "./state/film.js";
-import { START, fromEntries, toEntries } from "./state/state.js";
-import { indexOf, neighbours, walk } from "./state/steps.js";
-import { Store } from "./data/store.js";
-import { Visits } from "./state/visits.js";
-import { createPage } from "./views/page.js";
-import { speakOf } from "./state/dead_word.js";
-import { kindOf } from "./state/step_words.js";
+import { MOST, newColumn, swapped } from "./model/state.js";
+import { mainSide, partners } from "./model/compare.js";
+import * as host from "./model/host.js";
+import { followFont } from "./model/host.js";
+import { installKeys } from "./view/help.js";
+import { CALM_MS, look } from "./model/look.js";
+import { Overview } from "./model/overview.js";
+import { Renewal } from "./model/renewal.js";
+import { Scenes } from "./model/scene.js";
+import { Source } from "./server/source.js";
+import { listed, toggled } from "./model/state.js";
+import { START, fromEntries, toEntries } from "./model/state.js";
+import { indexOf, neighbours, walk } from "./server/steps.js";
+import { Store } from "./server/cache.js";
+import { Visits } from "./model/overview.js";
+import { createPage } from "./view/page.js";
+import { speakOf } from "./model/words.js";
+import { kindOf } from "./model/words.js";
 
-/** @typedef {import("./data/tab_data.js").Model} Model */
-/** @typedef {import("./state/state.js").State} State */
+/** @typedef {import("./server/source.js").Model} Model */
+/** @typedef {import("./model/state.js").State} State */
 
 const FRAME_MS = 200;
 const REACH = 6;
 
 export class App {
-  /** @param {import("./views/view_report.js").ReportFacts|null} report null in TensorBoard */
+  /** @param {import("./view/notices.js").ReportFacts|null} report null in TensorBoard */
   constructor(report = null) {
     this.report = report;
     /** @type {State} */
@@ -50,7 +50,7 @@ export class App {
     /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
     this.removed = [];
     this.steppedAt = -Infinity;
-    /** @type {import("./state/gone.js").Gone[]} */
+    /** @type {import("./model/compare.js").Gone[]} */
     this.gone = [];
     /** @type {Set<string>} */
     this.relisted = new Set();
@@ -84,7 +84,7 @@ export class App {
     this.redraw();
   }
 
-  /** @param {Partial<State>} patch @param {import("./state/visits.js").How} how */
+  /** @param {Partial<State>} patch @param {import("./model/overview.js").How} how */
   update(patch, how = "auto") {
     const before = this.state;
     this.state = { ...before, ...patch };
@@ -225,7 +225,7 @@ export class App {
     if (this.model) this.page.legend.draw({ model: this.model, hovered: channel });
   }
 
-  /** Adds a column, or removes all. @param {import("./state/columns.js").Kind|"off"} kind */
+  /** Adds a column, or removes all. @param {import("./model/state.js").Kind|"off"} kind */
   compare(kind) {
     if (kind === "off") {
       this.removed = this.state.columns;

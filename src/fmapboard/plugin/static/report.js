@@ -2,20 +2,20 @@
 /** Entry point of a report: the tab over the answers in the page. */
 
 import { App } from "./app.js";
-import { answerFrom } from "./data/api.js";
-import { answersIn } from "./data/embedded.js";
-import { differences } from "./data/embedded_difference.js";
-import { sheetInputs, sheets } from "./data/embedded_sheet.js";
+import { answerFrom } from "./server/api.js";
+import { answersIn } from "./server/embedded.js";
+import { differences } from "./server/embedded.js";
+import { sheetInputs, sheets } from "./server/embedded.js";
 
-/** @typedef {import("./data/embedded.js").Embedded} Embedded */
+/** @typedef {import("./server/embedded.js").Embedded} Embedded */
 
 const { report, ...embedded } =
-  /** @type {{fmapboardReport: Embedded & {report: import("./views/view_report.js").ReportFacts}}} */ (
+  /** @type {{fmapboardReport: Embedded & {report: import("./view/notices.js").ReportFacts}}} */ (
     /** @type {unknown} */ (window)
   ).fmapboardReport;
 document.title = report.title;
 const stored = answersIn(embedded);
-/** @type {Partial<Record<string, import("./data/api.js").Answering>>} */
+/** @type {Partial<Record<string, import("./server/api.js").Answering>>} */
 const made = {
   difference: (_, ...of) => differences(...of),
   sheet: (_, ...of) => sheets(...of),

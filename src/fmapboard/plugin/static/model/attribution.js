@@ -1,0 +1,95 @@
+// @ts-check
+/** What the attribution view shows: the chosen step of each layer, beside the first one. */
+
+import { decodeInput } from "../server/decode.js";
+import { indexOf } from "../server/steps.js";
+import * as api from "../server/api.js";
+
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../server/routes.js").AttributionSeries} Series */
+/** @typedef {import("../server/source.js").Source} Source */
+/** @typedef {import("./state.js").State} State */
+
+/**
+ * A picture of a series.
+ * @typedef {object} Tile
+ * @property {number} step
+ * @property {number|null} gradient norm, null if it is unknown or not finite
+ * @property {ImageBitmap|null} picture null until it has arrived
+ * @property {string} problem in words, "" for none
+ */
+
+/**
+ * @typedef {object} Row
+ * @property {Series} series
+ * @property {Tile} now
+ * @property {Tile|null} first null where it would control nothing: scores of several images
+ */
+
+/**
+ * @typedef {object} Shown
+ * @property {number} sample the chosen one, or the first
+ * @property {number} samples
+ * @property {Row[]} rows in network order; empty unless the view is shown
+ * @property {boolean} loading a picture has not arrived
+ */
+
+/** Keys that do something in this view. */
+export const ATTRIBUTION_KEYS = new Set(
+  ["ArrowLeft", "ArrowRight", "Home", "End", " ", "Escape"].concat("v", "r", "m", "p", "?"),
+);
+
+/**
+ * @param {Source} source @param {State} state its view becomes the maps if the run has none
+ * @param {number|undefined} step of the slider @returns {Shown|null} null if the run has none
+ */
+export function attributionOf(source, state, step) {
+  const isShown = state.view === "attribution";
+  if (!isShown && state.view !== "maps") return null;
+  const { run } = state;
+  const listed = source.store.get(`attribution/${run}`, (signal) => api.attribution(run, signal), {
+    epoch: source.epoch,
+    bytes: () => 1e5,
+  });
+  const all = listed.value?.series ?? [];
+  if (isShown && !all.length && !listed.loading) state.view = "maps";
+  if (!all.length) return null;
+  const numbers = [...new Set(all.map(({ sample }) => sample))].sort((a, b) => a - b);
+  const sample = numbers.includes(state.sample) ? state.sample : numbers[0];
+  const rows = isShown
+    ? all
+        .filter((each) => each.sample === sample)
+        .map((each) => row(source, run, each, step ?? null))
+    : [];
+  const tiles = rows.flatMap(({ now, first }) => (first ? [now, first] : [now]));
+  const loading = tiles.some(({ picture, problem }) => !picture && !problem);
+  return { sample, samples: numbers.length, rows, loading };
+}
+
+/** @param {Source} source @param {string} run @param {Series} series @param {number|null} step */
+function row(source, run, series, step) {
+  const now = tile(source, run, series, indexOf(series.steps, step));
+  return { series, now, first: series.of === "score" ? null : tile(source, run, series, 0) };
+}
+
+/** @param {Source} source @param {string} run @param {Series} series @param {number} i */
+function tile(source, run, series, i) {
+  const [step, ts] = [series.steps[i], series.wall_times[i]];
+  const of = { run, key: series.key, step, ts };
+  const load = async (/** @type {AbortSignal} */ signal) =>
+    decodeInput(await api.attributionPicture(of, signal));
+  const { value, error } = source.store.get(`attribution/${JSON.stringify(of)}`, load, {
+    bytes: (picture) => 4 * picture.width * picture.height,
+  });
+  const problem = error?.message ?? "";
+  return { step, gradient: series.gradients[i] ?? null, picture: value ?? null, problem };
+}
+
+/** Shows the kind after the present one. @param {App} app */
+export function nextKind(app) {
+  const { state, model } = app;
+  const kinds = [...(model?.layer?.roles ?? [state.role]), ...(model?.attribution ? [null] : [])];
+  const now = state.view === "attribution" ? null : state.role;
+  const role = kinds[(kinds.indexOf(now) + 1) % kinds.length];
+  app.update(role === null ? { view: "attribution" } : { view: "maps", role });
+}

@@ -1,0 +1,327 @@
+// @ts-check
+/** Orders of channels: by index, strength, change or similarity. */
+
+import { short, stepText } from "./words.js";
+import { sideOf } from "../server/decode.js";
+
+// Orders of channels: by index, strength, change or similarity.
+
+/** @typedef {import("../server/decode.js").Planes} Planes */
+/** @typedef {import("./scene.js").History} History */
+
+/**
+ * Channels by descending score; NaN (no finite value) first, ties by index.
+ * @param {ArrayLike<number>} scores @returns {number[]}
+ */
+export function byScore(scores) {
+  const score = (/** @type {number} */ c) => (Number.isNaN(scores[c]) ? Infinity : scores[c]);
+  return Array.from({ length: scores.length }, (_, c) => c).sort((a, b) => {
+    const [x, y] = [score(a), score(b)];
+    return x === y ? a - b : y > x ? 1 : -1;
+  });
+}
+
+/**
+ * Root mean square of each channel.
+ * @param {ArrayLike<number>} mean @param {ArrayLike<number>} std
+ */
+export function strengths(mean, std) {
+  return Float64Array.from({ length: mean.length }, (_, c) => Math.hypot(mean[c], std[c]));
+}
+
+/**
+ * Mean recorded change of each channel over the kept steps; steps without a finite one are left
+ * out, and a channel that has none is 0.
+ * @param {ArrayLike<number>} changes [steps, channels] @param {number} channels
+ */
+export function meanChanges(changes, channels) {
+  const total = new Float64Array(channels);
+  const count = new Float64Array(channels);
+  for (let i = 0; i < changes.length; i += 1) {
+    if (!Number.isFinite(changes[i])) continue;
+    total[i % channels] += changes[i];
+    count[i % channels] += 1;
+  }
+  return total.map((sum, c) => sum / (count[c] || 1));
+}
+
+const SIDE = 8;
+
+/**
+ * Each channel shrunk to at most 8 × 8 px (1 × 64 for sequences), minus its mean, normalized to
+ * length 1; all 0 for a flat channel.
+ * @param {Planes} planes @returns {{vectors: Float32Array, length: number}}
+ */
+export function sketches(planes) {
+  const { channels, height, width, levels } = planes;
+  const rows = Math.min(SIDE, height);
+  const across = Math.min(height === 1 ? SIDE * SIDE : SIDE, width);
+  const length = rows * across;
+  const vectors = new Float32Array(channels * length);
+  for (let c = 0; c < channels; c += 1) {
+    const to = c * length;
+    for (let y = 0; y < height; y += 1) {
+      const row = to + Math.floor((y * rows) / height) * across;
+      const from = (c * height + y) * width;
+      for (let x = 0; x < width; x += 1) {
+        vectors[row + Math.floor((x * across) / width)] += levels[from + x];
+      }
+    }
+    normalize(vectors.subarray(to, to + length));
+  }
+  return { vectors, length };
+}
+
+/** @param {Float32Array} vector */
+function normalize(vector) {
+  let sum = 0;
+  for (const value of vector) sum += value;
+  const mean = sum / vector.length;
+  let square = 0;
+  for (let i = 0; i < vector.length; i += 1) {
+    vector[i] -= mean;
+    square += vector[i] * vector[i];
+  }
+  const norm = Math.sqrt(square);
+  for (let i = 0; i < vector.length; i += 1) vector[i] = norm > 1e-6 ? vector[i] / norm : 0;
+}
+
+/** @typedef {{vectors: Float32Array, length: number}} Sketches of all channels, see `sketches` */
+
+/** @param {Sketches} sketched @param {number} channel */
+function isFlat({ vectors, length }, channel) {
+  return !vectors.subarray(channel * length, (channel + 1) * length).some(Boolean);
+}
+
+/**
+ * Starts at the strongest channel and continues with the most similar remaining one; flat channels
+ * come last.
+ * @param {Sketches} sketched @param {ArrayLike<number>} strength @returns {number[]}
+ */
+export function bySimilarity(sketched, strength) {
+  const { vectors, length } = sketched;
+  const ranked = byScore(strength).filter((c) => (c + 1) * length <= vectors.length);
+  const flat = ranked.filter((c) => isFlat(sketched, c)).sort((a, b) => a - b);
+  const left = ranked.filter((c) => !isFlat(sketched, c));
+  const order = [];
+  let next = 0;
+  while (left.length) {
+    const [current] = left.splice(next, 1);
+    order.push(current);
+    next = mostSimilar(vectors, length, current, left);
+  }
+  return [...order, ...flat];
+}
+
+/**
+ * Correlation of each channel with the one before it in an order; NaN for the first one and next
+ * to a flat one.
+ * @param {Sketches} sketched @param {number[]} order
+ */
+export function alongOrder(sketched, order) {
+  const { vectors, length } = sketched;
+  const values = new Float64Array(vectors.length / length).fill(NaN);
+  for (let i = 1; i < order.length; i += 1) {
+    const [before, now] = [order[i - 1], order[i]];
+    if (isFlat(sketched, before) || isFlat(sketched, now)) continue;
+    let dot = 0;
+    for (let k = 0; k < length; k += 1) {
+      dot += vectors[before * length + k] * vectors[now * length + k];
+    }
+    values[now] = dot;
+  }
+  return values;
+}
+
+/**
+ * Index in `left` of the channel most similar to `current`.
+ * @param {Float32Array} vectors @param {number} length of a vector
+ * @param {number} current @param {number[]} left
+ */
+function mostSimilar(vectors, length, current, left) {
+  let best = 0;
+  let highest = -Infinity;
+  const own = current * length;
+  for (let i = 0; i < left.length; i += 1) {
+    const other = left[i] * length;
+    let dot = 0;
+    for (let k = 0; k < length; k += 1) dot += vectors[own + k] * vectors[other + k];
+    if (dot > highest) [highest, best] = [dot, i];
+  }
+  return best;
+}
+
+/**
+ * Recorded changes [steps, channels] of a role's maps, otherwise of the layer's weights.
+ * @param {string} role @param {History|null} history
+ */
+export function recordedChanges(role, history) {
+  const ofMaps = history?.arrays[`${role}.change`];
+  return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
+}
+
+/**
+ * Why channels are not sorted by change, in words.
+ * @param {string} role @param {History|null} history @param {number} channels
+ */
+export function whyUnsorted(role, history, channels) {
+  if (!history) return "";
+  const changes = recordedChanges(role, history);
+  if (!changes) return "change: not recorded, so the channels are in order of their index";
+  if (changes.shape[1] > 1 || channels === 1) return "";
+  return "change: recorded for the whole layer only, so the channels are in order of their index";
+}
+
+// The selected order of a layer's channels, the number that each is sorted by, and what it means.
+
+/** @typedef {import("../server/decode.js").Maps} Maps */
+/** @typedef {import("./compare.js").Question} Question */
+/** @typedef {import("./state.js").State} State */
+
+/**
+ * @typedef {object} Sorting
+ * @property {number[]} order all channels
+ * @property {((channel: number) => string[])|null} texts the number that a channel is sorted by, the
+ *   longest form first; null if the order is that of the index
+ * @property {string} meaning of the order and its numbers; "" for the order of the index
+ * @property {string} why the channels are not in the selected order, in words; "" if they are
+ */
+
+/**
+ * A computed order, its numbers, and how they are written and explained.
+ * @typedef {object} Found
+ * @property {number[]} order
+ * @property {ArrayLike<number>} values of each channel
+ * @property {string} before the number, such as "RMS "
+ * @property {string} after the number, such as " std"
+ * @property {string} meaning
+ */
+
+/**
+ * @param {State} state @param {Maps|null} maps of the step that the order is computed from
+ * @param {Question} question @param {History|null} history @param {number} channels
+ * @returns {Sorting}
+ */
+export function sorting(state, maps, question, history, channels) {
+  const index = Array.from({ length: channels }, (_, c) => c);
+  const plain = { order: index, texts: null, meaning: "" };
+  if (state.sort === "index") return { ...plain, why: "" };
+  if (state.sort === "change") {
+    const why = whyUnsorted(question.role, history, channels);
+    const found = why ? null : byChange(question.role, history);
+    return found ? completed(found, channels) : { ...plain, why };
+  }
+  if (!maps) return { ...plain, why: "" }; // it is being loaded
+  const found =
+    state.sort === "strength"
+      ? byStrength(maps, question.role)
+      : bySimilar(maps, question, channels);
+  const what = state.sort === "strength" ? "strength" : "similarity";
+  const why = `${what}: no statistics of the channels are recorded, so they are in order of their index`;
+  return found ? completed(found, channels) : { ...plain, why };
+}
+
+/** @param {Found} found @param {number} channels @returns {Sorting} */
+function completed({ order, values, before, after, meaning }, channels) {
+  const known = new Set(order);
+  const rest = Array.from({ length: channels }, (_, c) => c).filter((c) => !known.has(c));
+  const texts = (/** @type {number} */ c) => {
+    const value = values[c] ?? NaN;
+    return [`${before}${short(value)}${after}`, `${short(value, 2)}${after}`, short(value, 2)];
+  };
+  const inGrid = order.filter((c) => c < channels);
+  return { order: [...inGrid, ...rest], texts, meaning, why: "" };
+}
+
+/** What a role's values are called. @param {string} role */
+function named(role) {
+  if (role === "inputs") return "inputs";
+  return role === "gradients_of_maps" ? "gradients" : "maps";
+}
+
+/** @param {string} role @param {History|null} history @returns {Found|null} */
+function byChange(role, history) {
+  const changes = recordedChanges(role, history);
+  if (!changes || !history) return null;
+  const channels = changes.shape[1];
+  const ofMaps = changes === history.arrays[`${role}.change`];
+  const values = meanChanges(changes.values, channels);
+  const at = history.steps.filter((_, i) =>
+    changes.values.subarray(i * channels, (i + 1) * channels).some(Number.isFinite),
+  );
+  const steps = at.length
+    ? `${at.length} logged step${at.length > 1 ? "s" : ""}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
+    : "no logged step";
+  const amount = ofMaps
+    ? `how far the channel's ${named(role)} of the probe moved since the logged step before, in standard deviations (std) of the earlier ones`
+    : "how far the channel's weights moved since the logged step before, in percent of their norm";
+  return {
+    order: byScore(values),
+    values: ofMaps ? values : values.map((value) => 100 * value),
+    before: "Δ ",
+    after: ofMaps ? " std" : " %",
+    meaning: `Sorted by change, the largest first. Δ: ${amount}; mean over ${steps}.`,
+  };
+}
+
+/** @param {Maps} maps @param {string} role */
+function rms(maps, role) {
+  const mean = maps.arrays[`${role}.mean`];
+  const std = maps.arrays[`${role}.std`];
+  return mean && std ? strengths(mean.values, std.values) : null;
+}
+
+/** @param {Maps} maps @param {string} role @returns {Found|null} */
+function byStrength(maps, role) {
+  const values = rms(maps, role);
+  return (
+    values && {
+      order: byScore(values),
+      values,
+      before: "RMS ",
+      after: "",
+      meaning:
+        "Sorted by strength, the strongest first. RMS: root mean square of the channel's " +
+        `${named(role)}, in their own unit, over the whole batch at step ${stepText(maps.step)}.`,
+    }
+  );
+}
+
+/** Computed likenesses of each record, by role and sample. @type {WeakMap<Maps, Map<string, Near>>} */
+const held = new WeakMap();
+
+/** @typedef {{order: number[], vectors: Float32Array, length: number}} Near */
+
+/** @param {Maps} maps @param {string} role @param {number} sample @returns {Near|null} */
+function near(maps, role, sample) {
+  const key = `${role}/${sample}`;
+  const known = held.get(maps) ?? new Map();
+  held.set(maps, known);
+  const strength = rms(maps, role);
+  const side = sideOf(maps, role, sample);
+  if (!strength || !side) return null;
+  if (!known.has(key)) {
+    const sketched = sketches(side.planes);
+    known.set(key, { order: bySimilarity(sketched, strength), ...sketched });
+  }
+  return known.get(key) ?? null;
+}
+
+/**
+ * @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null}
+ */
+function bySimilar(maps, { role, sample }, channels) {
+  const found = near(maps, role, sample);
+  if (!found) return null;
+  const order = found.order.filter((c) => c < channels);
+  return {
+    order,
+    values: alongOrder(found, order),
+    before: "r ",
+    after: "",
+    meaning:
+      `Sorted by similarity of the ${named(role)} of sample ${sample} at step ${stepText(maps.step)}: ` +
+      "the strongest channel first, then the most similar one of those left. r: correlation with " +
+      "the channel before, of maps shrunk to at most 8×8 px.",
+  };
+}

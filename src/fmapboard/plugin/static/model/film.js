@@ -1,0 +1,402 @@
+// @ts-check
+/** The frames of a film strip: one layer at many steps, and the network's input at each. */
+
+import { ROLE_NAMES, matchText } from "./compare.js";
+import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
+import { LETTERS, filmChannels, pointOf } from "./state.js";
+import { kindOf, runText } from "./words.js";
+import { Lazy } from "../server/cache.js";
+import { decodeInput, decodeMaps, pixels, sideOf } from "../server/decode.js";
+import { indexOf } from "../server/steps.js";
+import * as api from "../server/api.js";
+
+// The frames of a film strip: one layer at many steps, and the network's input at each.
+
+/** @typedef {import("./value_scale.js").Side} Side */
+/** @typedef {import("./compare.js").Question} Question */
+/** @typedef {import("../server/decode.js").Maps} Maps */
+
+/**
+ * A layer at one step.
+ * @typedef {object} Frame
+ * @property {Maps} maps with the planes of one role and sample only
+ * @property {Side|null} side null if there is no picture
+ * @property {ImageData|null} kernels
+ */
+
+/**
+ * The network's input at one step.
+ * @typedef {object} InputFrame
+ * @property {OffscreenCanvas} picture shrunk to at most `INPUT_SIDE`
+ * @property {string} digest of all pixels of the original: equal pictures have equal ones
+ */
+
+/** @typedef {{run: string, name: string, sample: number, step: number, ts: number}} InputQuestion */
+
+const INPUT_SIDE = 256;
+
+/** @param {Question} of */
+function frameKey({ run, key, step, ts, role, sample }) {
+  return JSON.stringify([run, key, step, ts, role, sample]);
+}
+
+/** @param {Question} of @param {AbortSignal} signal @returns {Promise<Frame>} */
+async function loadFrame(of, signal) {
+  const maps = await decodeMaps(
+    await api.maps(of, signal),
+    (role, sample) => role === "kernels" || (role === of.role && sample === of.sample),
+  );
+  const kernels = maps.kernels ? pixels(maps.kernels) : null;
+  maps.kernels?.close();
+  maps.kernels = null;
+  return { maps, side: sideOf(maps, of.role, of.sample), kernels };
+}
+
+/** Memory of a frame. @param {Frame} frame */
+function frameBytes({ side, kernels }) {
+  const planes = side ? side.planes.levels.length * (side.planes.marks ? 2 : 1) : 0;
+  return 20000 + planes + (kernels?.data.length ?? 0);
+}
+
+/** @param {() => void} changed @param {number} most requests in flight @param {number} limit bytes */
+export function createFrames(changed, most = 4, limit = 128e6) {
+  return new Lazy({ key: frameKey, load: loadFrame, bytes: frameBytes, changed, most, limit });
+}
+
+/** @param {InputQuestion} of @param {AbortSignal} signal @returns {Promise<InputFrame>} */
+async function loadInput(of, signal) {
+  const whole = await decodeInput(await api.input(of, signal));
+  const factor = Math.min(1, INPUT_SIDE / Math.max(whole.width, whole.height));
+  const picture = new OffscreenCanvas(
+    Math.max(1, Math.round(whole.width * factor)),
+    Math.max(1, Math.round(whole.height * factor)),
+  );
+  const found = digest(pixels(whole));
+  picture.getContext("2d")?.drawImage(whole, 0, 0, picture.width, picture.height);
+  whole.close();
+  return { picture, digest: found };
+}
+
+/** Two 32-bit hashes (FNV-1a, and a multiplicative one) and the size of a picture. @param {ImageData} image */
+export function digest({ data, width, height }) {
+  let first = 0x811c9dc5;
+  let second = 1;
+  for (const byte of data) {
+    first = Math.imul(first ^ byte, 0x01000193);
+    second = (Math.imul(second, 31) + byte) | 0;
+  }
+  return `${width}×${height}/${first >>> 0}/${second >>> 0}`;
+}
+
+/** @param {() => void} changed */
+export function createInputs(changed) {
+  return new Lazy({
+    key: (/** @type {InputQuestion} */ of) => JSON.stringify(of),
+    load: loadInput,
+    bytes: (/** @type {InputFrame} */ { picture }) => 4 * picture.width * picture.height,
+    changed,
+    most: 2,
+    limit: 64e6,
+  });
+}
+
+// The film strips of the columns: the main one, and each that is not of the same maps.
+
+/** @typedef {import("./scene.js").History} History */
+/** @typedef {import("./compare.js").Placed} Placed */
+/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @typedef {import("../server/source.js").Model} Model */
+
+/**
+ * What one strip is of.
+ * @typedef {object} FilmColumn
+ * @property {string} letter "" if there is only one column
+ * @property {string} text run, sample and what is drawn
+ * @property {string} run
+ * @property {Layer} layer
+ * @property {string} role
+ * @property {number} sample
+ * @property {number|null} step of the column, null for the newest
+ * @property {number} place of the column in the state, -1 for the main one
+ * @property {History|null} history of its layer and sample
+ */
+
+/**
+ * @param {Model} model
+ * @returns {{columns: FilmColumn[], notes: string[]}} the main one first, none without a layer;
+ *   `notes` say why a column has no strip of its own
+ */
+export function filmColumns({ state, layer, history, columns, filmHistories }) {
+  if (!layer || layer.error || !layer.steps.length) return { columns: [], notes: [] };
+  const { run, role, sample, step } = state;
+  /** @type {FilmColumn[]} */
+  const found = [
+    {
+      letter: columns.length ? LETTERS[0] : "",
+      text: placeText(run, role, sample),
+      run,
+      layer,
+      role,
+      sample,
+      step,
+      place: -1,
+      history,
+    },
+  ];
+  /** @type {string[]} */
+  const notes = [];
+  columns.forEach((of, i) => {
+    const letter = LETTERS[i + 1];
+    const { question, match } = of;
+    if (!question || !match) {
+      if (of.why) notes.push(`${letter}: ${of.why}.`);
+      return;
+    }
+    const same = found.find(
+      (each) =>
+        each.run === of.run &&
+        each.layer.key === match.layer.key &&
+        each.role === question.role &&
+        each.sample === question.sample,
+    );
+    if (same) {
+      notes.push(`${letter} is a step of the strip of ${same.letter}.`);
+      return;
+    }
+    const matched = matchText(match);
+    found.push({
+      letter,
+      text: [placeText(of.run, question.role, question.sample), matched]
+        .filter(Boolean)
+        .join(" · "),
+      run: of.run,
+      layer: match.layer,
+      role: question.role,
+      sample: question.sample,
+      step: of.column.step ?? state.step,
+      place: state.columns.indexOf(of.column),
+      history: filmHistories[i] ?? null,
+    });
+  });
+  return { columns: found, notes };
+}
+
+/** @param {string} run @param {string} role @param {number} sample */
+function placeText(run, role, sample) {
+  const of = role === "kernels" ? "" : `sample ${sample}`;
+  const drawn = role === "feature_maps" ? "" : (ROLE_NAMES[role] ?? role);
+  return [runText(run), of, drawn].filter(Boolean).join(" · ");
+}
+
+// Builds what a film strip shows from the state, the history of the layer, and loaded frames.
+
+/** @typedef {import("../picture/film_paint.js").Film} Film */
+
+/** Roles of which a channel has a kernel of its own. */
+const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
+
+/**
+ * A film, and what can be requested for it; `opensAt` is the column that is brought into view.
+ * @typedef {Film & {of: FilmColumn, opensAt: number, hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
+ *   question: (i: number) => Question, inputQuestion: (i: number) => InputQuestion|null}} Strip
+ */
+
+/** @type {{frames: Question[], inputs: InputQuestion[]}} */
+const NOTHING = { frames: [], inputs: [] };
+
+/**
+ * What the frames of some columns need: maps, the kernels shown there, inputs to compare with.
+ * @param {Strip} strip @param {number[]} columns @returns {typeof NOTHING}
+ */
+function questions(strip, columns) {
+  const frames = new Map(columns.map((i) => [i, strip.question(i)]));
+  for (const i of strip.hasKernels ? columns : []) {
+    const step = kernelStep(strip.history, strip.steps[i], strip.steps);
+    const from = step === null ? -1 : strip.steps.indexOf(step);
+    if (from >= 0) frames.set(from, strip.question(from));
+  }
+  const around = new Set(columns.flatMap((i) => (i > 0 ? [i, i - 1] : [i])));
+  const inputs = [...around].map(strip.inputQuestion).filter((of) => of !== null);
+  return { frames: [...frames.values()], inputs };
+}
+
+/** The first of each list, then the second of each, and so on. @template T @param {T[][]} lists @returns {T[]} */
+function inTurn(lists) {
+  const most = lists.reduce((longest, { length }) => Math.max(longest, length), 0);
+  return Array.from({ length: most }, (_, i) =>
+    lists.flatMap((list) => list.slice(i, i + 1)),
+  ).flat();
+}
+
+/**
+ * The column of the first of the most severe faults of the channels while no step is chosen; else
+ * that of the step.
+ * @param {FilmColumn} of @param {number[]} channels @param {import("./state.js").State} state
+ */
+function opensAt({ layer, history, role, step }, channels, state) {
+  const [worst] = onsets(history, role, channels);
+  return indexOf(layer.steps, state.step === null && worst ? worst.step : step);
+}
+
+/** Number of channels that have pictures. @param {FilmColumn} of */
+function drawnIn({ layer, role }) {
+  return role === "kernels" ? layer.channels || Infinity : layer.drawn;
+}
+
+export class FilmSource {
+  /** @param {import("../server/source.js").Source} source @param {() => void} changed */
+  constructor(source, changed) {
+    this.source = source;
+    this.frames = createFrames(changed);
+    this.inputs = createInputs(changed);
+    this.epoch = source.epoch;
+    this.saved = NOTHING;
+  }
+
+  /**
+   * The strips of all columns, the main one first; none while its layer is not known.
+   * @param {Model} model @returns {{strips: Strip[], notes: string[]}}
+   */
+  strips(model) {
+    const { columns, notes } = filmColumns(model);
+    if (!columns.length) return { strips: [], notes };
+    if (this.epoch !== this.source.epoch) {
+      this.epoch = this.source.epoch;
+      this.frames.retry();
+      this.inputs.retry();
+    }
+    const { state } = model;
+    const chosen = filmChannels(state, drawnIn(columns[0]));
+    const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
+    const isLocked = state.film_scale === "locked";
+    const kernels = kernelPeak(columns.map(({ history }) => history));
+    /** @type {Strip[]} */
+    const strips = [];
+    for (const of of columns) {
+      const channels = chosen.filter((channel) => channel < drawnIn(of));
+      if (!channels.length) {
+        notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
+        continue;
+      }
+      const alike = columns.filter(({ role, history }) => role === of.role && history);
+      const all = alike.map(({ history }) => history);
+      const films = alike.map(({ layer }) => layer.steps);
+      const known = isLocked && of.history && of.role !== "kernels";
+      const locked = known ? lockedRanges(all, of.role, chosen, how, films) : null;
+      strips.push({
+        ...this.strip(of, state),
+        channels,
+        isLocked,
+        locked: locked?.ranges ?? null,
+        leftOut: locked?.leftOut ?? 0,
+        beyond: locked?.beyond ?? new Map(),
+        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
+        sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
+        how,
+        kernelPeak: isLocked ? kernels.peak : 0,
+        kernelsBeyond: isLocked && kernels.isPart,
+        opensAt: opensAt(of, channels, state),
+      });
+    }
+    return { strips, notes };
+  }
+
+  /**
+   * What a strip has of its own.
+   * @param {FilmColumn} of @param {import("./state.js").State} state
+   */
+  strip(of, state) {
+    const { run, layer, role, sample, history } = of;
+    const isKernels = role === "kernels";
+    const listed = this.source.layers(run).value;
+    const words = listed?.step_words;
+    const series = listed?.inputs.find(
+      (each) => each.name === layer.name && each.sample === sample,
+    );
+    const at = new Map(series?.steps.map((step, i) => [step, i]));
+    const question = (/** @type {number} */ i) => ({
+      run,
+      key: layer.key,
+      step: layer.steps[i],
+      ts: layer.wall_times[i],
+      role,
+      sample,
+    });
+    const inputQuestion = (/** @type {number} */ i) => {
+      const place = at.get(layer.steps[i]);
+      if (!series || place === undefined) return null;
+      const ts = series.wall_times[place];
+      return { run, name: series.name, sample, step: layer.steps[i], ts };
+    };
+    const input = (/** @type {number} */ i) => {
+      const asked = inputQuestion(i);
+      return asked && this.inputs.get(asked);
+    };
+    return {
+      of,
+      layer,
+      role,
+      steps: layer.steps,
+      words,
+      unit: kindOf(words),
+      current: indexOf(layer.steps, of.step),
+      history,
+      point: pointOf(state.pixel),
+      hasInput: Boolean(series),
+      hasMaps: !isKernels,
+      hasKernels: WITH_KERNELS.has(role) && Boolean(history?.kernels?.length),
+      question,
+      inputQuestion,
+      input,
+      frame: (/** @type {number} */ i) => this.frames.get(question(i)),
+      error: (/** @type {number} */ i) => this.frames.error(question(i)),
+      kernelFrame: (/** @type {number} */ step) =>
+        this.frames.get(question(indexOf(layer.steps, step))),
+      change: (/** @type {number} */ i) => {
+        if (i === 0) return /** @type {const} */ ("first");
+        const [now, before] = [input(i), input(i - 1)];
+        if (!now || !before) return /** @type {const} */ ("unknown");
+        return now.digest === before.digest
+          ? /** @type {const} */ ("same")
+          : /** @type {const} */ ("different");
+      },
+    };
+  }
+
+  /**
+   * Requests the frames of these columns, the kernels that they show, and their inputs.
+   * @param {{strip: Strip, columns: number[]}[]} wanted of each strip the most wanted first
+   */
+  want(wanted) {
+    const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
+    this.frames.want([...inTurn(asked.map(({ frames }) => frames)), ...this.saved.frames]);
+    this.inputs.want([...inTurn(asked.map(({ inputs }) => inputs)), ...this.saved.inputs]);
+  }
+
+  /**
+   * Loads everything that these columns show, for a saved file; a frame that fails stays unloaded.
+   * @param {Strip} strip @param {number[]} columns
+   * @returns {Promise<boolean>} false if the strip was left meanwhile
+   */
+  async load(strip, columns) {
+    const asked = questions(strip, columns);
+    this.saved = asked; // also asked for when the screen is drawn meanwhile
+    this.want([]);
+    await Promise.all([this.frames.idle(), this.inputs.idle()]);
+    const isWhole = this.saved === asked;
+    if (isWhole) this.saved = NOTHING;
+    return isWhole;
+  }
+
+  /** Stops all requests. */
+  rest() {
+    this.saved = NOTHING;
+    this.frames.want([]);
+    this.inputs.want([]);
+  }
+
+  /** True while something is being loaded. */
+  get busy() {
+    return this.frames.left + this.inputs.left > 0;
+  }
+}

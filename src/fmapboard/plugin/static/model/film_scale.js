@@ -1,0 +1,321 @@
+// @ts-check
+/** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
+
+import { KINDS } from "./health_states.js";
+import { ranges } from "./value_scale.js";
+import { inWordsOf, short } from "./words.js";
+import { FAULT_COLOURS, LARGE } from "../server/palettes.js";
+import { indexOf } from "../server/steps.js";
+
+/** @typedef {import("./scene.js").History} History */
+/** @typedef {import("./value_scale.js").Ranges} Ranges */
+/** @typedef {import("./value_scale.js").Side} Side */
+
+/**
+ * @typedef {object} ScaleChoice
+ * @property {import("./state.js").Scale} scale
+ * @property {boolean} zeroCentred
+ */
+
+/**
+ * Of the steps that a locked scale leaves out, those that are in the film.
+ * @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm
+ */
+
+/** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
+export const FAR = 10;
+/** Share of the steps that may be beyond the scale: more are not exceptions. */
+const FEW = 0.25;
+
+/**
+ * Magnitude from which on a step is beyond the scale; Infinity if none is. Values that grow
+ * steadily, without a gap, are beyond it from `FAR` times the median on, if they reach its square.
+ * @param {number[]} sizes magnitudes of the steps, NaN if not known
+ */
+export function farFrom(sizes) {
+  const known = sizes.filter((size) => size > 0 && Number.isFinite(size)).sort((a, b) => b - a);
+  const usual = known[Math.floor((known.length - 1) / 2)];
+  if (known.length > 2 && known[0] >= FAR ** 2 * usual) {
+    return Math.min(...known.filter((size) => size >= FAR * usual));
+  }
+  for (let most = Math.max(1, Math.floor(known.length * FEW)); most > 0; most -= 1) {
+    if (known.length > 2 && known[most - 1] >= FAR * known[most]) return known[most - 1];
+  }
+  return Infinity;
+}
+
+/**
+ * The steps without the ranges that are far beyond those of the others.
+ * @param {ReturnType<typeof rows>} steps @param {number[][]} groups channels with one scale
+ * @returns {{used: ReturnType<typeof rows>, beyond: Map<number, number>, marked: Map<number, number>}}
+ *   number of steps by channel; `marked`: of those that are in a film
+ */
+function withoutFar(steps, groups) {
+  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
+  /** @type {Map<number, number>} */
+  const beyond = new Map();
+  /** @type {Map<number, number>} */
+  const marked = new Map();
+  for (const group of groups) {
+    const sizes = steps.map(({ lo, hi }) =>
+      group.reduce((most, c) => {
+        const size = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
+        return size > most ? size : most;
+      }, 0),
+    );
+    const far = farFrom(sizes);
+    sizes.forEach((size, i) => {
+      if (size < far) return;
+      for (const c of group) {
+        used[i].lo[c] = used[i].hi[c] = NaN;
+        beyond.set(c, (beyond.get(c) ?? 0) + 1);
+        if (steps[i].isInFilm) marked.set(c, (marked.get(c) ?? 0) + 1);
+      }
+    });
+  }
+  return { used, beyond, marked };
+}
+
+/**
+ * Leaves out the ranges of channels at the steps at which they are dead or not finite, unless they
+ * are so at all steps.
+ * @param {ReturnType<typeof rows>} steps @param {number[]} channels
+ */
+function withoutFaulty(steps, channels) {
+  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
+  /** Number of those in a film, by channel. @type {Map<number, number>} */
+  const faulty = new Map();
+  for (const c of channels) {
+    const isFaulty = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
+    if (!steps.some(({ lo, hi }, i) => !isFaulty[i] && lo[c] <= hi[c])) continue;
+    isFaulty.forEach((is, i) => {
+      if (!is) return;
+      used[i].lo[c] = used[i].hi[c] = NaN;
+      faulty.set(c, (faulty.get(c) ?? 0) + (steps[i].isInFilm ? 1 : 0));
+    });
+  }
+  return { used, faulty };
+}
+
+/**
+ * The range of each channel over all kept steps of one or several strips; null if it is not known.
+ * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
+ * are left out, because all other frames would have one single colour; and of each channel those
+ * at which it is dead or not finite, and those few that are `FAR` beyond its others.
+ * @param {(History|null)[]} histories of what the strips show @param {string} role
+ * @param {number[]} chosen channels @param {ScaleChoice} how
+ * @param {readonly (readonly number[])[]} [films] steps of each strip; a report may have fewer than
+ *   the history
+ * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>, inFilm: InFilm}|null}
+ *   `leftOut` is a number of steps, `beyond` that of further ones by channel
+ */
+export function lockedRanges(histories, role, chosen, how, films) {
+  const every = histories.flatMap((history, i) => rows(history, role, films?.[i]));
+  if (!every.length) return null;
+  const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
+  const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
+  const isLarge = (/** @type {typeof every[0]} */ at, /** @type {number} */ c) =>
+    at.lo[c] <= -LARGE || at.hi[c] >= LARGE || at.faultOf(c) === "large";
+  const usual = every.filter((at) => !own.some((c) => isLarge(at, c)));
+  const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
+  const groups = how.scale === "layer" ? [own] : own.map((c) => [c]);
+  const sound = withoutFaulty(used, own);
+  const robust = withoutFar(sound.used, groups);
+  return {
+    ranges: ranges(width, robust.used, how),
+    leftOut: every.length - used.length,
+    beyond: robust.beyond,
+    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.marked, faulty: sound.faulty },
+  };
+}
+
+/** Number of steps that are in a film. @param {ReturnType<typeof rows>} steps */
+const filmed = (steps) => steps.filter(({ isInFilm }) => isInFilm).length;
+
+/**
+ * The extremes at each kept step, [drawn]; none if they are not known.
+ * @param {History|null} history @param {string} role
+ * @param {readonly number[]} [film] steps of the strip, all by default
+ */
+function rows(history, role, film) {
+  const lo = history?.arrays[`${role}.lo`];
+  const hi = history?.arrays[`${role}.hi`];
+  if (!lo || !hi || !lo.shape[1]) return [];
+  const width = lo.shape[1];
+  return Array.from({ length: lo.values.length / width }, (_, i) => ({
+    lo: lo.values.subarray(i * width, (i + 1) * width),
+    hi: hi.values.subarray(i * width, (i + 1) * width),
+    isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
+    faultOf: (/** @type {number} */ channel) => history && kindOf(history, role, i, channel),
+  }));
+}
+
+/**
+ * True if a frame has values outside of the locked scale, because its step is far beyond the others.
+ * @param {{locked: Ranges|null, beyond: Map<number, number>}} film
+ * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}} side @param {number} channel
+ */
+export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
+  if (!locked || !beyond.get(channel)) return false;
+  return hi[channel] > locked.hi[channel] || lo[channel] < locked.lo[channel];
+}
+
+/**
+ * The lines of text at the colour bar of a channel.
+ * @param {import("../picture/film_paint.js").Film} film @param {number} channel
+ */
+export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit }, channel) {
+  if (!locked) {
+    return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
+  }
+  const { leftOut } = inFilm;
+  const far = inFilm.beyond.get(channel) ?? 0;
+  const faulty = inFilm.faulty.get(channel) ?? 0;
+  const kept = steps.length - leftOut - far - faulty;
+  const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
+  const more = [
+    how.scale === "layer" ? "whole layer" : "",
+    leftOut ? "no large values" : "",
+    far ? `${far} beyond scale` : "",
+    faulty ? "none with a fault" : "",
+  ].filter(Boolean);
+  return [
+    `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
+    sharing
+      ? `locked over ${unit}s of ${sharing}`
+      : kept > 0
+        ? `locked over ${over} ${unit}s`
+        : `locked over other ${unit}s`,
+    ...(more.length ? [`(${more.join(", ")})`] : []),
+  ];
+}
+
+/** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */
+export function ownRanges(side, how) {
+  return ranges(side.planes.channels, [{ lo: side.lo, hi: side.hi }], how);
+}
+
+/** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
+
+const WORDS = Object.freeze({
+  nonfinite: "non-finite",
+  large: "large",
+  dead: "dead",
+  constant: "const",
+});
+
+/**
+ * The most severe fault of a channel at a step; null for none.
+ * @param {History|null} history @param {string} role @param {number} step @param {number} channel
+ * @returns {import("./scene.js").StateMark|null}
+ */
+export function faultAt(history, role, step, channel) {
+  if (!history) return null;
+  const i = indexOf(history.steps, step);
+  if (history.steps[i] !== step) return null;
+  const kind = kindOf(history, role, i, channel);
+  return (
+    kind && {
+      kind,
+      word: inWordsOf(WORDS[kind]),
+      brief: inWordsOf(WORDS[kind]),
+      colour: FAULT_COLOURS[kind],
+    }
+  );
+}
+
+/**
+ * @param {History} history @param {string} role @param {number} i index of the step
+ * @param {number} channel @returns {Fault|null}
+ */
+function kindOf({ arrays }, role, i, channel) {
+  const codes = arrays[`${role}.code`];
+  if (!codes || channel >= codes.shape[1]) return null;
+  const kind = KINDS[codes.values[i * codes.shape[1] + channel]] ?? null;
+  return kind === "unchanged" ? null : kind;
+}
+
+/**
+ * Since when each chosen channel has had each kind of fault, as far as steps are kept.
+ * @typedef {object} Onset
+ * @property {number} channel
+ * @property {Fault} kind
+ * @property {string} word
+ * @property {number} step the first kept step with it
+ * @property {number|null} after the kept step before that, null if it is the first one
+ * @property {number} count kept steps with it
+ */
+
+/**
+ * @param {History|null} history @param {string} role @param {number[]} channels
+ * @returns {Onset[]} the most severe kinds first, then by step
+ */
+export function onsets(history, role, channels) {
+  /** @type {Onset[]} */
+  const found = [];
+  if (!history) return found;
+  for (const channel of channels) {
+    /** @type {Map<Fault, Onset>} */
+    const of = new Map();
+    history.steps.forEach((step, i) => {
+      const kind = kindOf(history, role, i, channel);
+      const known = kind && of.get(kind);
+      if (known) known.count += 1;
+      else if (kind) {
+        const after = i > 0 ? history.steps[i - 1] : null;
+        of.set(kind, { channel, kind, word: inWordsOf(WORDS[kind]), step, after, count: 1 });
+      }
+    });
+    found.push(...of.values());
+  }
+  const rank = Object.keys(WORDS);
+  return found.sort(
+    (a, b) =>
+      rank.indexOf(a.kind) - rank.indexOf(b.kind) || a.step - b.step || a.channel - b.channel,
+  );
+}
+
+/**
+ * The last step, not after `step`, at which kernels were drawn.
+ * @param {History|null} history @param {number} step
+ * @param {readonly number[]} kept steps with pictures; a report may have fewer than the history
+ * @returns {number|null}
+ */
+export function kernelStep(history, step, kept) {
+  const drawn = (history?.kernels ?? []).map((each) => each.step);
+  const steps = drawn.filter((each) => kept.includes(each));
+  const i = indexOf(steps, step);
+  return i >= 0 && steps[i] <= step ? steps[i] : null;
+}
+
+/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
+function hasLargeMaps({ steps, arrays }, step) {
+  const i = steps.indexOf(step);
+  return ["minimum", "maximum"].some((name) => {
+    const array = arrays[`feature_maps.${name}`];
+    const width = array?.shape[1] ?? 0;
+    return array?.values
+      .subarray(i * width, (i + 1) * width)
+      .some((value) => Math.abs(value) >= LARGE);
+  });
+}
+
+/**
+ * Largest magnitude of the layers' drawn kernels over all kept steps, without those at which the
+ * layer's maps have large values, unless all have them: others would all be grey.
+ * @param {(History|null)[]} histories
+ * @returns {{peak: number, isPart: boolean}} `isPart`: steps are left out
+ */
+export function kernelPeak(histories) {
+  const every = histories.flatMap((history) =>
+    (history?.kernels ?? []).map(({ step, peak }) => ({
+      peak: Number(peak ?? 0),
+      isLarge: Boolean(history && hasLargeMaps(history, step)),
+    })),
+  );
+  const usual = every.filter(({ peak, isLarge }) => peak > 0 && !isLarge);
+  const used = usual.length ? usual : every;
+  const most = (/** @type {typeof every} */ of) =>
+    of.reduce((found, { peak }) => (peak > found ? peak : found), 0);
+  return { peak: most(used), isPart: most(used) < most(every) };
+}

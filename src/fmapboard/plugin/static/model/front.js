@@ -1,0 +1,421 @@
+// @ts-check
+/** Runs whose findings the overview lists, and the order of the findings of several runs. */
+
+import { mainSide } from "./compare.js";
+import { buildScene, flags } from "./scene.js";
+import { START } from "./state.js";
+import { callName, counted, stepText, whole, wordOf } from "./words.js";
+import { MARK } from "../server/palettes.js";
+import { keptFrom } from "../server/steps.js";
+
+// Runs whose findings the overview lists, and the order of the findings of several runs.
+
+/** @typedef {import("../server/health.js").Finding} Finding */
+/** @typedef {import("./state.js").State} State */
+
+const BETWEEN = "\n";
+/** Runs whose findings are listed at once, at most. */
+export const MOST_RUNS = 100;
+/** Runs whose findings are listed without being chosen, at most: the newest, and the current one. */
+export const FEW_RUNS = 8;
+
+/**
+ * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
+ * @param {Pick<State, "run"|"chosen">} state
+ * @param {readonly Pick<import("../server/routes.js").RunEntry, "run"|"started">[]} runs
+ */
+export function chosenRuns({ run, chosen }, runs) {
+  const names = new Set(chosen ? chosen.split(BETWEEN) : []);
+  const found = runs.map((each) => each.run).filter((each) => names.has(each));
+  if (found.length) return found.slice(0, MOST_RUNS);
+  const newest = runs
+    .filter((each) => each.run !== run)
+    .sort((a, b) => (b.started ?? 0) - (a.started ?? 0));
+  const few = new Set([run, ...newest.slice(0, FEW_RUNS - 1).map((each) => each.run)]);
+  return runs.map((each) => each.run).filter((each) => few.has(each));
+}
+
+/**
+ * The change of the state that chooses these runs.
+ * @param {Pick<State, "run">} state @param {readonly string[]} runs
+ * @returns {Pick<State, "run"|"chosen">}
+ */
+export function choosing({ run }, runs) {
+  const now = !runs.length || runs.includes(run) ? run : runs[0];
+  return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
+}
+
+/**
+ * The change of the state that makes a run the current one: its findings are listed too, or alone
+ * if those of the previous one were.
+ * @param {Pick<State, "run"|"chosen">} state @param {string} run
+ * @returns {Pick<State, "run"|"chosen">}
+ */
+export function opening(state, run) {
+  const { chosen } = state;
+  if (!chosen || chosen.split(BETWEEN).includes(run)) return { run, chosen };
+  return { run, chosen: chosen === state.run ? run : `${chosen}${BETWEEN}${run}` };
+}
+
+/** @typedef {{run: string, finding: Finding}} Line */
+
+/**
+ * One list of the findings of several runs: the most severe first, those of a run in its order.
+ * @param {readonly {run: string, findings: readonly Finding[]}[]} answers @returns {Line[]}
+ */
+export function ranked(answers) {
+  const next = answers.map(() => 0);
+  /** @type {Line[]} */
+  const lines = [];
+  for (;;) {
+    let best = -1;
+    for (let i = 0; i < answers.length; i += 1) {
+      const head = answers[i].findings[next[i]];
+      if (head && (best < 0 || head.severity > answers[best].findings[next[best]].severity)) {
+        best = i;
+      }
+    }
+    if (best < 0) return lines;
+    lines.push({ run: answers[best].run, finding: answers[best].findings[next[best]] });
+    next[best] += 1;
+  }
+}
+
+// The pictures that show a finding: of which layer and step they are, and which channels.
+
+/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @typedef {import("../server/decode.js").Maps} Maps */
+/** @typedef {import("./scene.js").MapsScene} MapsScene */
+
+/** Maximum number of tiles per finding. */
+export const TILES = 6;
+/** Number of tiles where no channel is known to be affected. */
+const OTHERS = 4;
+
+/**
+ * @typedef {object} Evidence
+ * @property {string} run
+ * @property {Layer|null} layer whose pictures they are; null if there are none
+ * @property {number} step of the pictures
+ * @property {MapsScene|null} scene null while loading, or without pictures
+ * @property {number[]} channels
+ * @property {string} text where the pictures stem from, or why there are none
+ * @property {boolean} loading
+ */
+
+/**
+ * @param {import("../server/source.js").Source} source @param {Line} line
+ * @param {import("./state.js").State} state @returns {Evidence}
+ */
+export function evidenceOf(source, { run, finding }, state) {
+  /** @type {Evidence} */
+  const none = {
+    run,
+    layer: null,
+    step: finding.since,
+    scene: null,
+    channels: [],
+    text: "",
+    loading: false,
+  };
+  if (finding.shown_at === null)
+    return { ...none, text: finding.label ? "no pictures of this run are logged" : "" };
+  const listed = source.layers(run);
+  if (!listed.value) return { ...none, loading: listed.loading };
+  const layer = listed.value.layers.find((each) => each.key === finding.shown_at);
+  if (!layer || layer.error || !layer.steps.length)
+    return { ...none, text: layer?.error ?? "its pictures are no longer kept" };
+  const step = keptFrom(layer.steps, finding.since);
+  const question = mainSide({ ...START, run, step }, layer);
+  const entry = question && source.maps(question);
+  const found = { ...none, layer, step };
+  if (!question || !entry?.value) {
+    return { ...found, text: entry?.error?.message ?? "", loading: !entry?.error };
+  }
+  const scene = sceneOf(entry.value, question, state);
+  if (scene.kind !== "maps") return { ...found, text: scene.why };
+  const hit = affected(entry.value, finding.kind, scene.channels);
+  const channels = hit.length ? hit.slice(0, TILES) : scene.order.slice(0, OTHERS);
+  const elsewhere =
+    finding.kind === "nonfinite" && hit.length && !marked(entry.value, channels)
+      ? " (in another image of the batch, not in the drawn one)"
+      : "";
+  const word = wordOf(listed.value.step_words, step);
+  const text = described(finding, layer, step, word, channels, hit.length, scene.channels);
+  return { ...found, scene, channels, text: text + elsewhere };
+}
+
+/** True if the drawn maps show a non-finite value in one of the channels. @param {Maps} maps @param {number[]} channels */
+export function marked(maps, channels) {
+  const planes = maps.planes.get("feature_maps/0");
+  if (!planes) return true; // not known
+  const { marks } = planes;
+  const size = planes.width * planes.height;
+  return channels.some(
+    (c) =>
+      marks?.subarray(c * size, (c + 1) * size).some((mark) => mark > 0 && mark < MARK.CONSTANT) ??
+      false,
+  );
+}
+
+/** @type {WeakMap<Maps, {key: string, scene: import("./scene.js").Scene}>} */
+const scenes = new WeakMap();
+
+/**
+ * @param {Maps} maps @param {import("./compare.js").Question} question
+ * @param {import("./state.js").State} state
+ */
+function sceneOf(maps, question, { colours }) {
+  const held = scenes.get(maps);
+  if (held && held.key === colours) return held.scene;
+  const scene = buildScene({
+    state: { ...START, colours },
+    question,
+    maps,
+    others: [],
+    history: null,
+    sortMaps: null,
+  });
+  scenes.set(maps, { key: colours, scene });
+  return scene;
+}
+
+/**
+ * Drawn channels that have a fault, the largest magnitudes first for large values.
+ * @param {Maps} maps @param {string} kind of the finding @param {number} channels drawn
+ */
+export function affected(maps, kind, channels) {
+  const role = "feature_maps";
+  const all = Array.from({ length: channels }, (_, c) => c);
+  const has = all.filter((c) => {
+    const of = flags(maps, role, c);
+    if (kind === "nonfinite") return of.nan + of.positive + of.negative > 0;
+    if (kind === "large") return of.large;
+    if (kind === "dead") return of.dead;
+    return kind === "constant" && of.constant;
+  });
+  if (kind !== "large") return has;
+  const size = (/** @type {number} */ c) =>
+    Math.max(
+      Math.abs(maps.arrays[`${role}.minimum`]?.values[c] ?? 0),
+      Math.abs(maps.arrays[`${role}.maximum`]?.values[c] ?? 0),
+    );
+  return has.sort((a, b) => size(b) - size(a));
+}
+
+/** Kinds that single channels have. */
+const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
+
+/**
+ * Where the tiles stem from: layer, step and channels.
+ * @param {import("../server/health.js").Finding} finding @param {Layer} layer @param {number} step
+ * @param {string} word for the step
+ * @param {number[]} channels drawn as tiles @param {number} hit affected ones @param {number} all drawn
+ */
+function described(finding, layer, step, word, channels, hit, all) {
+  const own = finding.key === layer.key;
+  const of = own ? "maps" : `maps of ${callName(layer)}, the nearest drawn layer,`;
+  const when =
+    step === finding.since
+      ? `at ${word}`
+      : step > finding.since
+        ? `at ${word}, the next kept one`
+        : `at ${word}, the last kept one`;
+  const past = finding.until !== null && step > finding.until ? " (after it had ended)" : "";
+  const which = `channel${channels.length === 1 ? "" : "s"} ${channels.join(", ")}`;
+  const more = hit > channels.length ? ` and ${whole(hit - channels.length)} more` : "";
+  const missing =
+    !hit && OF_CHANNELS.has(finding.kind) ? ` (none of the ${all} drawn is affected)` : "";
+  const sample = layer.samples > 1 ? ", sample 0" : "";
+  return `${of} ${when}${past}${sample} · ${which}${more}${missing}`;
+}
+
+// What the overview page shows: the map of one run, and the findings of all chosen runs.
+
+/** @typedef {import("../server/health.js").FindingsAnswer} FindingsAnswer */
+/** @typedef {import("../server/health.js").Health} Health */
+/** @typedef {import("../server/health.js").HealthSource} HealthSource */
+/** @typedef {import("../server/source.js").Source} Source */
+
+/** Lines shown before all are asked for, so that the map stays in sight. */
+export const LINES = 6;
+
+/**
+ * @typedef {object} Front
+ * @property {string} run of the map
+ * @property {Health|null} health null until the findings of its run are there too
+ * @property {string} problem why there is no map, in words; "" otherwise
+ * @property {string[]} chosen runs
+ * @property {{run: string, answer: FindingsAnswer|null, error: string}[]} answers one per chosen run
+ * @property {Line[]} lines of all chosen runs, ranked
+ * @property {(Line & Evidence)[]} shown the first lines, with their tiles, if the list is open
+ * @property {boolean} ready the map and the findings of its run are there
+ * @property {boolean} complete the findings of all chosen runs are there
+ * @property {boolean} unread TensorBoard has not read one of the chosen runs to its end
+ * @property {RunVerdict[]} verdicts of the chosen runs, and of others that were looked through
+ * @property {number} awaited number of runs that are still to be looked through
+ * @property {import("../server/sheet.js").SheetSource} sheet pictures
+ */
+
+/** @typedef {Omit<import("../server/health.js").Verdict, "class"> &
+ *   {run: string, class: import("../server/health.js").Verdict["class"]|"unreadable"}} RunVerdict */
+
+/**
+ * @param {Source} source
+ * @param {{source: HealthSource, sheet: import("../server/sheet.js").SheetSource, all: boolean, isOpen: boolean,
+ *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
+ * @param {State} state @param {import("../server/routes.js").RunEntry[]} runs @returns {Front}
+ */
+export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
+  const { table, own } = answersOf(source, asked, state.run);
+  const chosen = chosenRuns(state, runs);
+  const ready = Boolean((table.value ?? table.error) && (own.value ?? own.error));
+  const answers = chosen.map((run) => {
+    // The run that is looked at does not wait for the others.
+    const other = () => asked.findings(run, asked.versionOfOther(run, source.epoch));
+    const found = run === state.run ? own : ready ? other() : null;
+    return { run, answer: found?.value ?? null, error: found?.error?.message ?? "" };
+  });
+  const known = answers.flatMap(({ run, answer }) =>
+    answer ? [{ run, findings: answer.findings }] : [],
+  );
+  const lines = ranked(known);
+  for (const { run, answer, error } of answers) noteVerdict(verdicts, run, answer, error);
+  const listed = state.chosen ? chosen : runs.map((each) => each.run);
+  const said = listed.flatMap((run) => verdicts.get(run) ?? []);
+  return {
+    run: state.run,
+    health: (ready && table.value) || null, // the findings above it move it: painted once
+    problem: table.error?.message ?? "",
+    chosen,
+    answers,
+    lines,
+    shown: lines
+      .slice(0, !isOpen ? 0 : all ? lines.length : LINES)
+      .map((line) => ({ ...line, ...evidenceOf(source, line, state) })),
+    ready,
+    complete: answers.every(({ answer, error }) => answer || error),
+    unread: answers.some(({ answer }) => answer && answer.unread !== null),
+    verdicts: said,
+    awaited: listed.length - said.length,
+    sheet,
+  };
+}
+
+/**
+ * @param {Map<string, RunVerdict>} verdicts @param {string} run
+ * @param {FindingsAnswer|null} answer @param {string} error
+ */
+export function noteVerdict(verdicts, run, answer, error) {
+  if (answer) verdicts.set(run, { ...answer.line, run });
+  else if (error) {
+    const nowhere = { name: "", label: "", key: null, shown_at: null, since: null };
+    verdicts.set(run, { ...nowhere, run, class: "unreadable", text: `cannot be read: ${error}` });
+  }
+}
+
+/** Changes when a run has new steps. @param {Source} source @param {string} run */
+function versionOf(source, run) {
+  const listed = source.layers(run).value;
+  if (!listed) return "";
+  const { steps, unread } = listed;
+  const reading = unread !== null ? `/reading ${source.epoch}` : "";
+  return `${steps.length}/${steps[steps.length - 1]}${reading}`;
+}
+
+/**
+ * The states of all layers of a run at all kept steps; null until they have arrived.
+ * @param {Source} source @param {HealthSource} asked @param {string} run @returns {Health|null}
+ */
+export function tableFor(source, asked, run) {
+  return asked.health(run, versionOf(source, run)).value ?? null;
+}
+
+/**
+ * The map and the findings of a run, not older than the list of its steps.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
+function answersOf(source, asked, run) {
+  const steps = source.layers(run).value?.steps ?? [];
+  const version = versionOf(source, run);
+  const get = () => ({ table: asked.health(run, version), own: asked.findings(run, version) });
+  const found = get();
+  const known = [found.table.value?.steps.length, found.own.value?.steps];
+  const isBehind = known.some((count) => count !== undefined && count < steps.length);
+  return isBehind && asked.again(run, version) ? get() : found;
+}
+
+/**
+ * Where to go, and what must be said there.
+ * @typedef {object} Target
+ * @property {string} run
+ * @property {string} layer key
+ * @property {number} step kept, with a picture of the layer
+ * @property {string} note differences from what was asked for; "" for none
+ */
+
+/**
+ * The picture that shows a layer call at a step.
+ * @param {import("../server/answers.js").Layer[]} layers of the run
+ * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null,
+ *   step: number}} asked
+ * @param {string} keeper of the pictures
+ * @returns {Target|null} null if there is none
+ */
+export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
+  const layer = layers.find((each) => each.key === shown_at);
+  if (!layer?.steps.length) return null;
+  const kept = keptFrom(layer.steps, step);
+  const notes = [];
+  if (layer.key !== key && label) {
+    notes.push(
+      `${callName({ name, label })} has no pictures: these are of ${callName(layer)}, the nearest drawn layer.`,
+    );
+  }
+  if (kept !== step) {
+    notes.push(
+      `Step ${stepText(step)} was not kept by ${keeper}: this is step ${stepText(kept)}, the ` +
+        `${kept > step ? "next" : "last"} kept one.`,
+    );
+  }
+  return { run, layer: layer.key, step: kept, note: notes.join(" ") };
+}
+
+/**
+ * What a run was looked through for, in words.
+ * @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind of the columns
+ */
+export function scope({ layers, steps, written }, kind = "step") {
+  const kept = written > steps ? ` (kept of ${stepText(written)} logged)` : "";
+  return `${counted(layers, "layer")} × ${counted(steps, kind)}${kept}`;
+}
+
+/** That TensorBoard has not read a run to its end; "" if it has. @param {number|null} unread newest logged step */
+export function unreadText(unread) {
+  if (unread === null) return "";
+  return `TensorBoard has not yet read the whole log, which goes up to step ${stepText(unread)}`;
+}
+
+// A run of `diff` that holds differences: it opens at the first layer that differs, in a signed palette.
+
+/** True for the run that `diff` writes besides those of the two models. @param {string} run */
+export function isOfDifferences(run) {
+  return /(^|\/)difference$/.test(run);
+}
+
+/**
+ * The first layer whose values are not all 0 at a step; undefined if there is none, or not known yet.
+ * @param {import("../app.js").App} app @param {readonly import("../server/answers.js").Layer[]} layers
+ */
+export function firstDifferent({ source, overview, state }, layers) {
+  const table = tableFor(source, overview.source, state.run);
+  if (!table) return { isKnown: false, layer: undefined };
+  const { minimum, maximum } = table.arrays;
+  const count = table.layers.length;
+  const differs = (/** @type {number} */ row) =>
+    table.steps.some(
+      (_, at) => minimum?.values[at * count + row] || maximum?.values[at * count + row],
+    );
+  const row = table.layers.findIndex(({ key }, at) => key !== null && differs(at));
+  return { isKnown: true, layer: layers.find(({ key }) => key === table.layers[row]?.key) };
+}

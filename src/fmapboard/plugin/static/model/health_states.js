@@ -1,0 +1,453 @@
+// @ts-check
+/** Colours of the states of layers, and the hatching that tells severe ones without colour. */
+
+import {
+  callName,
+  counted,
+  deadWord,
+  inWordsOf,
+  percent,
+  short,
+  stepText,
+  wordOf,
+} from "./words.js";
+import { Lazy } from "../server/cache.js";
+import { numbersAt } from "../server/health.js";
+import { packed } from "../server/palettes.js";
+
+// Colours of the states of layers, and the hatching that tells severe ones without colour.
+
+/** @typedef {import("../server/palettes.js").Rgb} Rgb */
+
+/** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
+export const LEVELS = 24;
+/** Level of a cell whose brightness is not known. */
+export const UNKNOWN_LEVEL = 255;
+
+/**
+ * Colours of each state (by code, `state/health_states.js`) at the smallest and largest value.
+ * @type {Readonly<Record<"light"|"dark", readonly (readonly [Rgb, Rgb])[]>>}
+ */
+// prettier-ignore
+const ENDS = Object.freeze({
+  light: [
+    [[255, 255, 255], [255, 255, 255]],
+    [[228, 232, 237], [104, 114, 126]],
+    [[198, 214, 246], [52, 98, 200]],
+    [[176, 228, 228], [0, 138, 138]],
+    [[255, 216, 170], [226, 112, 0]],
+    [[140, 216, 216], [0, 120, 120]],
+    [[255, 190, 120], [214, 98, 0]],
+    [[232, 120, 120], [168, 16, 16]],
+    [[255, 120, 255], [214, 0, 214]],
+  ],
+  dark: [
+    [[48, 48, 48], [48, 48, 48]],
+    [[66, 71, 78], [176, 187, 200]],
+    [[52, 74, 128], [130, 168, 255]],
+    [[6, 92, 92], [60, 216, 216]],
+    [[132, 70, 6], [255, 156, 56]],
+    [[0, 108, 108], [80, 232, 232]],
+    [[150, 78, 0], [255, 150, 40]],
+    [[150, 32, 32], [255, 100, 92]],
+    [[168, 0, 168], [255, 92, 255]],
+  ],
+});
+
+const INK = Object.freeze({ light: packed([24, 8, 24]), dark: packed([255, 255, 255]) });
+
+/** @typedef {"light"|"dark"} Theme */
+
+/** @param {Theme} theme @param {number} code @param {number} level 0 to `LEVELS` - 1 @returns {Rgb} */
+export function shadeOf(theme, code, level) {
+  const [low, high] = ENDS[theme][code];
+  const mix = (/** @type {number} */ c) =>
+    Math.round(low[c] + ((high[c] - low[c]) * level) / (LEVELS - 1));
+  return [mix(0), mix(1), mix(2)];
+}
+
+/**
+ * Packed colours of all states, [codes * LEVELS], and that of the hatching.
+ * @param {Theme} theme
+ */
+export function coloursOf(theme) {
+  const states = ENDS[theme].length;
+  const table = new Uint32Array(states * LEVELS);
+  for (let code = 0; code < states; code += 1) {
+    for (let level = 0; level < LEVELS; level += 1) {
+      table[code * LEVELS + level] = packed(shadeOf(theme, code, level));
+    }
+  }
+  return { table, ink: INK[theme] };
+}
+
+/** The level that is drawn: a middle one if it is not known. @param {number} level */
+export function drawnLevel(level) {
+  return level < LEVELS ? level : LEVELS / 2;
+}
+
+/** @typedef {(x: number, y: number) => boolean} Hatch */
+
+/**
+ * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px.
+ * Non-finite: crossed; large: rising; mostly dead: level; mostly constant: upright lines. Constant
+ * has sparse ones, because without colour vision it looks like fine.
+ * @type {readonly (Hatch|null)[]}
+ */
+export const HATCHES = Object.freeze([
+  null,
+  null,
+  null,
+  (x) => x % 9 === 0,
+  null,
+  (x) => x % 4 === 0,
+  (_, y) => y % 4 === 0,
+  (x, y) => (x + y) % 5 === 0,
+  (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0,
+]);
+
+/** True for a state whose cells have dots where their brightness is not known. @param {number} code */
+export function isDotted(code) {
+  return code > 0 && code < 5; // the others are hatched densely
+}
+
+/** Dots of a cell whose brightness is not known. @type {Hatch} */
+export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;
+
+// The states that a layer can be in at a step, and the brightness of its cell of the map.
+
+/** @typedef {import("../server/health.js").Health} Health */
+/** @typedef {"range"|"change"} Shade what the brightness of a cell shows */
+
+/**
+ * Codes of the states, ascending in severity: the worst of several is the largest. The server finds
+ * them (`health/states.py`).
+ */
+export const CODE = Object.freeze({
+  UNKNOWN: 0,
+  FINE: 1,
+  UNCHANGED: 2,
+  CONSTANT: 3,
+  DEAD: 4,
+  MOSTLY_CONSTANT: 5,
+  MOSTLY_DEAD: 6,
+  LARGE: 7,
+  NONFINITE: 8,
+});
+
+/**
+ * The kind of fault of each code, also the keys of `since`; null for those that are none.
+ * @type {readonly (import("../server/answers.js").FaultName|null)[]}
+ */
+export const KINDS = Object.freeze([
+  null,
+  null,
+  "unchanged",
+  "constant",
+  "dead",
+  "constant",
+  "dead",
+  "large",
+  "nonfinite",
+]);
+
+/** From this code on a state is severe. */
+export const SEVERE = CODE.MOSTLY_CONSTANT;
+
+/**
+ * Word and meaning of each state, by code.
+ * @type {readonly {word: string, what: string}[]}
+ */
+export const STATES = Object.freeze([
+  { word: "not recorded", what: "no number of the layer is known at this step" },
+  { word: "fine", what: "none of the other states" },
+  { word: "unchanged", what: "no weight has changed since the logged step before" },
+  { word: "constant", what: "10 % of the channels or more hold one single value" },
+  { word: "dead", what: "10 % of the channels or more are 0 everywhere after the activation" },
+  { word: "mostly constant", what: "half of the channels or more hold one single value" },
+  {
+    word: "mostly dead",
+    what: "half of the channels or more are 0 everywhere after the activation",
+  },
+  { word: "large", what: "magnitudes of 10 000 or more" },
+  { word: "non-finite", what: "NaN or infinity" },
+]);
+
+/**
+ * Brightness of the cells.
+ * @typedef {object} Shading
+ * @property {Uint8Array} levels [steps, layers], see `health_colours.js`
+ * @property {number} lo value of level 0: smaller ones have it too; NaN if none is known
+ * @property {number} hi value of the highest level: larger ones have it too
+ * @property {string} text what it shows
+ * @property {boolean} hasGaps the level of some cells of minor states is not known
+ */
+
+/** What a scale is of, in words. */
+const TEXTS = Object.freeze({
+  range: "range of values (maximum − minimum)",
+  maps: "change of the maps since the logged step before, in std",
+  weights: "change of the weights since the logged step before, relative to their norm",
+});
+
+/** @param {Health} of @param {Shade} shade @returns {Shading} */
+function shadingOf({ cells, scales }, shade) {
+  const { of, lo, hi } = scales[shade];
+  const levels = cells[shade];
+  const { codes } = cells;
+  let hasGaps = false;
+  for (let i = 0; i < levels.length && !hasGaps; i += 1) {
+    hasGaps = levels[i] === UNKNOWN_LEVEL && isDotted(codes[i]);
+  }
+  return { levels, lo: lo ?? NaN, hi: hi ?? NaN, text: TEXTS[of], hasGaps };
+}
+
+/**
+ * @typedef {object} Table
+ * @property {Uint8Array} codes [steps, layers]
+ * @property {Uint8Array} worst [layers], the largest code of each
+ * @property {ReadonlySet<number>} present codes of any cell
+ * @property {(shade: Shade) => Shading} shading
+ */
+
+/** @type {WeakMap<Health, Table>} */
+const tables = new WeakMap();
+
+/** States and brightness of a run's cells, computed once per answer. @param {Health} of @returns {Table} */
+export function tableOf(of) {
+  const held = tables.get(of);
+  if (held) return held;
+  const { codes } = of.cells;
+  const count = of.layers.length;
+  const worst = new Uint8Array(count);
+  const counts = new Uint32Array(256);
+  for (let start = 0; start < codes.length; start += count) {
+    for (let layer = 0; layer < count; layer += 1) {
+      const code = codes[start + layer];
+      counts[code] += 1;
+      if (code > worst[layer]) worst[layer] = code;
+    }
+  }
+  /** @type {Partial<Record<Shade, Shading>>} */
+  const shadings = {};
+  const table = {
+    codes,
+    worst,
+    present: new Set(Object.values(CODE).filter((code) => counts[code] > 0)),
+    shading: (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade)),
+  };
+  tables.set(of, table);
+  return table;
+}
+
+/**
+ * The most severe fault of the network at one step.
+ * @typedef {object} Fault
+ * @property {number} step it may be a step without pictures
+ * @property {import("../server/answers.js").FaultName} kind
+ * @property {import("../server/health.js").HealthLayer[]} layers that have it, at least one
+ */
+
+/** @type {WeakMap<Health, Fault[]>} */
+const faults = new WeakMap();
+
+/**
+ * The steps with a fault, ascending: kept ones, and others at which a state has begun that lasts.
+ * @param {Health} of @returns {Fault[]}
+ */
+export function faultsOf(of) {
+  const held = faults.get(of);
+  if (held) return held;
+  /** @type {Map<number, {code: number, rows: number[]}>} */
+  const worst = new Map();
+  const add = (
+    /** @type {number} */ step,
+    /** @type {number} */ code,
+    /** @type {number} */ row,
+  ) => {
+    const known = worst.get(step);
+    if (known && KINDS[known.code] === KINDS[code]) known.rows.push(row);
+    else if (!known || code > known.code) worst.set(step, { code, rows: [row] });
+  };
+  const { codes } = of.cells;
+  const count = of.layers.length;
+  of.steps.forEach((step, at) => {
+    const own = codes.subarray(at * count, (at + 1) * count);
+    const most = own.reduce((a, b) => Math.max(a, b), 0);
+    if (KINDS[most])
+      own.forEach((code, row) => KINDS[code] === KINDS[most] && add(step, most, row));
+  });
+  const kept = new Set(of.steps);
+  for (const [kind, rows] of Object.entries(of.since)) {
+    const code = KINDS.findIndex((each) => each === kind);
+    // Weights that are unchanged since a step had still changed at it.
+    for (const [row, step] of code > CODE.UNCHANGED ? Object.entries(rows) : []) {
+      if (!kept.has(step)) add(step, code, Number(row));
+    }
+  }
+  const found = [...worst]
+    .sort(([a], [b]) => a - b)
+    .map(([step, { code, rows }]) => ({
+      step,
+      kind: /** @type {import("../server/answers.js").FaultName} */ (KINDS[code]),
+      layers: rows.map((row) => of.layers[row]),
+    }));
+  faults.set(of, found);
+  return found;
+}
+
+/**
+ * The kind of fault of one layer at each step that has one.
+ * @param {Health} of @param {string} key of the layer
+ * @returns {Map<number, import("../server/answers.js").FaultName>}
+ */
+export function faultsOfLayer(of, key) {
+  const row = of.layers.findIndex((each) => each.key === key);
+  /** @type {Map<number, import("../server/answers.js").FaultName>} */
+  const found = new Map();
+  of.steps.forEach((step, at) => {
+    const kind = row < 0 ? null : KINDS[of.cells.codes[at * of.layers.length + row]];
+    if (kind) found.set(step, kind);
+  });
+  return found;
+}
+
+// Describes a cell of the map of layers × steps in words.
+
+/** @typedef {import("../server/health.js").HealthLayer} HealthLayer */
+
+/** What the pictures of a layer are drawn from, if not itself; "" otherwise. @param {HealthLayer} of @param {string} shown */
+export function shownInstead(of, shown) {
+  if (of.key !== null) return "";
+  if (of.shown_at === null) return "no pictures of this run are logged";
+  return `no pictures of its own; nearest drawn layer: ${shown}`;
+}
+
+/**
+ * Numbers of a cell, one phrase each; those that are not known are left out.
+ * @param {Numbers} value @param {number} channels of the layer
+ */
+function cellNumbers(value, channels) {
+  const share = (/** @type {string} */ name, /** @type {string} */ word) =>
+    value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
+  const shares = [
+    share("nonfinite", "non-finite"),
+    share("dead", deadWord()),
+    share("constant", "constant"),
+  ];
+  const known = shares.filter(Boolean);
+  const [least, most] = [value("minimum"), value("maximum")];
+  return [
+    known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
+    Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
+    value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
+    value("weights_change") >= 0
+      ? `weights changed by ${short(100 * value("weights_change"))} %`
+      : "",
+  ].filter(Boolean);
+}
+
+/**
+ * That the change is not known, and why; "" if it is known.
+ * @param {Numbers|string} numbers @param {HealthLayer} layer
+ */
+function unknownChange(numbers, { key, kernel_shape: kernels }) {
+  if (typeof numbers === "string") return "";
+  if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
+  if (numbers("nonfinite") > 0) return "change not known: values are not finite";
+  const why = key === null && kernels === null ? ": it has no pictures and no kernels" : "";
+  return `change not recorded${why}`;
+}
+
+/**
+ * First logged step of a state that has lasted to the newest one; "" where it is not known.
+ * @param {Health} of @param {Uint8Array} codes [steps, layers] @param {number} at index of the cell
+ */
+function sinceText(of, codes, at) {
+  const count = of.layers.length;
+  const [row, step, code] = [at % count, of.steps[Math.floor(at / count)], codes[at]];
+  const since = of.since[KINDS[code] ?? ""]?.[row];
+  if (since === undefined || since > step) return "";
+  if (code === CODE.UNCHANGED) return `the weights are those of step ${stepText(since)}`;
+  // What is stored is since when a tenth of the channels are so.
+  if (code !== CODE.MOSTLY_DEAD && code !== CODE.MOSTLY_CONSTANT)
+    return `without interruption since step ${stepText(since)}`;
+  const own = of.steps.map((_, i) => codes[i * count + row]);
+  const before = own.findLastIndex((each) => each !== code);
+  const onset = of.steps[before + 1];
+  if (onset === undefined || onset > step) return "";
+  return `at every kept step since step ${stepText(onset)}`;
+}
+
+/**
+ * Everything about a cell, one line each.
+ * @param {Health} of @param {Uint8Array} codes [steps, layers]
+ * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
+ * @param {Numbers|string} numbers of the cell, or why there are none
+ * @param {Shade} shade what brightness shows
+ * @returns {string[]}
+ */
+export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
+  const row = at % of.layers.length;
+  const layer = of.layers[row];
+  const step = of.steps[Math.floor(at / of.layers.length)];
+  const { word, what } = STATES[codes[at]];
+  return [
+    `${callName(layer)} · ${wordOf(of.step_words, step)}`,
+    codes[at] > 1 ? `${inWordsOf(word)}: ${what}` : word,
+    sinceText(of, codes, at),
+    ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
+    shade === "change" ? unknownChange(numbers, layer) : "",
+    shownInstead(layer, labelOf(layer.shown_at ?? "")),
+  ].filter(Boolean);
+}
+
+// The numbers of a cell of the map of layers × steps, requested by step where they are many.
+
+/** @typedef {import("../server/health.js").StepOfRun} StepOfRun */
+
+/** @typedef {(name: string) => number} Numbers of a cell by name, NaN where not known */
+
+/** Bytes of numbers that are kept. */
+const LIMIT = 16e6;
+
+export class CellNumbers {
+  /** @param {() => void} changed called when numbers that were asked for have arrived */
+  constructor(changed) {
+    /** @type {Lazy<StepOfRun, import("../server/container.js").NamedArrays>} */
+    this.lazy = new Lazy({
+      key: ({ run, step, ts }) => `${run}\n${step}\n${ts}`,
+      load: numbersAt,
+      bytes: (found) =>
+        Object.values(found).reduce((sum, array) => sum + (array?.values.byteLength ?? 0), 0),
+      changed,
+      most: 1,
+      limit: LIMIT,
+    });
+  }
+
+  /**
+   * Numbers of a cell; text on why they are not there, until they have arrived.
+   * @param {Health} health @param {number} at index in [steps, layers] @returns {Numbers|string}
+   */
+  of(health, at) {
+    if (Object.keys(health.arrays).length) return numbers(health.arrays, at);
+    const count = health.layers.length;
+    const i = Math.floor(at / count);
+    const asked = { run: health.run, step: health.steps[i], ts: health.wall_times[i] };
+    this.lazy.want([asked]);
+    const found = this.lazy.get(asked);
+    if (found) return numbers(found, at % count);
+    return this.lazy.error(asked)?.message ?? "numbers: loading …";
+  }
+
+  /** Forgets errors, so that failed requests are sent again. */
+  retry() {
+    this.lazy.retry();
+  }
+}
+
+/** @param {import("../server/container.js").NamedArrays} arrays @param {number} at @returns {Numbers} */
+function numbers(arrays, at) {
+  return (name) => arrays[name]?.values[at] ?? NaN;
+}

@@ -1,0 +1,216 @@
+// @ts-check
+/** TensorBoard's page around the frame: address bar, dark mode, messages. All of it is optional. */
+
+import { readHash, writeHash } from "./state.js";
+
+// TensorBoard's page around the frame: address bar, dark mode, messages. All of it is optional.
+
+const PREFIX = "p.feature_maps.";
+
+/**
+ * The window whose address users copy: TensorBoard's, or the tab's own if opened alone.
+ * @returns {Window}
+ */
+function shell() {
+  try {
+    if (window.parent !== window && window.parent.location.hash !== undefined) return window.parent;
+  } catch {
+    // a parent of another origin, whose address cannot be read
+  }
+  return window;
+}
+
+/** Entries of the address without their prefix. @returns {[string, string][]} */
+export function readAddress() {
+  try {
+    return readHash(shell().location.hash, PREFIX);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Writes the address of what is shown.
+ * @param {[string, string][]} entries @param {boolean} isNew the Back button leads to the last one
+ */
+export function writeAddress(entries, isNew = false) {
+  try {
+    const where = shell();
+    const hash = writeHash(where.location.hash, PREFIX, entries);
+    if (hash === where.location.hash) return;
+    const { history } = where;
+    // With its path: a hash alone would be resolved against the <base> of the tab's own page.
+    const href = `${where.location.pathname}${where.location.search}${hash}`;
+    // Neither fires a hashchange, which TensorBoard listens to.
+    if (isNew) history.pushState(history.state, "", href);
+    else history.replaceState(history.state, "", href);
+  } catch {
+    // an address that cannot be written: the view works, but cannot be shared
+  }
+}
+
+/** The address of this view, for copying. */
+export function address() {
+  try {
+    return shell().location.href;
+  } catch {
+    return window.location.href;
+  }
+}
+
+/**
+ * Offers a file for download. The link belongs to TensorBoard's page: Firefox applies that page's
+ * `frame-src`, which allows no blobs, to the links of a frame.
+ * @param {string} url @param {string} name of the file
+ */
+export function download(url, name) {
+  const link = shell().document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
+/** @param {() => void} changed called when the user edits the address or goes back */
+export function onAddress(changed) {
+  try {
+    shell().addEventListener("hashchange", changed);
+    shell().addEventListener("popstate", changed);
+  } catch {
+    window.addEventListener("hashchange", changed);
+  }
+}
+
+/**
+ * Applies TensorBoard's dark mode, now and when it changes; the system's if opened alone.
+ * @param {() => void} changed
+ */
+export function followTheme(changed) {
+  const root = document.documentElement;
+  const apply = (/** @type {boolean} */ dark) => {
+    const theme = dark ? "dark" : "light";
+    if (root.dataset.theme === theme) return;
+    root.dataset.theme = theme;
+    root.style.colorScheme = theme;
+    changed();
+  };
+  try {
+    if (window.parent === window) throw new Error("alone");
+    const body = window.parent.document.body;
+    const look = () => apply(body.classList.contains("dark-mode"));
+    look();
+    new MutationObserver(look).observe(body, { attributes: true, attributeFilter: ["class"] });
+  } catch {
+    const system = window.matchMedia("(prefers-color-scheme: dark)");
+    apply(system.matches);
+    system.addEventListener("change", () => apply(system.matches));
+  }
+}
+
+/** True while TensorBoard hides the tab, which it does by setting the frame's height to 0. */
+export function hidden() {
+  return window.innerHeight === 0;
+}
+
+/**
+ * Answers messages of TensorBoard.
+ * @param {() => void} reloaded called when it has reloaded its data
+ */
+export function listen(reloaded) {
+  if (window.parent === window) return;
+  try {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = (event) => {
+      /** @type {{type: string, id: number, isReply?: boolean}} */
+      const message = JSON.parse(event.data);
+      if (message.isReply) return;
+      const reply = {
+        type: message.type,
+        id: message.id,
+        payload: null,
+        error: null,
+        isReply: true,
+      };
+      channel.port1.postMessage(JSON.stringify(reply));
+      if (/DataReloaded|RunsChanged/.test(message.type)) reloaded();
+    };
+    window.parent.postMessage("experimental.bootstrap", "*", [channel.port2]);
+  } catch {
+    // a host without this protocol: the reload button still works
+  }
+}
+
+// The font of TensorBoard's page, used in the tab as far as that page has loaded it.
+
+const FAMILY = "Roboto";
+
+/** @param {string} family */
+const bare = (family) => family.replace(/["']/g, "");
+
+/**
+ * Keys of the font faces that a page has loaded: only their files are known to be there.
+ * @param {FontFaceSet} fonts
+ */
+function loadedFaces(fonts) {
+  return new Set(
+    [...fonts]
+      .filter((face) => face.status === "loaded" && bare(face.family) === FAMILY)
+      .map((face) => `${face.weight}/${face.style}/${face.unicodeRange.replace(/\s/g, "")}`),
+  );
+}
+
+/** The rules of a page that declare a font. @param {Document} page */
+function rulesOf(page) {
+  return [...page.styleSheets].flatMap((sheet) => {
+    try {
+      // The page has classes of its own, so that instanceof cannot tell.
+      return [...sheet.cssRules].filter((rule) => rule.cssText.startsWith("@font-face"));
+    } catch {
+      return []; // a style sheet of another origin
+    }
+  });
+}
+
+/**
+ * Declares TensorBoard's font in this document, now and when TensorBoard has loaded more of it.
+ * Without TensorBoard's page, or if the page has no such font, the next font of the style sheet
+ * is used.
+ * @param {() => void} changed called when text may have a new size
+ */
+export function followFont(changed) {
+  /** @type {Set<string>} */
+  const known = new Set();
+  /** @param {Document} page */
+  const copy = async (page) => {
+    const loaded = loadedFaces(page.fonts);
+    const faces = [];
+    for (const rule of rulesOf(page)) {
+      const { style } = /** @type {CSSFontFaceRule} */ (rule);
+      const get = (/** @type {string} */ name) => style.getPropertyValue(name);
+      const [weight, slant, range] = ["font-weight", "font-style", "unicode-range"].map(get);
+      const key = `${weight}/${slant}/${range.replace(/\s/g, "")}`;
+      if (bare(get("font-family")) !== FAMILY || known.has(key) || !loaded.has(key)) continue;
+      known.add(key);
+      const source = get("src").replace(/url\(["']?([^"')]+)["']?\)/g, (_, url) => {
+        return `url("${new URL(url, page.baseURI).href}")`;
+      });
+      const of = {
+        weight,
+        style: slant,
+        unicodeRange: range,
+        display: /** @type {const} */ ("swap"),
+      };
+      faces.push(new FontFace(FAMILY, source, of));
+    }
+    for (const face of faces) document.fonts.add(face);
+    await Promise.allSettled(faces.map((face) => face.load()));
+    if (faces.length) changed();
+  };
+  try {
+    const page = window.parent.document;
+    if (window.parent === window) return;
+    void copy(page);
+    page.fonts.addEventListener("loadingdone", () => void copy(page));
+  } catch {
+    // a page of another origin, or a browser without these interfaces
+  }
+}

@@ -1,0 +1,195 @@
+// @ts-check
+/** The layers whose curves over the steps are drawn: one per run, layer and role of the columns. */
+
+import { attributionOf } from "./attribution.js";
+import { goneText, replaced } from "./compare.js";
+import { firstDifferent, isOfDifferences, tableFor } from "./front.js";
+import { inPalette } from "./overview.js";
+import { patchesOf } from "./patches.js";
+import { rank } from "./ranking.js";
+import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { LETTERS } from "./state.js";
+import { callRoot } from "./words.js";
+import { ServerError } from "../server/api.js";
+import { indexOf } from "../server/steps.js";
+
+// The layers whose curves over the steps are drawn: one per run, layer and role of the columns.
+
+/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @typedef {import("../server/routes.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("./scene.js").History} History */
+/** @typedef {import("./compare.js").Placed} Placed */
+/** @typedef {import("./state.js").State} State */
+
+/**
+ * @typedef {object} Series
+ * @property {string} run
+ * @property {Layer} layer
+ * @property {string} role
+ * @property {string} letters of the columns, "" if there is only one
+ * @property {History|null} history null until it has arrived
+ * @property {NumbersAnswer|null} numbers null until they have arrived
+ */
+
+/**
+ * The main column's series first. Columns that differ only in step or sample share one.
+ * @param {Pick<import("../server/source.js").Source, "history"|"numbers">} source
+ * @param {State} state @param {Layer} layer of the main column
+ * @param {Placed[]} columns beside the main one @returns {Series[]}
+ */
+export function seriesOf(source, state, layer, columns) {
+  /** @type {Series[]} */
+  const all = [];
+  const add = (
+    /** @type {string} */ run,
+    /** @type {Layer} */ of,
+    /** @type {string} */ role,
+    /** @type {string} */ letter,
+  ) => {
+    const known = all.find(
+      (each) => each.run === run && each.layer.key === of.key && each.role === role,
+    );
+    if (known) known.letters += `, ${letter}`;
+    else {
+      const [history, numbers] = [source.history(run, of, state.sample), source.numbers(run, of)];
+      all.push({ run, layer: of, role, letters: letter, history, numbers });
+    }
+  };
+  add(state.run, layer, state.role, columns.length ? LETTERS[0] : "");
+  columns.forEach(({ run, match, column }, i) => {
+    if (match && !match.layer.error)
+      add(run, match.layer, column.role || state.role, LETTERS[i + 1]);
+  });
+  return all;
+}
+
+/**
+ * Series of which one per run and layer remains: what is charted of a layer has no role.
+ * @param {Series[]} all @returns {Series[]}
+ */
+export function ofLayers(all) {
+  /** @type {Series[]} */
+  const kept = [];
+  for (const each of all) {
+    const at = kept.findIndex(({ run, layer }) => run === each.run && layer.key === each.layer.key);
+    if (at < 0) kept.push(each);
+    else kept[at] = { ...kept[at], letters: `${kept[at].letters}, ${each.letters}` };
+  }
+  return kept;
+}
+
+/** First and last kept step of all series. @param {Series[]} all @returns {[number, number]|null} */
+export function spanOf(all) {
+  const steps = all.flatMap(({ layer }) => [layer.steps[0], layer.steps[layer.steps.length - 1]]);
+  const known = steps.filter((step) => step !== undefined);
+  return known.length ? [Math.min(...known), Math.max(...known)] : null;
+}
+
+// Builds the model to draw from the state and all answers known so far.
+
+/** The numbers of all layers are requested this long after the last change of step. */
+export const CALM_MS = 120;
+/** Orders that are computed at one step and kept while the step changes. */
+const PINNED = new Set(["strength", "similarity"]);
+
+/**
+ * The layers ranked by difference, if that list is open.
+ * @param {import("../app.js").App} app @param {import("../server/answers.js").Layer[]} layers
+ * @param {number|undefined} step of the slider @param {boolean} calm
+ */
+function ranking({ state, source }, layers, step, calm) {
+  const column = state.columns[state.rank - 1];
+  if (!column || step === undefined || state.role === "kernels") return null;
+  const others = column.run ? source.layers(column.run).value?.layers : layers;
+  return others ? rank(source, state, column, step, layers, others, calm) : null;
+}
+
+/**
+ * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
+ * Begins a pass of the store, which the caller ends.
+ * @param {import("../app.js").App} app @returns {import("../server/source.js").Model}
+ */
+export function look(app) {
+  const { source } = app;
+  source.store.begin();
+  const listed = source.runs();
+  const runs = listed.value?.runs ?? [];
+  callRoot(listed.value?.root);
+  if (runs.length && !runs.some((each) => each.run === app.state.run) && !listed.loading) {
+    app.gone = replaced(app.gone, "run", app.state.run, runs[0].run);
+    app.state = { ...app.state, run: runs[0].run };
+  }
+  const { state } = app;
+  if (state.rank > state.columns.length) state.rank = 0;
+  const answer = runs.length ? source.layers(state.run) : null;
+  const layers = answer?.value?.layers ?? [];
+  if (layers.length && !layers.some((each) => each.key === state.layer)) {
+    app.gone = replaced(app.gone, "layer", state.layer, layers[0].key);
+    state.layer = layers[0].key;
+    if (isOfDifferences(state.run)) app.provisional = { run: state.run, layer: state.layer };
+  }
+  const { provisional } = app;
+  if (provisional?.run === state.run && provisional.layer === state.layer) {
+    const first = firstDifferent(app, layers);
+    if (first.isKnown) app.provisional = null;
+    if (first.layer) state.layer = first.layer.key;
+  }
+  const layer = layers.find((each) => each.key === state.layer);
+  if (layer?.roles.length && !layer.roles.includes(state.role)) state.role = layer.roles[0];
+  const steps = answer?.value?.steps ?? [];
+  const calm = performance.now() - app.steppedAt > CALM_MS && !app.playing;
+  const step = steps[indexOf(steps, state.step)];
+  if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) {
+    state.sort_step = step;
+  }
+  const isFront = state.view === "overview";
+  const attribution = isFront || !layer ? null : attributionOf(source, state, step);
+  const readable = layer?.error || isFront ? undefined : layer;
+  const history = readable ? source.history(state.run, readable, state.sample) : null;
+  const painted = inPalette(state);
+  const shown = app.scenes.show(painted, readable, history);
+  if (shown.lost instanceof ServerError && shown.lost.status === 404) {
+    app.relist(state.layer + state.step);
+  }
+  const question = shown.scene?.question;
+  const wantsInput = state.overlay > 0 && state.channel !== null;
+  const version = `${steps.length}/${steps[steps.length - 1]}`;
+  const overview =
+    step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
+  return {
+    state: painted,
+    runs,
+    logdir: listed.value?.logdir ?? "",
+    keepsEnough: listed.value?.keeps_enough ?? true,
+    listed: Boolean(listed.value || listed.error),
+    layers,
+    layer,
+    steps,
+    listedAt: source.listedAt.get(state.run) ?? null,
+    written: answer?.value?.steps_written ?? 0,
+    stepWords: answer?.value?.step_words ?? {},
+    unread: answer?.value?.unread ?? null,
+    isUnread: listed.value?.is_unread ?? false,
+    overview,
+    overviewIsOld: overview.size > 0 && source.overviewStep !== step,
+    scene: shown.scene,
+    stale: shown.stale || Boolean(attribution?.loading),
+    sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
+    columns: shown.columns,
+    filmHistories:
+      state.view === "film" ? shown.columns.map((each) => app.scenes.history(each)) : [],
+    ranking: isFront ? null : ranking(app, layers, step, calm),
+    series: readable ? seriesOf(source, state, readable, shown.columns) : [],
+    history,
+    health: step === undefined || isFront ? null : tableFor(source, app.overview.source, state.run),
+    numbers: readable ? source.numbers(state.run, readable) : null,
+    input: wantsInput && question ? inputOf(source, question).picture : null,
+    hasInput: Boolean(question && inputSeries(source, question)),
+    problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
+    gone: goneText(app.gone, state),
+    playing: app.playing,
+    attribution,
+    patches: readable ? patchesOf(source, state, readable, step) : null,
+    front: isFront && runs.length ? app.overview.look(runs) : null,
+  };
+}

@@ -1,0 +1,229 @@
+// @ts-check
+/** Actions of the overview page: going to a layer and step, and back. */
+
+import { choosing, front, isOfDifferences, noteVerdict, targetOf } from "./front.js";
+import { HealthSource } from "../server/health.js";
+import { SheetSource } from "../server/sheet.js";
+
+// Actions of the overview page: going to a layer and step, and back.
+
+/** @typedef {import("./front.js").Target} Target */
+
+export class Overview {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    this.source = new HealthSource(app.source.store);
+    this.sheet = new SheetSource(app.source.store);
+    this.all = false; // show all lines
+    /** Where the user was led to, while there is something to say about it. @type {Target|null} */
+    this.arrived = null;
+    /** Number of warnings of each run whose findings are known. @type {Map<string, number>} */
+    this.warnings = new Map();
+    /** What is known of each run, in one line. @type {Map<string, import("./front.js").RunVerdict>} */
+    this.verdicts = new Map();
+    /** All that is in sight is drawn. */
+    this.isUp = false;
+    /** The address names no run, and the user has done nothing yet. */
+    this.isFree = false;
+  }
+
+  /** Lets the first look at all runs decide which one is shown, until the user does something. */
+  free() {
+    this.isFree = true;
+    const keep = () => void (this.isFree = false);
+    for (const act of ["pointerdown", "keydown"]) {
+      document.addEventListener(act, keep, { capture: true, once: true });
+    }
+  }
+
+  /** What the page shows now. @param {import("../server/routes.js").RunEntry[]} runs */
+  look(runs) {
+    const { app } = this;
+    const shown = front(app.source, this, app.state, runs);
+    for (const { run, answer } of shown.answers) {
+      const warnings = answer?.findings.filter((each) => each.class === "warning");
+      if (warnings) this.warnings.set(run, warnings.length);
+    }
+    const [worst] = shown.lines;
+    if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
+    this.isFree = false;
+    if (worst.run !== app.state.run) {
+      app.state = { ...app.state, run: worst.run, layer: "" };
+      app.redraw();
+    }
+    return shown;
+  }
+
+  /** Looks through the runs that are neither shown nor chosen, one after the other. */
+  further() {
+    const { front: shown, runs } = this.app.model ?? {};
+    if (!shown?.complete || !this.isUp || this.app.state.chosen) return;
+    for (const { run } of runs ?? []) {
+      if (this.verdicts.has(run)) continue;
+      const { value, error } = this.source.findings(run, "", true);
+      if (!value && !error) return; // it comes back here
+      noteVerdict(this.verdicts, run, value ?? null, error?.message ?? "");
+      const found = value?.findings.filter((each) => each.class === "warning");
+      if (found) this.warnings.set(run, found.length);
+      this.app.redraw();
+    }
+  }
+
+  /** True if the list of findings is to be seen: in a report from the beginning. */
+  get isOpen() {
+    const { findings } = this.app.state;
+    return findings === "auto" ? Boolean(this.app.report) : findings === "open";
+  }
+
+  /** True if the maps are those that the user was led to. */
+  get isThere() {
+    const { run, layer, step } = this.app.state;
+    const to = this.arrived;
+    return Boolean(to && to.run === run && to.layer === layer && to.step === step);
+  }
+
+  /**
+   * Shows the maps of a layer call at a step, or of the nearest drawn layer.
+   * @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel
+   * @returns {boolean} false if there are no pictures to go to
+   */
+  go(asked, channel = null) {
+    const layers = this.app.source.layers(asked.run).value?.layers ?? [];
+    const to = targetOf(layers, asked, this.app.report ? "the report" : "TensorBoard");
+    if (!to) return false;
+    this.arrived = to;
+    const { run, layer, step } = to;
+    this.app.update({ view: "maps", run, layer, step, channel, role: "feature_maps" });
+    return true;
+  }
+
+  /** @param {readonly string[]} runs */
+  choose(runs) {
+    this.all = false;
+    this.app.update(choosing(this.app.state, runs));
+  }
+
+  /** @param {boolean} all */
+  showLines(all) {
+    this.all = all;
+    this.app.redraw();
+  }
+
+  /** Shows the overview, or the maps again. */
+  toggle() {
+    this.app.update({ view: this.app.state.view === "overview" ? "maps" : "overview" });
+  }
+}
+
+/** @typedef {(app: import("../app.js").App, target: HTMLElement) => void|boolean} Act */
+
+/** @param {number} rows @param {number} columns @returns {Act} */
+function moving(rows, columns) {
+  return (app, target) => {
+    const isElsewhere = target.closest("button, summary, [role=dialog]") !== null;
+    if (!isElsewhere) app.page.overview.move(rows, columns);
+    return !isElsewhere;
+  };
+}
+
+/** What keys do on the overview page. @type {Readonly<Record<string, Act>>} */
+export const OVERVIEW_ACTS = Object.freeze({
+  ArrowUp: moving(-1, 0),
+  ArrowDown: moving(1, 0),
+  ArrowLeft: moving(0, -1),
+  ArrowRight: moving(0, 1),
+  Home: moving(0, -Infinity),
+  End: moving(0, Infinity),
+  PageUp: moving(-10, 0),
+  PageDown: moving(10, 0),
+  Enter: (app, target) =>
+    target.matches("button, summary, input") ? false : app.page.overview.enter(),
+  Escape: (app, target) => {
+    if (app.page.help.isOpen()) app.page.help.close();
+    else if (!app.page.overview.close()) target.blur();
+  },
+  "/": (app) => app.page.overview.search(),
+  v: (app) => app.overview.toggle(),
+  "?": (app) => app.page.help.toggle(),
+});
+
+// The palette of what is shown: gradients have one of their own.
+
+/** @typedef {import("./state.js").Palette} Palette */
+/** @typedef {import("./state.js").State} State */
+
+/** The field of the state with the palette of its role: differences are signed too. @param {State} state */
+function field({ role, run }) {
+  return role === "gradients_of_maps" || isOfDifferences(run) ? "gradient_colours" : "colours";
+}
+
+/** The state with the palette to draw with as `colours`. @param {State} state @returns {State} */
+export function inPalette(state) {
+  return { ...state, colours: state[field(state)] };
+}
+
+/**
+ * The change of the state that selects a palette for what is shown.
+ * @param {State} state @param {Palette} palette @returns {Partial<State>}
+ */
+export function selected(state, palette) {
+  return { [field(state)]: palette };
+}
+
+// Which changes of the state the browser's Back button undoes.
+
+/** @typedef {"visit"|"walk"|"auto"} How a new entry, one shared with the next, or as `PLACE` says */
+
+/** Fields that make a new history entry; a change of step, channel or scale makes none. */
+const PLACE = Object.freeze(/** @type {const} */ (["view", "run", "layer"]));
+
+/** @param {State} a @param {State} b */
+function isSamePlace(a, b) {
+  return PLACE.every((field) => a[field] === b[field]);
+}
+
+export class Visits {
+  constructor() {
+    /** The next address that is written gets an entry of its own in the history. */
+    this.isNew = false;
+    this.isWalking = false;
+    /** Where the noted change began; null if it gets an entry wherever it ends. @type {State|null} */
+    this.from = null;
+  }
+
+  /**
+   * Notes a change that the user made. Layers passed one after the other share one entry.
+   * @param {State} before @param {State} after @param {How} how
+   * @returns {boolean} true if the address of `before` must be written first: Back leads there
+   */
+  note(before, after, how) {
+    if (how !== "visit" && isSamePlace(before, after)) return false;
+    const goesOn = how === "walk" && this.isWalking;
+    this.isWalking = how === "walk";
+    if (how === "visit") this.from = null;
+    if (goesOn || this.isNew) return false;
+    this.isNew = true;
+    this.from = how === "visit" ? null : before;
+    return true;
+  }
+
+  /**
+   * True once after a change that is a place of its own. Several keys can be pressed before the
+   * address is written: if they led back to where they began, that was none, and the next one is.
+   * @param {State} now the state whose address is written
+   */
+  take(now) {
+    const { isNew, from } = this;
+    this.isNew = false;
+    if (!isNew || !from || !isSamePlace(from, now)) return isNew;
+    this.isWalking = false;
+    return false;
+  }
+
+  /** Ends a walk: the browser has gone to another entry of its history. */
+  leave() {
+    this.isNew = false;
+    this.isWalking = false;
+  }
+}

@@ -1,0 +1,114 @@
+// @ts-check
+/** The patches of the open channel: at the step that is shown, or the nearest search before it. */
+
+import { arrays, bytes } from "../server/container.js";
+import { decodeInput } from "../server/decode.js";
+import * as api from "../server/api.js";
+
+/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @typedef {import("../server/answers.js").PatchesHeader} Header */
+/** @typedef {import("../server/container.js").NamedArrays} NamedArrays */
+/** @typedef {import("../server/source.js").Source} Source */
+/** @typedef {import("./state.js").State} State */
+
+/**
+ * One search of a layer.
+ * @typedef {object} LayerPatches
+ * @property {Header} header
+ * @property {NamedArrays} arrays
+ * @property {ImageBitmap|null} picture null if it is not kept
+ */
+
+/**
+ * @typedef {object} Shown
+ * @property {number} channel
+ * @property {number} step of the search
+ * @property {LayerPatches|null} found null until it has arrived
+ * @property {string} problem in words, "" for none
+ */
+
+/**
+ * @typedef {object} Crop
+ * @property {number} value
+ * @property {string} name of the image
+ * @property {number[]} field top, left, bottom, right in px of the image
+ * @property {number[]} size height, width of the image in px
+ * @property {number[]} place index in the layer's output
+ * @property {[number, number]} corner left and top in the picture
+ */
+
+/**
+ * @param {Source} source @param {State} state @param {Layer} layer
+ * @param {number|undefined} step of the slider
+ * @returns {Shown|null} null if no channel is open, or the run has no patches of the layer
+ */
+export function patchesOf(source, state, layer, step) {
+  const { run, channel } = state;
+  if (state.view !== "maps" || channel === null || state.role === "kernels") return null;
+  const listed = source.store.get(`patches/${run}`, (signal) => api.patches(run, signal), {
+    epoch: source.epoch,
+    bytes: () => 1e5,
+  });
+  const series = listed.value?.series.find(({ key }) => key === layer.key);
+  if (!series) return null;
+  const after = series.steps.findIndex((each) => step !== undefined && each > step);
+  const at = after < 0 ? series.steps.length - 1 : Math.max(0, after - 1);
+  const of = { run, key: layer.key, step: series.steps[at], ts: series.wall_times[at] };
+  const first = load(source, { ...of, page: 0 });
+  const rows = first.value?.header.picture.rows ?? Infinity;
+  const page = Math.floor(channel / rows);
+  const entry = page > 0 ? load(source, { ...of, page }) : first;
+  const problem = entry.error?.message ?? "";
+  return { channel, step: of.step, found: entry.value ?? null, problem };
+}
+
+/**
+ * @param {Source} source
+ * @param {{run: string, key: string, step: number, page: number, ts: number}} of
+ */
+function load(source, of) {
+  const request = async (/** @type {AbortSignal} */ signal) => {
+    const { json, body } = await api.layerPatches(of, signal);
+    const png = bytes(body, json.png);
+    const picture = png.byteLength ? await decodeInput(new Blob([png])) : null;
+    return { header: json.header, arrays: arrays(body, json.arrays), picture };
+  };
+  return source.store.get(`patches/${JSON.stringify(of)}`, request, {
+    bytes: ({ picture }) => 1e5 + (picture ? 4 * picture.width * picture.height : 0),
+  });
+}
+
+/** The crops of a channel, best first. @param {LayerPatches} found @param {number} channel */
+export function cropsOf({ header, arrays: of }, channel) {
+  const { k, names, picture } = header;
+  const values = of.value?.values ?? new Float32Array();
+  /** @type {Crop[]} */
+  const crops = [];
+  for (let i = 0; i < k; i += 1) {
+    const at = channel * k + i;
+    if (!(at < values.length) || Number.isNaN(values[at]) || channel >= header.searched) break;
+    crops.push({
+      value: values[at],
+      name: names[of.image?.values[at] ?? -1] ?? "",
+      field: numbers(of.field, at),
+      size: numbers(of.size, at),
+      place: numbers(of.place, at),
+      corner: [
+        picture.left + i * picture.across,
+        picture.top + (channel % picture.rows) * picture.down,
+      ],
+    });
+  }
+  return crops;
+}
+
+/** True if no value of a channel is above 0: nothing in the images excites it. @param {Crop[]} crops best first */
+export function isUnexcited(crops) {
+  return crops.length > 0 && !(crops[0].value > 0);
+}
+
+/** @param {import("../server/container.js").FloatArray|undefined} array @param {number} at */
+function numbers(array, at) {
+  const width = array?.shape[2] ?? 0;
+  return array ? [...array.values.subarray(at * width, (at + 1) * width)] : [];
+}

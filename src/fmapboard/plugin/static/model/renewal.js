@@ -1,0 +1,140 @@
+// @ts-check
+/** Whether a run is still being written, and how old the list of its steps is. */
+
+import * as host from "./host.js";
+
+// Whether a run is still being written, and how old the list of its steps is.
+
+/** @typedef {import("../server/answers.js").Layer} Layer */
+
+/** A run whose newest record is younger is fresh, s. */
+const FRESH = 600;
+/** Longer pauses are expected of a run that logs rarely: this many times its usual interval. */
+const PAUSES = 3;
+const MOST = 6 * 3600;
+/** An older list of steps is not called the newest, even while live. */
+const CURRENT_MS = 30000;
+
+/** Wall time of the newest kept record, s; -Infinity if there is none. @param {Layer[]} layers */
+export function newestTime(layers) {
+  return layers.reduce(
+    (most, { wall_times: at }) => Math.max(most, at[at.length - 1] ?? most),
+    -Infinity,
+  );
+}
+
+/**
+ * True if the run was written a short time ago, so that more steps are to be expected.
+ * @param {Layer[]} layers @param {number} now s since 1970
+ */
+export function isFresh(layers, now) {
+  const newest = newestTime(layers);
+  const longest = layers.reduce((most, { wall_times: at, steps_written: written }) => {
+    const usual = written > 1 ? (at[at.length - 1] - at[0]) / (written - 1) : 0;
+    return Math.max(most, usual || 0);
+  }, 0);
+  return now - newest < Math.min(MOST, Math.max(FRESH, PAUSES * longest));
+}
+
+/**
+ * What is said behind a claim about all steps, if they are not looked for continuously.
+ * @param {number|null} listedAt time of the list of steps, ms @param {boolean} live
+ * @param {number} now ms
+ */
+export function asOf(listedAt, live, now) {
+  if (listedAt === null) return "";
+  if (live && now - listedAt < CURRENT_MS) return "";
+  const date = new Date(listedAt);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+  return ` as of ${time}`;
+}
+
+// Requests again what may have grown: when TensorBoard has reloaded, and at intervals.
+
+const LIVE_EVERY_MS = 10000;
+const EMPTY_EVERY_MS = 3000;
+/** While TensorBoard is reading a log that was written before. */
+const UNREAD_EVERY_MS = 2000;
+/** A new run is looked for even while the shown one gets no new steps. */
+const RUNS_EVERY_MS = 30000;
+/** TensorBoard may be reading one run after the other when the tab is opened. */
+const FIRST_RUNS_EVERY_MS = 5000;
+const FIRST_MS = 60000;
+
+export class Renewal {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {boolean|null} null for live while the run is fresh */
+    this.liveChosen = app.report ? false : null;
+    this.wasLive = false;
+    this.reloadedAt = performance.now();
+    this.startedAt = this.reloadedAt;
+    this.listedRunsAt = this.reloadedAt;
+    this.missed = false; // TensorBoard reloaded while the tab was hidden
+    /** What of an unread log was read, and since when nothing more. */
+    this.read = "";
+    this.readAt = this.reloadedAt;
+  }
+
+  /** True if new steps are looked for: chosen by the user, otherwise while the run is fresh. */
+  get live() {
+    return this.liveChosen ?? isFresh(this.app.model?.layers ?? [], Date.now() / 1000);
+  }
+
+  /** Requests everything again that may have grown, without changing the state. */
+  reload() {
+    if (host.hidden()) {
+      this.missed = true; // the first tick after the tab is shown reloads
+      return;
+    }
+    const { source } = this.app;
+    this.missed = false;
+    this.reloadedAt = this.listedRunsAt = performance.now();
+    source.renew();
+    source.store.retry();
+    this.app.redraw();
+  }
+
+  /**
+   * Pause before the next look at a log that TensorBoard has not read to its end, ms: longer if
+   * nothing was read for some time, as of a damaged file.
+   * @param {number} now ms
+   */
+  unreadEvery(now) {
+    const { model } = this.app;
+    const steps = model?.front?.answers.map(({ answer }) => answer?.steps) ?? [];
+    const read = JSON.stringify([model?.state.run, model?.steps.length, steps]);
+    if (read !== this.read) [this.read, this.readAt] = [read, now];
+    return now - this.readAt < FIRST_MS ? UNREAD_EVERY_MS : LIVE_EVERY_MS;
+  }
+
+  /** Called every second. */
+  tick() {
+    if (host.hidden()) return;
+    const { model, source } = this.app;
+    const now = performance.now();
+    if (this.wasLive !== this.live) this.app.redraw(); // the run has become old, or fresh
+    this.wasLive = this.live;
+    const since = now - this.reloadedAt;
+    const isIdle = model?.listed && !source.store.busy;
+    const empty = isIdle && !model.layers.length;
+    const unread = isIdle && (model.unread !== null || model.front?.unread);
+    const pauses = [
+      unread ? this.unreadEvery(now) : Infinity,
+      empty ? EMPTY_EVERY_MS : Infinity,
+      this.live ? LIVE_EVERY_MS : Infinity,
+    ];
+    const runsEvery = now - this.startedAt < FIRST_MS ? FIRST_RUNS_EVERY_MS : RUNS_EVERY_MS;
+    if (this.missed || since > Math.min(...pauses)) {
+      this.reload();
+    } else if (this.liveChosen !== false && now - this.listedRunsAt > runsEvery) {
+      this.listedRunsAt = now;
+      source.renew(true);
+      this.app.redraw();
+    } else if (model) {
+      this.app.page.time.draw(model); // "newest" may have to say as of when
+    }
+  }
+}

@@ -1,0 +1,482 @@
+// @ts-check
+/** The columns of a scene: the maps of each, and its difference from the main column. */
+
+import { sorting } from "./channel_order.js";
+import { mainSide, placed } from "./compare.js";
+import { kernelScene } from "./kernel_scene.js";
+import { LETTERS, comparesKernels } from "./state.js";
+import { columnRanges, difference, ranges as rangesOf, sceneRanges } from "./value_scale.js";
+import { deadWord, runText } from "./words.js";
+import { pictureOf, sideOf } from "../server/decode.js";
+import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "../server/palettes.js";
+import { indexOf } from "../server/steps.js";
+
+// The columns of a scene: the maps of each, and its difference from the main column.
+
+/** @typedef {import("../server/decode.js").Maps} Maps */
+/** @typedef {import("./compare.js").Question} Question */
+/** @typedef {import("./value_scale.js").Difference} Difference */
+/** @typedef {import("./value_scale.js").Side} Side */
+
+/**
+ * A tile of a cell: the maps of a column, or the main column minus another one.
+ * @typedef {"a"|"b"|"c"|"d"|"ab"|"ac"|"ad"} Part
+ */
+
+/** @type {readonly Part[]} */
+const MAPS = Object.freeze(["a", "b", "c", "d"]);
+/** @type {readonly Part[]} */
+const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
+
+/**
+ * One column as it is drawn.
+ * @typedef {object} SceneColumn
+ * @property {string} letter
+ * @property {Question|null} question
+ * @property {Maps|null} maps
+ * @property {Side|null} side null if it has no picture
+ * @property {Difference|null} difference the main column minus this one; null if there is none
+ * @property {History|null} history its maps over all kept steps, if the scale is locked
+ * @property {string} why there is no picture, in words
+ * @property {string} note what of the comparison is not as expected, in words
+ */
+
+/**
+ * What a column is built from.
+ * @typedef {object} ColumnSource
+ * @property {Question|null} question
+ * @property {Maps|null} maps
+ * @property {History|null} [history] of its layer and sample, if the scale is locked
+ * @property {string} why there is nothing, in words
+ */
+
+/** Index of the column of a part, 0 for the main one. @param {Part} part */
+export function columnIndex(part) {
+  return MAPS.indexOf(/** @type {Part} */ (part.slice(-1)));
+}
+
+/** @param {Part} part */
+export function isDifference(part) {
+  return part.length === 2;
+}
+
+/** The maps of a part's column. @param {{columns: SceneColumn[]}} scene @param {Part} part */
+export function columnOf(scene, part) {
+  return scene.columns[columnIndex(part)];
+}
+
+/** The difference that a part shows; null for maps. @param {{columns: SceneColumn[]}} scene @param {Part} part */
+export function differenceOf(scene, part) {
+  return isDifference(part) ? columnOf(scene, part).difference : null;
+}
+
+/** Name of a part, with the letters of its columns. @param {Part} part */
+export function partName(part) {
+  return isDifference(part) ? `A − ${part[1].toUpperCase()}` : part.toUpperCase();
+}
+
+/**
+ * @param {Question} question @param {Maps} maps @param {Side} side
+ * @param {History|null} history if the scale is locked @returns {SceneColumn}
+ */
+export function mainColumn(question, maps, side, history) {
+  return { letter: LETTERS[0], question, maps, side, difference: null, history, why: "", note: "" };
+}
+
+/**
+ * @param {ColumnSource} of @param {number} i 1 for the first column beside the main one
+ * @param {Side} a the main column's maps @returns {SceneColumn}
+ */
+export function otherColumn({ question, maps, why, history = null }, i, a) {
+  const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
+  const between = side ? difference(a, side) : null;
+  return {
+    letter: LETTERS[i],
+    question,
+    maps,
+    side,
+    difference: between,
+    history,
+    why: why || (side || !maps || !question ? "" : whyNot(maps, question)),
+    note: side ? noteOf(a, side, between) : "",
+  };
+}
+
+/** What is not compared, in words. @param {Side} a @param {Side} b @param {Difference|null} between */
+function noteOf(a, b, between) {
+  if (!between) {
+    const size = (/** @type {Side} */ { planes }) => `${planes.height}×${planes.width} px`;
+    return `maps of ${size(b)}, not ${size(a)}: stretched to the same size, no difference`;
+  }
+  const [mine, theirs] = [a.planes.channels, b.planes.channels];
+  if (mine === theirs) return "";
+  return `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are compared`;
+}
+
+/** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */
+export function whyNot(maps, question) {
+  if (maps.missing.includes(question.role)) {
+    return (
+      "TensorBoard no longer keeps this picture at this step. Start it with " +
+      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more."
+    );
+  }
+  if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
+  return `no picture of sample ${question.sample}`;
+}
+
+/**
+ * Indices of the columns from left to right: of one run, older steps stand left of newer ones.
+ * @param {readonly {question: Question|null}[]} columns the main one first
+ */
+export function leftToRight(columns) {
+  const places = columns.map((_, i) => i);
+  const steps = columns.map(({ question }) => question?.step ?? NaN);
+  const runs = new Set(columns.map(({ question }) => question?.run));
+  if (runs.size > 1 || steps.some(Number.isNaN)) return places;
+  return places.sort((i, j) => steps[i] - steps[j] || i - j);
+}
+
+/**
+ * The tiles of a cell. A column without a picture keeps its place.
+ * @param {import("./state.js").Shown} show @param {SceneColumn[]} columns @returns {Part[]}
+ */
+export function parts(show, columns) {
+  const maps = leftToRight(columns).map((i) => MAPS[i]);
+  const differences = DIFFERENCES.slice(1, columns.length);
+  if (show === "both" || !columns.some((each) => each.difference)) return maps;
+  if (show === "difference") return differences;
+  return [...maps, ...differences.filter((_, i) => columns[i + 1].difference)];
+}
+
+/**
+ * Largest magnitude of each channel over all differences, so that they share one scale; NaN if none
+ * has a finite value.
+ * @param {SceneColumn[]} columns @param {number} channels
+ */
+export function differencePeaks(columns, channels) {
+  const peak = new Float64Array(channels).fill(NaN);
+  for (const { difference: between } of columns) {
+    for (let c = 0; between && c < channels; c += 1) {
+      if (!(peak[c] >= between.peak[c]) && !Number.isNaN(between.peak[c]))
+        peak[c] = between.peak[c];
+    }
+  }
+  return peak;
+}
+
+// Computes everything that a picture of one layer needs, before anything is drawn.
+
+/** @typedef {import("../server/answers.js").KernelsPicture} KernelsPicture */
+/** @typedef {import("../server/answers.js").MapsPicture} MapsPicture */
+/** @typedef {import("../server/answers.js").Picture} Picture */
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./value_scale.js").Ranges} Ranges */
+/** @typedef {import("./channel_order.js").Sorting} Sorting */
+
+/**
+ * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
+ * @typedef {{steps: number[], arrays: import("../server/container.js").NamedArrays,
+ *   kernels?: import("../server/routes.js").DrawnKernels[]}} History
+ */
+
+/**
+ * @typedef {object} SceneBase
+ * @property {string} why nothing, or not all, can be drawn, in words; "" otherwise
+ * @property {Question} question of the main column
+ * @property {Maps} maps of the main column
+ * @property {Picture|null} picture header of the picture
+ * @property {Side|null} a the maps of the main column
+ * @property {SceneColumn[]} columns the main one first; empty unless maps are drawn
+ * @property {Ranges} ranges of all columns
+ * @property {Ranges[]} columnRanges of each column: `ranges`, or its own
+ * @property {boolean} ownScale each of several columns has a scale of its own
+ * @property {Ranges} differenceRanges of all differences
+ * @property {number} channels
+ * @property {number[]} order channels in the order they are drawn in
+ * @property {boolean} zeroCentred
+ * @property {boolean} rows sequences: a row of pixels per channel
+ * @property {boolean} wholeLayer one scale for all channels, selected here or used when logging
+ * @property {Part[]} parts of a cell
+ */
+
+/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
+
+/**
+ * Kernels, on one scale; without `grid` only the stored picture is known.
+ * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap,
+ *   grid: import("./kernel_scene.js").KernelCells|null}} KernelsScene
+ */
+
+/** @typedef {SceneBase & {kind: "none"}} EmptyScene */
+/** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
+
+const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
+
+/**
+ * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[],
+ *   history: History|null, sortMaps: Maps|null}} from
+ * @returns {Scene}
+ */
+export function buildScene({ state, question, maps, others, history, sortMaps }) {
+  const picture = pictureOf(maps, question.role);
+  const isKernels = picture?.role === "kernels";
+  /** @type {SceneBase} */
+  const scene = {
+    why: "",
+    question,
+    maps,
+    picture,
+    a: null,
+    columns: [],
+    ranges: NO_RANGES,
+    columnRanges: [],
+    ownScale: false,
+    differenceRanges: NO_RANGES,
+    channels: 0,
+    order: [],
+    zeroCentred: state.colours === "signed",
+    rows: picture?.layout === "rows",
+    wholeLayer: state.scale === "layer" || storedForLayer(picture),
+    parts: ["a"],
+  };
+  if (question.role === "kernels" && maps.kernels) {
+    return kernelScene(scene, maps, others, state.show);
+  }
+  const a = sideOf(maps, question.role, question.sample);
+  if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
+  const columns = [
+    mainColumn(question, maps, a, state.locked ? history : null),
+    ...others.map((each, i) => otherColumn(each, i + 1, a)),
+  ];
+  const channels = columns.reduce(
+    (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
+    a.planes.channels,
+  );
+  const ranges = sceneRanges(state, columns, channels);
+  const sorted = sorting(state, sortMaps, question, history, channels);
+  return {
+    ...scene,
+    kind: "maps",
+    picture,
+    a,
+    columns,
+    channels,
+    order: sorted.order,
+    sorting: sorted,
+    why: sorted.why,
+    ranges,
+    columnRanges: columnRanges(state, columns, channels, ranges),
+    ownScale: state.own_scale && columns.length > 1,
+    differenceRanges: differenceRanges(state, columns, channels),
+    parts: parts(state.show, columns),
+  };
+}
+
+/**
+ * True if all channels were stored with one scale, as maps of one pixel always are.
+ * @param {Picture|null} picture
+ */
+function storedForLayer(picture) {
+  if (!picture || picture.role === "kernels") return false;
+  return picture.scale === "layer" || picture.tile[0] * picture.tile[1] === 1;
+}
+
+/** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
+function differenceRanges(state, columns, channels) {
+  if (!columns.some((each) => each.difference)) return NO_RANGES;
+  const peak = [...differencePeaks(columns, channels)];
+  return rangesOf(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
+    scale: state.scale,
+    zeroCentred: true,
+  });
+}
+
+/**
+ * Faults of one channel; the first three are counts of values.
+ * @typedef {object} Flags
+ * @property {number} nan
+ * @property {number} positive
+ * @property {number} negative
+ * @property {boolean} large
+ * @property {boolean} constant
+ * @property {boolean} dead
+ * @property {string} after type of the activation that it is dead after, "" for its own values
+ */
+
+/** @param {Maps} maps @param {string} role @param {number} channel @returns {Flags} */
+export function flags(maps, role, channel) {
+  const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
+  const later = role === "feature_maps" && of("activation.dead") > 0;
+  const size = Math.max(Math.abs(of(`${role}.minimum`)), Math.abs(of(`${role}.maximum`)));
+  return {
+    nan: of(`${role}.nan`),
+    positive: of(`${role}.positive_infinity`),
+    negative: of(`${role}.negative_infinity`),
+    large: Number.isFinite(size) && size >= LARGE,
+    constant: of(`${role}.constant`) > 0,
+    dead: later || of(`${role}.dead`) > 0,
+    after: later ? (maps.header.activation?.type ?? "activation") : "",
+  };
+}
+
+/**
+ * A fault of a channel.
+ * @typedef {object} StateMark
+ * @property {"nonfinite"|"large"|"dead"|"constant"} kind
+ * @property {string} word
+ * @property {string} brief for little space
+ * @property {string} colour
+ */
+
+/** The most severe fault; null for none. @param {Flags} of @returns {StateMark|null} */
+export function loudest(of) {
+  const marked = (
+    /** @type {StateMark["kind"]} */ kind,
+    /** @type {string} */ word,
+    /** @type {number} */ mark,
+  ) => ({ kind, word, brief: word, colour: css(MARK_COLOURS[mark]) });
+  if (of.nan) return marked("nonfinite", "NaN", MARK.NAN);
+  if (of.positive) return marked("nonfinite", "+Inf", MARK.POSITIVE_INFINITY);
+  if (of.negative) return marked("nonfinite", "−Inf", MARK.NEGATIVE_INFINITY);
+  if (of.large) {
+    return { kind: "large", word: "large", brief: "large", colour: FAULT_COLOURS.large };
+  }
+  if (of.dead) {
+    const dead = marked("dead", deadWord(), MARK.DEAD);
+    return { ...dead, word: of.after ? `${dead.word} after ${of.after}` : dead.word };
+  }
+  if (of.constant) return marked("constant", "const", MARK.CONSTANT);
+  return null;
+}
+
+// Builds the scene of the state from the answers that have arrived, and keeps the last one.
+
+/** @typedef {import("./compare.js").Placed} Placed */
+/** @typedef {import("../server/answers.js").Layer} Layer */
+
+/**
+ * @typedef {object} Shown
+ * @property {Scene|null} scene
+ * @property {boolean} stale the scene is the previous one
+ * @property {Error|null} error why nothing is shown
+ * @property {Error|null} lost that, or why a column is not shown
+ * @property {Placed[]} columns what the columns of the state show
+ * @property {Placed[]} drawn what the columns of the scene show
+ */
+
+/** How many kept steps are searched for kernels; the first logged step always has them. */
+const KERNELS_WITHIN = 12;
+
+export class Scenes {
+  /** @param {import("../server/source.js").Source} source */
+  constructor(source) {
+    this.source = source;
+    /** @type {Scene|null} */
+    this.scene = null;
+    this.sceneKey = "";
+    /** What the scene's columns show. @type {Placed[]} */
+    this.columns = [];
+  }
+
+  /**
+   * The last step, not after the asked one, that has kernels: they are logged less often than maps.
+   * @param {Question|null} asked @param {Layer|undefined} layer of it @returns {Question|null}
+   */
+  kernels(asked, layer) {
+    if (!asked || !layer) return null;
+    const now = indexOf(layer.steps, asked.step);
+    const back = [...Array(KERNELS_WITHIN).keys()].map((away) => now - away).filter((i) => i > 0);
+    for (const i of [...back, 0]) {
+      const question = { ...asked, step: layer.steps[i], ts: layer.wall_times[i] };
+      const entry = this.source.maps(question);
+      // Stop at the first step that has kernels, or whose answer has not arrived.
+      if (!entry.value || entry.value.kernels) return question;
+    }
+    return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
+  }
+
+  /**
+   * What the columns beside the main one show.
+   * @param {State} state @param {Layer|undefined} layer @returns {Placed[]}
+   */
+  placed(state, layer) {
+    const { source } = this;
+    const isKernels = state.role === "kernels";
+    const layersOf = (/** @type {string} */ run) => source.layers(run).value?.layers;
+    const runs = source.runs().value?.runs;
+    const whyNone = (/** @type {string} */ run) => {
+      if (runs && !runs.some((each) => each.run === run)) return `no run ${runText(run)}`;
+      const { value, error } = source.layers(run);
+      return value ? "" : (error?.message ?? "");
+    };
+    const columns = isKernels ? state.columns.filter(comparesKernels) : state.columns;
+    const all = columns.map((column) => placed(column, state, layer, layersOf, whyNone));
+    if (!isKernels) return all;
+    return all.map((each) => ({
+      ...each,
+      question: this.kernels(each.question, each.match?.layer),
+    }));
+  }
+
+  /** The layer of a column over all kept steps. @param {Placed} column @returns {History|null} */
+  history({ run, match, question }) {
+    if (!match || !question) return null;
+    return this.source.history(run, match.layer, question.sample);
+  }
+
+  /**
+   * The requested scene, or the previous one while the requested one is being loaded.
+   * @param {State} state @param {Layer|undefined} layer @param {History|null} history
+   * @returns {Shown}
+   */
+  show(state, layer, history) {
+    const main = mainSide(state, layer);
+    const question = state.role === "kernels" ? this.kernels(main, layer) : main;
+    const columns = this.placed(state, layer);
+    const entry = question && this.source.maps(question);
+    const entries = columns.map(({ question: asked }) => asked && this.source.maps(asked));
+    const others = columns.map((column, i) => ({
+      question: column.question,
+      maps: entries[i]?.value ?? null,
+      history: state.locked ? this.history(column) : null,
+      why: column.why || (entries[i]?.error?.message ?? ""),
+    }));
+    const sortQuestion = mainSide({ ...state, step: state.sort_step ?? state.step }, layer);
+    const needsSort = state.sort === "strength" || state.sort === "similarity";
+    const sortEntry = needsSort && sortQuestion ? this.source.maps(sortQuestion) : null;
+    const error = entry?.error ?? null;
+    const lost = error ?? entries.find((each) => each?.error)?.error ?? null;
+    const more = { error, lost, columns };
+    if (!question || error) return { ...more, scene: null, stale: false, drawn: [] };
+    if (!entry?.value || others.some(({ maps, why }) => !maps && !why)) {
+      return { ...more, scene: this.scene, stale: true, drawn: this.columns };
+    }
+    this.columns = columns;
+    const key = JSON.stringify([
+      question,
+      others.map((each) => [each.question, each.why, Boolean(each.maps), each.history?.steps]),
+      state.scale,
+      state.locked,
+      state.own_scale,
+      state.colours === "signed",
+      state.sort,
+      state.sort_step,
+      state.show,
+      Boolean(history && (state.locked || state.sort === "change")) && history?.steps,
+      Boolean(sortEntry?.value),
+    ]);
+    if (key !== this.sceneKey) {
+      this.sceneKey = key;
+      this.scene = buildScene({
+        state,
+        question,
+        maps: entry.value,
+        others,
+        history,
+        sortMaps: sortEntry?.value ?? null,
+      });
+    }
+    return { ...more, scene: this.scene, stale: false, drawn: columns };
+  }
+}

@@ -1,0 +1,486 @@
+// @ts-check
+/** The columns beside the main one: what each has instead of the main column's run, step, sample. */
+
+import { indexOf } from "../server/steps.js";
+
+// The columns beside the main one: what each has instead of the main column's run, step, sample.
+
+/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @typedef {import("../server/answers.js").Role} Role */
+
+/** @typedef {"step"|"run"|"sample"|"role"} Kind what a new column has of its own */
+
+/**
+ * A column; what it has not of its own is that of the main column.
+ * @typedef {object} Column
+ * @property {string} run "" for that of the main column
+ * @property {number|null} step pinned step; null follows the slider
+ * @property {number|null} sample null for that of the main column
+ * @property {Role|""} role "" for that of the main column
+ */
+
+/** Most columns beside the main one. */
+export const MOST = 3;
+
+export const LETTERS = Object.freeze(["A", "B", "C", "D"]);
+
+/** @type {Readonly<Column>} */
+export const SAME = Object.freeze({ run: "", step: null, sample: null, role: "" });
+
+/** @type {readonly string[]} */
+const ROLES = ["feature_maps", "inputs", "gradients_of_maps", "kernels"];
+/** What follows the last "@": a step, a sample and a role, each of which may be missing. */
+const PLACE = /^(-?\d{1,15})?(?::(\d{1,6})?(?::([a-z_]+)?)?)?$/;
+
+/**
+ * A column as an address has it: `RUN@STEP`, `RUN@STEP:SAMPLE` or `RUN@STEP:SAMPLE:ROLE`. What is
+ * left out is that of the main column, so `RUN@` follows the slider. The last "@" separates.
+ * @param {Column} column
+ */
+export function columnText({ run, step, sample, role }) {
+  const place = [step ?? "", sample ?? "", role].map(String);
+  return `${run}@${place.join(":").replace(/:+$/, "")}`;
+}
+
+/**
+ * The column of an address; a text without a valid place after an "@" is the name of a run.
+ * @param {string} text @returns {Column}
+ */
+export function parseColumn(text) {
+  const cut = text.lastIndexOf("@");
+  const found = cut < 0 ? null : PLACE.exec(text.slice(cut + 1));
+  const [, step, sample, role = ""] = found ?? [];
+  if (!found || (role && !ROLES.includes(role))) return { ...SAME, run: text };
+  return {
+    run: text.slice(0, cut),
+    step: step === undefined ? null : Number(step),
+    sample: sample === undefined ? null : Number(sample),
+    role: /** @type {Role|""} */ (role),
+  };
+}
+
+/** The columns of the `compare` entries of an address. @param {string[]} compared @returns {Column[]} */
+export function columnsOf(compared) {
+  return compared
+    .filter((text) => text !== "")
+    .map(parseColumn)
+    .slice(0, MOST);
+}
+
+/**
+ * A new column that differs from the state's picture in one thing; null if there is nothing else.
+ * @param {Kind} kind @param {State} state @param {Layer|undefined} layer
+ * @param {string[]} runs the likeliest first @returns {Column|null}
+ */
+export function newColumn(kind, state, layer, runs) {
+  if (!layer) return null;
+  const { columns } = state;
+  switch (kind) {
+    case "step": {
+      const taken = new Set(columns.map(({ run, step }) => (run ? null : step)));
+      const now = layer.steps[indexOf(layer.steps, state.step)];
+      const step = layer.steps.find((each) => each !== now && !taken.has(each));
+      return step === undefined ? null : { ...SAME, step };
+    }
+    case "run": {
+      const taken = new Set(columns.map(({ run }) => run));
+      const run = runs.find((each) => each !== state.run && !taken.has(each));
+      return run === undefined ? null : { ...SAME, run };
+    }
+    case "sample": {
+      const taken = new Set(columns.map(({ sample }) => sample));
+      const all = Array.from({ length: layer.samples }, (_, k) => k);
+      const sample = all.find((each) => each !== state.sample && !taken.has(each));
+      return sample === undefined ? null : { ...SAME, sample };
+    }
+    default: {
+      const taken = new Set(columns.map(({ role }) => role));
+      const free = (/** @type {Role} */ each) =>
+        each !== "kernels" && each !== state.role && !taken.has(each);
+      const role = layer.roles.find(free);
+      return role === undefined ? null : { ...SAME, role };
+    }
+  }
+}
+
+/**
+ * The columns after a change of the state: if the main column has become one of them, that one
+ * becomes what the main column was.
+ * @param {State} state @param {State} before @returns {readonly Column[]}
+ */
+export function swapped(state, before) {
+  if (state.columns !== before.columns) return state.columns;
+  return state.columns.map((column) => {
+    const { run, sample, role } = column;
+    if (run && run === state.run && before.run !== state.run)
+      column = { ...column, run: before.run };
+    if (sample !== null && sample === state.sample && before.sample !== state.sample) {
+      column = { ...column, sample: before.sample };
+    }
+    if (role && role === state.role && before.role !== state.role) {
+      column = { ...column, role: before.role };
+    }
+    return column;
+  });
+}
+
+/** True if kernels can differ: they are the same for all samples. @param {Column} column */
+export function comparesKernels({ run, step, role }) {
+  return (run !== "" || step !== null) && (role === "" || role === "kernels");
+}
+
+/** @param {readonly Column[]} columns @param {number} i @param {Partial<Column>} patch */
+export function changed(columns, i, patch) {
+  return columns.map((column, at) => (at === i ? { ...column, ...patch } : column));
+}
+
+// The channels of the film strip: as typed by the user, and in the address.
+
+/** Channels in one film strip, at most. */
+export const MOST_CHANNELS = 12;
+
+/**
+ * The channels of the film strip, in the order they were chosen.
+ * @param {State} state @param {number} drawn channels that have pictures
+ * @returns {number[]} at least one, if any is drawn
+ */
+export function filmChannels(state, drawn) {
+  const chosen = listed(state.channels).filter((channel) => channel < drawn);
+  if (chosen.length) return chosen.slice(0, MOST_CHANNELS);
+  const open = state.channel !== null && state.channel < drawn ? state.channel : 0;
+  return drawn > 0 ? [open] : [];
+}
+
+/** Channels of an address, each once. @param {string} text */
+export function listed(text) {
+  return [...new Set(text.split(",").filter(Boolean).map(Number))];
+}
+
+/**
+ * Channels as typed: numbers and ranges, separated by commas or spaces.
+ * @param {string} text @param {number} drawn channels that have pictures
+ * @returns {{channels: number[], refused: string[]}} `refused` says what was left out, and why
+ */
+export function readChannels(text, drawn) {
+  /** @type {Set<number>} */
+  const channels = new Set();
+  const refused = [];
+  for (const word of text.split(/[\s,;]+/).filter(Boolean)) {
+    const found = /^(\d{1,6})(?:[-–](\d{1,6}))?$/.exec(word);
+    if (!found) {
+      refused.push(`“${word}” is no channel number`);
+      continue;
+    }
+    const from = Number(found[1]);
+    const to = found[2] === undefined ? from : Number(found[2]);
+    if (to < from) refused.push(`“${word}” ends before it begins`);
+    for (let channel = from; channel <= Math.min(to, drawn - 1); channel += 1) {
+      channels.add(channel);
+    }
+    if (to >= drawn) refused.push(`channel ${to}: only 0 to ${drawn - 1} are drawn`);
+  }
+  const kept = [...channels].slice(0, MOST_CHANNELS);
+  if (channels.size > kept.length) {
+    refused.push(`${channels.size} channels: the first ${MOST_CHANNELS} are shown`);
+  }
+  return { channels: kept, refused };
+}
+
+/**
+ * The value of `channels` after a channel was added or removed.
+ * @param {State} state @param {number} channel
+ */
+export function toggled(state, channel) {
+  const before = state.channels
+    ? listed(state.channels)
+    : state.channel === null
+      ? []
+      : [state.channel];
+  const after = before.includes(channel)
+    ? before.filter((each) => each !== channel)
+    : [...before, channel];
+  return after.slice(-MOST_CHANNELS).join(",");
+}
+
+/**
+ * All channels of the strip moved by the same number; unchanged if one would leave the layer.
+ * @param {number[]} channels @param {number} by @param {number} drawn
+ */
+export function moved(channels, by, drawn) {
+  const after = channels.map((channel) => channel + by);
+  return after.every((channel) => channel >= 0 && channel < drawn) ? after : channels;
+}
+
+// The point that is looked at, and its cell in a map.
+
+/** @typedef {{u: number, v: number}} Point relative place in a picture, 0…1 from the top left */
+
+/** The point of an address, as `0.43,0.61`; null for none. @param {string} text @returns {Point|null} */
+export function pointOf(text) {
+  if (!text) return null;
+  const [u, v] = text.split(",").map(Number);
+  return { u, v };
+}
+
+/** The address of a point, rounded to a thousandth. @param {Point} point */
+export function pointText({ u, v }) {
+  const inside = (/** @type {number} */ x) => Number(Math.min(1, Math.max(0, x)).toFixed(4));
+  return `${inside(u)},${inside(v)}`;
+}
+
+/**
+ * The cell of a map that a point is in.
+ * @param {Point} point @param {number} height @param {number} width of the map, px
+ */
+export function cellOf({ u, v }, height, width) {
+  return {
+    y: Math.min(height - 1, Math.max(0, Math.floor(v * height))),
+    x: Math.min(width - 1, Math.max(0, Math.floor(u * width))),
+  };
+}
+
+/**
+ * The centre of a cell, some cells away from that of a point, within the map.
+ * @param {Point} point @param {number} height @param {number} width of the map, px
+ * @param {number} down @param {number} right cells @returns {Point}
+ */
+export function movedPoint(point, height, width, down, right) {
+  const { y, x } = cellOf(point, height, width);
+  const within = (/** @type {number} */ at, /** @type {number} */ size) =>
+    Math.min(size - 1, Math.max(0, at));
+  return {
+    u: (within(x + right, width) + 0.5) / width,
+    v: (within(y + down, height) + 0.5) / height,
+  };
+}
+
+// What the user is looking at: one plain object, and its form in the address bar.
+
+/** @typedef {"channel"|"layer"} Scale whose extremes the scale has */
+/** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
+/** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
+/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
+/** @typedef {"overview"|"maps"|"film"|"attribution"} View what the page shows */
+/** @typedef {import("./health_states.js").Shade} Shade */
+/** @typedef {"auto"|"pictures"|"states"} Front "auto" for pictures where they have room */
+/** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
+/** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
+/** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
+/** @typedef {"network"|"kernel"} Grouping of the list of layers */
+/** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
+
+/**
+ * @typedef {object} State
+ * @property {View} view
+ * @property {string} run
+ * @property {string} chosen runs whose findings are listed, one per line; "" for that of `run`
+ * @property {Front} front what the overview shows of the layers over the steps
+ * @property {Findings} findings the list of findings
+ * @property {Shade} shade what brightness shows in the map of layers × steps
+ * @property {string} layer key of the layer, "" for the first one
+ * @property {number|null} channel
+ * @property {number|null} step null follows the newest step
+ * @property {Role} role
+ * @property {number} sample
+ * @property {Scale} scale
+ * @property {boolean} locked one scale for all steps
+ * @property {boolean} own_scale each column has a scale of its own
+ * @property {Palette} colours
+ * @property {Palette} gradient_colours those of gradients (see `state/palette.js`)
+ * @property {Sort} sort
+ * @property {number|null} sort_step the step that the order is computed from
+ * @property {readonly Column[]} columns beside the main one; `compare` in the address
+ * @property {Shown} show
+ * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
+ * @property {number} tile side of a tile in CSS px, 0 to fit the window
+ * @property {Grouping} group
+ * @property {boolean} flagged list only flagged layers
+ * @property {string} filter of the list of layers
+ * @property {number} overlay opacity over the input image in percent, 0 for off
+ * @property {HistogramGroup} histogram
+ * @property {string} channels of the film strip, as `3,17`; "" for the open channel
+ * @property {FilmScale} film_scale
+ * @property {string} pixel relative place that is pointed at, as `0.43,0.61`; "" for none
+ * @property {PixelList} pixel_list
+ */
+
+/** @type {Readonly<State>} */
+export const START = Object.freeze({
+  view: "overview",
+  run: "",
+  chosen: "",
+  front: "auto",
+  findings: "auto",
+  shade: "range",
+  layer: "",
+  channel: null,
+  step: null,
+  role: "feature_maps",
+  sample: 0,
+  scale: "channel",
+  locked: false,
+  own_scale: false,
+  colours: "viridis",
+  gradient_colours: "signed",
+  sort: "index",
+  sort_step: null,
+  columns: /** @type {readonly Column[]} */ (Object.freeze([])),
+  show: "both",
+  rank: 0,
+  tile: 0,
+  group: "network",
+  flagged: false,
+  filter: "",
+  overlay: 0,
+  histogram: "activations",
+  channels: "",
+  film_scale: "locked",
+  pixel: "",
+  pixel_list: "channels",
+});
+
+/** @type {readonly Palette[]} */
+const PALETTES = ["grey", "viridis", "magma", "signed"];
+export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
+
+/**
+ * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|
+ *   "histogram"|"film_scale"|"pixel_list"} ChoiceField
+ */
+
+/**
+ * Allowed values of the fields that have a fixed list of them.
+ * @type {{readonly [F in ChoiceField]: readonly State[F][]}}
+ */
+export const CHOICES = Object.freeze({
+  view: ["overview", "maps", "film", "attribution"],
+  front: ["auto", "pictures", "states"],
+  findings: ["auto", "open", "closed"],
+  shade: ["range", "change"],
+  role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
+  scale: ["channel", "layer"],
+  colours: PALETTES,
+  gradient_colours: PALETTES,
+  sort: ["index", "strength", "change", "similarity"],
+  show: ["both", "difference", "all"],
+  tile: TILES,
+  group: ["network", "kernel"],
+  histogram: ["activations", "weights", "gradients"],
+  film_scale: ["locked", "step"],
+  pixel_list: ["channels", "layers"],
+});
+
+/** Fields of the maps: an address with one of them but without a view shows the maps. */
+const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
+
+/** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
+const COMPARED = /^compare[23]?$/;
+const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay", "rank"]);
+/** @type {Partial<Record<string, RegExp>>} */
+const FORMS = { channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ };
+const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
+
+/**
+ * One value of an address, or undefined if it is not valid for the field.
+ * @param {string} field @param {string} text @returns {unknown}
+ */
+function parsed(field, text) {
+  const start = /** @type {Record<string, unknown>} */ (START)[field];
+  if (start === undefined || field === "columns") return undefined;
+  if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
+  /** @type {unknown} */
+  let value = text;
+  if (WHOLE.has(field)) {
+    if (!/^-?\d{1,15}$/.test(text)) return undefined;
+    value = Number(text);
+    if (Number(value) < 0 && !MAY_BE_NEGATIVE.has(field)) return undefined;
+    if (field === "overlay" && Number(value) > 100) return undefined;
+  }
+  if (FORMS[field]?.test(text) === false) return undefined;
+  const among = /** @type {Partial<Record<string, readonly unknown[]>>} */ (CHOICES)[field];
+  return among && !among.includes(value) ? undefined : value;
+}
+
+/**
+ * The state of an address; missing and invalid fields have the values of `START`.
+ * @param {Iterable<[string, string]>} entries @returns {State}
+ */
+export function fromEntries(entries) {
+  /** @type {Record<string, unknown>} */
+  const state = { ...START };
+  /** @type {Set<string>} */
+  const given = new Set();
+  const compared = [];
+  for (const [field, text] of entries) {
+    if (COMPARED.test(field)) {
+      compared.push(text);
+      given.add("compare");
+    }
+    const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
+    if (value === undefined) continue;
+    state[field] = value;
+    given.add(field);
+  }
+  if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
+  state.columns = columnsOf(compared);
+  return /** @type {State} */ (/** @type {unknown} */ (state));
+}
+
+/**
+ * The fields of a state that differ from `START`, in a fixed order.
+ * @param {State} state @returns {[string, string][]}
+ */
+export function toEntries(state) {
+  /** @type {[string, string][]} */
+  const entries = [];
+  for (const [field, start] of Object.entries(START)) {
+    const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
+    if (field === "columns") {
+      state.columns.forEach((column, i) => {
+        entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
+      });
+      continue;
+    }
+    if (value === null || (value === start && !(field === "view" && ofMaps(state)))) continue;
+    entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
+  }
+  return entries;
+}
+
+/** True if the address of a state has a field of the maps. @param {State} state */
+function ofMaps(state) {
+  const { layer, channel, step, columns } = state;
+  return layer !== "" || channel !== null || step !== null || columns.length > 0;
+}
+
+/**
+ * fmapboard's entries in a hash such as `#feature_maps&p.feature_maps.run=a`.
+ * @param {string} hash @param {string} prefix @returns {[string, string][]}
+ */
+export function readHash(hash, prefix) {
+  /** @type {[string, string][]} */
+  const found = [];
+  for (const part of hash.replace(/^#/, "").split("&")) {
+    const cut = part.indexOf("=");
+    if (cut < 0 || !part.startsWith(prefix)) continue;
+    try {
+      found.push([part.slice(prefix.length, cut), decodeURIComponent(part.slice(cut + 1))]);
+    } catch {
+      continue; // not percent-encoded correctly, as in an address typed by hand
+    }
+  }
+  return found;
+}
+
+/**
+ * The hash with fmapboard's entries replaced; other entries are kept.
+ * @param {string} hash @param {string} prefix @param {[string, string][]} entries
+ */
+export function writeHash(hash, prefix, entries) {
+  const others = hash
+    .replace(/^#/, "")
+    .split("&")
+    .filter((part) => part && !part.startsWith(prefix));
+  const ours = entries.map(([field, value]) => `${prefix}${field}=${encodeURIComponent(value)}`);
+  return "#" + [...others, ...ours].join("&");
+}

@@ -1,0 +1,255 @@
+// @ts-check
+/** Maps values to colours: ranges of channels, and tables from level to colour. */
+
+import { short, stepText } from "./words.js";
+import { LARGE } from "../server/palettes.js";
+
+// Maps values to colours: ranges of channels, and tables from level to colour.
+
+/**
+ * The drawn range of each channel.
+ * @typedef {{lo: Float64Array, hi: Float64Array}} Ranges
+ */
+
+/**
+ * The range of each channel over several sources (two sides of a comparison, all steps).
+ * @param {number} channels
+ * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each of [k, channels] values
+ * @param {{scale: import("./state.js").Scale, zeroCentred: boolean}} how
+ * @returns {Ranges}
+ */
+export function ranges(channels, sources, how) {
+  const lo = new Float64Array(channels).fill(Infinity);
+  const hi = new Float64Array(channels).fill(-Infinity);
+  for (const source of sources) {
+    const count = source.lo.length;
+    for (let i = 0; i < count; i += 1) {
+      const c = i % channels;
+      if (Number.isFinite(source.lo[i])) lo[c] = Math.min(lo[c], source.lo[i]);
+      if (Number.isFinite(source.hi[i])) hi[c] = Math.max(hi[c], source.hi[i]);
+    }
+  }
+  if (how.scale === "layer") {
+    lo.fill(lo.reduce((a, b) => Math.min(a, b), Infinity));
+    hi.fill(hi.reduce((a, b) => Math.max(a, b), -Infinity));
+  }
+  for (let c = 0; c < channels; c += 1) {
+    if (lo[c] > hi[c]) lo[c] = hi[c] = 0; // no finite value
+    if (how.zeroCentred) {
+      hi[c] = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
+      lo[c] = -hi[c];
+    }
+  }
+  return { lo, hi };
+}
+
+/**
+ * Position of a value in a range, 0…1; always 0.5 in a range without width.
+ * @param {number} value @param {number} lo @param {number} hi
+ */
+export function place(value, lo, hi) {
+  if (!(hi > lo)) return 0.5;
+  return Math.min(1, Math.max(0, (value - lo) / (hi - lo)));
+}
+
+/**
+ * Colours of the 256 stored levels of a channel.
+ * @param {number} lo value of level 0 @param {number} hi value of level 255
+ * @param {number} rangeLo value of the first colour @param {number} rangeHi value of the last
+ * @param {Uint32Array} colours 256 @param {Uint32Array} into 256, overwritten
+ */
+export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
+  const span = (Number.isFinite(hi - lo) ? hi - lo : 0) / 255;
+  const start = Number.isFinite(lo) ? lo : 0;
+  for (let level = 0; level < 256; level += 1) {
+    into[level] = colours[Math.round(255 * place(start + span * level, rangeLo, rangeHi))];
+  }
+  return into;
+}
+
+/**
+ * A − B of two sides, channel by channel.
+ * @typedef {object} Difference
+ * @property {number} channels
+ * @property {number} height
+ * @property {number} width
+ * @property {Float32Array} values [channels, height, width], NaN where marked
+ * @property {Uint8Array} marks [channels, height, width]
+ * @property {Float64Array} peak largest magnitude of each channel, NaN if it has no finite value
+ */
+
+/**
+ * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
+ * @typedef {object} Side
+ * @property {import("../server/decode.js").Planes} planes
+ * @property {ArrayLike<number>} lo
+ * @property {ArrayLike<number>} hi
+ */
+
+/**
+ * A − B; null if their maps differ in size.
+ * @param {Side} a @param {Side} b @returns {Difference|null}
+ */
+export function difference(a, b) {
+  const { height, width } = a.planes;
+  if (height !== b.planes.height || width !== b.planes.width) return null;
+  const channels = Math.min(a.planes.channels, b.planes.channels);
+  const size = height * width;
+  const values = new Float32Array(channels * size);
+  const marks = new Uint8Array(values.length);
+  const peak = new Float64Array(channels).fill(NaN);
+  for (let c = 0; c < channels; c += 1) {
+    const unitA = (a.hi[c] - a.lo[c]) / 255;
+    const unitB = (b.hi[c] - b.lo[c]) / 255;
+    for (let i = c * size; i < (c + 1) * size; i += 1) {
+      const mark = badMark(a.planes.marks, i) || badMark(b.planes.marks, i);
+      if (mark) {
+        marks[i] = mark;
+        values[i] = NaN;
+        continue;
+      }
+      const value = a.lo[c] + unitA * a.planes.levels[i] - (b.lo[c] + unitB * b.planes.levels[i]);
+      values[i] = value;
+      if (!(Math.abs(value) <= peak[c])) peak[c] = Math.abs(value);
+    }
+  }
+  return { channels, height, width, values, marks, peak };
+}
+
+/**
+ * The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value.
+ * @param {Uint8Array|null} marks @param {number} i
+ */
+function badMark(marks, i) {
+  const mark = marks ? marks[i] : 0;
+  return mark >= 251 && mark <= 253 ? mark : 0;
+}
+
+// The scale that the columns of a scene share, at their steps or locked over all kept ones.
+
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./scene.js").History} History */
+/** @typedef {import("./scene.js").SceneColumn} SceneColumn */
+
+/**
+ * The range of each channel over the maps of all columns; if the scale is locked, also over all
+ * kept steps of each column whose history is known.
+ * @param {Pick<State, "scale"|"colours">} state @param {SceneColumn[]} columns
+ * @param {number} channels drawn @returns {Ranges}
+ */
+export function sceneRanges({ scale, colours }, columns, channels) {
+  const sources = columns.flatMap((column) => {
+    const { side } = column;
+    if (!side) return [];
+    const shown = { lo: row(side.lo, 0, channels), hi: row(side.hi, 0, channels) };
+    return [shown, ...overSteps(column, channels)];
+  });
+  return ranges(channels, sources, { scale, zeroCentred: colours === "signed" });
+}
+
+/** @param {SceneColumn} column @param {number} channels */
+function overSteps(column, channels) {
+  const { lo, hi } = extremes(column) ?? {};
+  if (!lo || !hi) return [];
+  const width = lo.shape[1];
+  return Array.from({ length: width ? lo.values.length / width : 0 }, (_, i) => ({
+    lo: row(lo.values, i * width, Math.min(channels, width)),
+    hi: row(hi.values, i * width, Math.min(channels, width)),
+  }));
+}
+
+/** @param {ArrayLike<number>} values @param {number} from @param {number} count @returns {number[]} */
+function row(values, from, count) {
+  return Array.prototype.slice.call(values, from, from + count);
+}
+
+/** Extremes of the drawn maps of a column's role over the kept steps. @param {SceneColumn} column */
+function extremes({ history, question }) {
+  const lo = history?.arrays[`${question?.role}.lo`];
+  const hi = history?.arrays[`${question?.role}.hi`];
+  return lo && hi ? { lo, hi } : null;
+}
+
+/** Number of steps of a column's history. @param {SceneColumn} column */
+const stepsOf = ({ history }) => history?.steps.length ?? 0;
+
+/**
+ * Which steps a scale covers, to follow what it is that of; "" if it is not locked.
+ * @param {SceneColumn[]} columns @param {boolean} locked
+ */
+export function stepsText(columns, locked) {
+  if (!locked) return "";
+  const shown = columns.filter(({ side }) => side);
+  const open = shown.filter((column) => !extremes(column)).map(({ letter }) => letter);
+  if (open.length === shown.length) return ", only this step (the others are not known)";
+  const counts = shown.flatMap((column) => (extremes(column) ? stepsOf(column) : []));
+  const over = `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged step${Math.max(...counts) > 1 ? "s" : ""}`;
+  return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
+}
+
+/**
+ * What the range of a colour bar is that of, in words.
+ * @param {{columns: SceneColumn[]}} scene @param {Pick<State, "locked"|"sample">} state
+ */
+export function drawnOf({ columns }, { locked, sample }) {
+  const { length } = columns.filter(({ side }) => side);
+  const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
+  return `${of}${stepsText(columns, locked)}`;
+}
+
+// The scale of each column of a scene: shared or its own, and what a shared one hides.
+
+/** A column that has less than this part of the scale has a few of its 256 colours, and looks flat. */
+const FLAT = 0.04;
+
+/**
+ * The range of each channel of each column.
+ * @param {Pick<State, "scale"|"colours"|"own_scale">} state @param {SceneColumn[]} columns
+ * @param {number} channels drawn @param {Ranges} shared @returns {Ranges[]}
+ */
+export function columnRanges(state, columns, channels, shared) {
+  if (!state.own_scale) return columns.map(() => shared);
+  return columns.map((column) => sceneRanges(state, [column], channels));
+}
+
+/**
+ * What the scales of several columns hide, in words; "" for nothing.
+ * @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene
+ */
+export function scaleNote({ columns, ranges, channels, ownScale }) {
+  const shown = columns.filter(({ side }) => side);
+  if (shown.length < 2) return "";
+  if (ownScale) return "Each column has a scale of its own: equal colours are not equal values.";
+  const flat = shown.filter(({ side }) => side && share(side, ranges, channels) < FLAT);
+  const others = shown.filter((column) => !flat.includes(column));
+  if (!flat.length || !others.length) return "";
+  const letters = flat.map(({ letter }) => letter).join(", ");
+  return (
+    `${letters} ${flat.length > 1 ? "look" : "looks"} flat because all columns share one scale: ` +
+    `values ${flat.map((column) => extent(column, channels)).join(", ")}, ` +
+    `but ${others.map((column) => extent(column, channels)).join(", ")}.`
+  );
+}
+
+/**
+ * Part of the shared range that a side's values have: the median over the channels.
+ * @param {Side} side @param {Ranges} ranges @param {number} channels
+ */
+function share({ lo, hi }, ranges, channels) {
+  const parts = [];
+  for (let c = 0; c < channels; c += 1) {
+    const whole = ranges.hi[c] - ranges.lo[c];
+    if (whole > 0 && Number.isFinite(hi[c] - lo[c])) parts.push((hi[c] - lo[c]) / whole);
+  }
+  parts.sort((a, b) => a - b);
+  return parts.length ? parts[Math.floor(parts.length / 2)] : 1;
+}
+
+/** The values of a column, in words. @param {SceneColumn} column @param {number} channels */
+function extent({ letter, side }, channels) {
+  const of = (/** @type {ArrayLike<number>|undefined} */ ends) =>
+    Array.prototype.slice.call(ends ?? [], 0, channels).filter(Number.isFinite);
+  const [lo, hi] = [Math.min(...of(side?.lo)), Math.max(...of(side?.hi))];
+  const large = Math.max(-lo, hi) >= LARGE ? " (large)" : "";
+  return `from ${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
+}

@@ -1,0 +1,174 @@
+// @ts-check
+/** Formats numbers, and finds ticks for an axis. */
+
+// Formats numbers, and finds ticks for an axis.
+
+const MINUS = "−";
+
+/** A number in few characters. @param {number} value @param {number} digits significant digits */
+export function short(value, digits = 3) {
+  if (Number.isNaN(value)) return "–";
+  if (!Number.isFinite(value)) return value > 0 ? "+Inf" : `${MINUS}Inf`;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const text =
+    size >= 1e5 || size < 1e-3
+      ? size
+          .toExponential(digits - 1)
+          .replace(/\.?0+e/, "e")
+          .replace("e+", "e")
+          .replace("-", MINUS)
+      : String(Number(size.toPrecision(digits)));
+  return (value < 0 ? MINUS : "") + text;
+}
+
+/** An integer with thin spaces between groups of three digits. @param {number} value */
+export function whole(value) {
+  return String(value)
+    .replace("-", MINUS)
+    .replace(/\B(?=(\d{3})+$)/g, "\u2009");
+}
+
+/** A number of things: "1 step", "2 steps". @param {number} n @param {string} word singular */
+export function counted(n, word) {
+  return `${stepText(n)} ${word}${n === 1 ? "" : "s"}`;
+}
+
+/** A step; digits are grouped from 10 000 on. @param {number} value */
+export function stepText(value) {
+  return Math.abs(value) < 10000 ? String(value).replace("-", MINUS) : whole(value);
+}
+
+/** @param {number} fraction 0…1 */
+export function percent(fraction) {
+  const value = fraction * 100;
+  return value > 0 && value < 1 ? "<1 %" : `${Math.round(value)} %`;
+}
+
+/**
+ * Round values on an axis, at most `most` + 1.
+ * @param {number} lo @param {number} hi @param {number} most @returns {number[]}
+ */
+export function ticks(lo, hi, most = 5) {
+  if (!(hi > lo) || !Number.isFinite(hi - lo)) return Number.isFinite(lo) ? [lo] : [];
+  const raw = (hi - lo) / Math.max(1, most);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const unit = [1, 2, 2.5, 5, 10].find((n) => n * power >= raw * (1 - 1e-9)) ?? 10;
+  const step = unit * power;
+  const found = [];
+  for (let i = Math.ceil(lo / step - 1e-9); i * step <= hi + step * 1e-9; i += 1) {
+    found.push(i === 0 ? 0 : Number((i * step).toPrecision(12)));
+  }
+  return found;
+}
+
+/** Compares names in natural order: conv2 before conv10. @param {string} a @param {string} b */
+export function natural(a, b) {
+  return a.localeCompare(b, "en", { numeric: true }) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+/** @param {number} seconds since 1970 */
+export function clock(seconds) {
+  if (!Number.isFinite(seconds)) return "";
+  const date = new Date(seconds * 1000);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  return (
+    `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
+    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+  );
+}
+
+// Names of layer calls in words, as findings print them.
+
+/** A later call of a layer in one forward pass, as labels say it. */
+const CALL = /^(.+)\.call(\d+)$/;
+
+/**
+ * A label in words; a later call has its number, and the layer that it directly follows, because
+ * the name of a shared activation says nothing of its place in the network.
+ * @param {string} label @param {string} [behind] label of the layer before an activation
+ * @returns {string}
+ */
+export function callText(label, behind = "") {
+  const [, layer, call] = CALL.exec(label) ?? [];
+  if (!layer) return label;
+  return `${layer} (call ${call}${behind ? `, behind ${callText(behind)}` : ""})`;
+}
+
+/**
+ * Name of a layer call, with that of its model, as the findings spell it.
+ * @param {{name: string, label: string, behind?: string}} of
+ */
+export function callName({ name, label, behind }) {
+  const own = callText(label, behind);
+  return name ? `${name}: ${own}` : own;
+}
+
+/**
+ * Name of a layer call in the list, inside the group of its module.
+ * @param {string} shown end of its label @param {{label: string, call: number, behind?: string}} of
+ */
+export function callInGroup(shown, { label, call, behind = "" }) {
+  if (call < 2) return shown;
+  const group = label.slice(0, label.length - shown.length);
+  const near = group && behind.startsWith(group) ? behind.slice(group.length) : behind;
+  return callText(shown, near);
+}
+
+// What a run is called: TensorBoard names that of the log directory itself ".".
+
+const ROOT = ".";
+let directory = ROOT;
+
+/** Sets what is shown for the log directory. @param {string|undefined} name "" if it is not known */
+export function callRoot(name) {
+  directory = name || ROOT;
+}
+
+/** Name of a run, or of the log directory if the run is in it. @param {string} run */
+export function runText(run) {
+  return run === "" || run === ROOT ? directory : run;
+}
+
+// What a channel is called that is 0 everywhere: dead in a training, off for an image.
+
+let isOfImages = false;
+
+/** Chooses the words for what is shown next. @param {Unit} unit of the run */
+export function speakOf(unit) {
+  isOfImages = unit === "image";
+}
+
+/** "dead", or "off" in a run of images, which says nothing about training. */
+export function deadWord() {
+  return isOfImages ? "off" : "dead";
+}
+
+/** A text about channels with that word. @param {string} text */
+export function inWordsOf(text) {
+  return isOfImages ? text.replaceAll("dead", "off") : text;
+}
+
+// What a step is called: "step 20", or what it shows in a run of `visualize`.
+
+/** @typedef {Record<string, string>|undefined} Words `step_words` of an answer */
+/** @typedef {"step"|"image"} Unit */
+
+/** @param {Words} words @param {number} step */
+export function wordOf(words, step) {
+  return words?.[step] ?? `step ${stepText(step)}`;
+}
+
+/**
+ * A step in a narrow place: its number, and the name of what it shows, or "".
+ * @param {Words} words @param {number} step @returns {[string, string]}
+ */
+export function labelOf(words, step) {
+  return [stepText(step), /\((.*)\)$/.exec(words?.[step] ?? "")?.[1] ?? ""];
+}
+
+/** What a step of a run is: "image" if each step is another image. @param {Words} words @returns {Unit} */
+export function kindOf(words) {
+  const every = Object.values(words ?? {});
+  return every.length && every.every((word) => word.startsWith("image ")) ? "image" : "step";
+}

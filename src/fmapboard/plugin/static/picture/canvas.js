@@ -1,0 +1,182 @@
+// @ts-check
+/** Colours and fonts of the style sheet, for drawing on canvas. */
+
+// Colours and fonts of the style sheet, for drawing on canvas.
+
+/** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
+let held = null;
+
+/** @param {CSSStyleDeclaration} style */
+function read(style) {
+  const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  return {
+    background: get("--surface"),
+    panel: get("--panel"),
+    text: get("--text"),
+    muted: get("--muted"),
+    line: get("--line"),
+    strong: get("--strong"),
+    accent: get("--accent"),
+    second: get("--second"),
+    band: get("--band"),
+    font: `11px ${get("--font")}`,
+  };
+}
+
+/** The current theme; the style sheet is read once per theme. */
+export function theme() {
+  const now = document.documentElement.dataset.theme;
+  if (!held || held.theme !== now) {
+    held = { theme: now, look: read(getComputedStyle(document.documentElement)) };
+  }
+  return held.look;
+}
+
+/**
+ * A context in CSS px, of a canvas resized to the device pixels of the given size.
+ * @param {HTMLCanvasElement} canvas @param {number} width CSS px @param {number} height CSS px
+ */
+export function prepare(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+  canvas.style.width = `${w / ratio}px`;
+  canvas.style.height = `${h / ratio}px`;
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext("2d", { willReadFrequently: true })
+  );
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.imageSmoothingEnabled = false;
+  return context;
+}
+
+// Shortens texts to a width on a canvas.
+
+/**
+ * A text without its beginning if it is too wide: names of layers and files differ at their ends.
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} width CSS px
+ */
+export function cutStart(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [1, text.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (context.measureText(`…${text.slice(middle)}`).width <= width) high = middle;
+    else low = middle + 1;
+  }
+  return `…${text.slice(low)}`;
+}
+
+// TensorBoard's colour of a run: that of its page, else the one that it would choose.
+
+/** @typedef {import("../server/routes.js").RunEntry} RunEntry */
+
+/** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
+const PALETTE = Object.freeze([
+  "#ff7043",
+  "#0077bb",
+  "#cc3311",
+  "#33bbee",
+  "#ee3377",
+  "#009988",
+  "#bbbbbb",
+]);
+
+/** @typedef {(run: string) => string} Colours throws for a run that the page does not know */
+
+/** @type {Colours|null|undefined} undefined until it was looked for */
+let ofPage;
+
+/** The colours of TensorBoard's page, which is the frame's parent; null if they cannot be read. */
+function colours() {
+  if (ofPage === undefined) {
+    try {
+      const element = window.parent.document.createElement("tf-color-scale");
+      const scale = /** @type {{runsColorScale?: unknown}} */ (/** @type {unknown} */ (element));
+      const found = window.parent === window ? null : scale.runsColorScale;
+      ofPage = typeof found === "function" ? /** @type {Colours} */ (found) : null;
+    } catch {
+      ofPage = null; // a page of another origin
+    }
+  }
+  return ofPage;
+}
+
+/**
+ * Runs in the order in which TensorBoard hands out its colours: by start, then by name.
+ * @param {readonly RunEntry[]} runs
+ */
+export function byStart(runs) {
+  return [...runs].sort((a, b) => {
+    const [x, y] = [a.started ?? Infinity, b.started ?? Infinity];
+    return x === y ? (a.run < b.run ? -1 : Number(a.run > b.run)) : x - y;
+  });
+}
+
+/** Place of each run in that order, per list. @type {WeakMap<readonly RunEntry[], Map<string, number>>} */
+const orders = new WeakMap();
+
+/** @param {readonly RunEntry[]} runs */
+function orderOf(runs) {
+  let found = orders.get(runs);
+  if (!found) orders.set(runs, (found = new Map(byStart(runs).map(({ run }, i) => [run, i]))));
+  return found;
+}
+
+/** @param {string} run @param {readonly RunEntry[]} runs @returns {string} a CSS colour */
+export function runColour(run, runs) {
+  try {
+    const colour = colours()?.(run);
+    if (typeof colour === "string") return colour;
+  } catch {
+    // the page has not listed this run yet
+  }
+  return PALETTE[(orderOf(runs).get(run) ?? 0) % PALETTE.length];
+}
+
+// Marks the picture of a faulty channel: a hatched border, so that it does not pass for a live one.
+
+/** @typedef {import("../model/scene.js").StateMark} StateMark */
+
+/** Width of the border, outside of the picture, CSS px. */
+export const BORDER = 3;
+/** Distance of the lines of the hatch, CSS px. */
+const EVERY = 5;
+const INK = "rgb(0 0 0 / 0.7)";
+/** Directions of the lines: dead and constant have one each, non-finite values both, large none. */
+const LINES = Object.freeze({ nonfinite: [1, -1], large: [], dead: [1], constant: [0] });
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {{left: number, top: number, width: number, height: number}} box the picture, CSS px
+ * @param {StateMark} mark
+ */
+export function stateFrame(context, { left, top, width, height }, { kind, colour }) {
+  const [x, y] = [left - BORDER, top - BORDER];
+  const [wide, high] = [width + 2 * BORDER, height + 2 * BORDER];
+  context.save();
+  context.beginPath();
+  context.rect(x, y, wide, high);
+  context.rect(left, top, width, height);
+  context.clip("evenodd");
+  context.fillStyle = colour;
+  context.fillRect(x, y, wide, high);
+  context.strokeStyle = INK;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (const slope of LINES[kind]) {
+    const from = slope > 0 ? x - high : x;
+    const to = slope < 0 ? x + wide + high : x + wide;
+    for (let at = from; at < to; at += EVERY) {
+      context.moveTo(at, y);
+      context.lineTo(at + slope * high, y + high);
+    }
+    for (let at = slope ? Infinity : y; at < y + high; at += EVERY) {
+      context.moveTo(x, at);
+      context.lineTo(x + wide, at);
+    }
+  }
+  context.stroke();
+  context.restore();
+}

@@ -1,0 +1,303 @@
+// @ts-check
+/** Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing. */
+
+import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
+import { flags, loudest } from "../model/scene.js";
+import { labelOf, short, wordOf } from "../model/words.js";
+import { BORDER, cutStart, stateFrame } from "./canvas.js";
+import { kernelAt, kernelPalette } from "./film_kernels.js";
+import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
+import { drawCrosshair } from "./point.js";
+import { css, ramp } from "../server/palettes.js";
+
+// Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing.
+
+/** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
+/** @typedef {import("./film_paint.js").Film} Film */
+/** @typedef {import("./film_paint.js").FilmWhere} FilmWhere */
+/** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
+
+/** Narrower than this, a step is named by its number alone, CSS px. */
+const SHORTEST_NAME = 24;
+
+/**
+ * The most severe fault of a channel at a step, exact once its frame is there.
+ * @param {Film} film @param {number} i @param {number} channel
+ */
+export function faultOfFrame(film, i, channel) {
+  const frame = film.frame(i);
+  const exact = frame ? loudest(flags(frame.maps, film.role, channel)) : null;
+  return exact ?? faultAt(film.history, film.role, film.steps[i], channel);
+}
+
+/**
+ * Why a frame shows no map, in words; "" if it does, or while it is being loaded.
+ * @param {Film} film @param {number} i @param {number} channel
+ */
+export function whyNoFrame(film, i, channel) {
+  const error = film.error(i);
+  if (error) return `cannot be loaded: ${error.message}`;
+  const frame = film.frame(i);
+  if (!frame) return "";
+  if (frame.side) {
+    const { channels } = frame.side.planes;
+    return channel < channels ? "" : `only channels 0 to ${channels - 1} are drawn at this step`;
+  }
+  return frame.maps.missing.includes(film.role)
+    ? "TensorBoard no longer keeps this picture"
+    : "not logged at this step";
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} left
+ * @param {number} top @param {number} width CSS px @param {number} lines at most
+ */
+function wrapped(context, text, left, top, width, lines) {
+  let line = "";
+  let at = 0;
+  for (const word of text.split(" ")) {
+    const longer = line ? `${line} ${word}` : word;
+    if (line && context.measureText(longer).width > width) {
+      if (at + 1 >= lines) {
+        line += "…";
+        break;
+      }
+      context.fillText(line, left, top + 12 * at, width);
+      at += 1;
+      line = word;
+    } else line = longer;
+  }
+  context.fillText(line, left, top + 12 * at, width);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number} i @param {FilmWhere} where @param {Look} look
+ */
+export function captions(context, film, of, i, where, look) {
+  const left = columnLeft(of, i) - where.left;
+  const wide = of.columnWidth - 8;
+  context.font = look.font;
+  context.textBaseline = "top";
+  context.textAlign = "left";
+  film.channels.forEach((channel, row) => {
+    const top = of.rowTop + row * of.rowHeight - where.top;
+    if (of.tileHeight) tileCaption(context, film, of, i, channel, left, top, wide, look);
+    if (of.kernelHeight) kernelCaption(context, film, of, i, channel, left, top, wide, look);
+    if (i === film.current && of.tileHeight) {
+      const out = faultOfFrame(film, i, channel) ? BORDER : 0;
+      const [wider, higher] = [of.tileWidth + 2 * out, of.tileHeight + 2 * out];
+      frame(context, left - out, top - out, wider, higher, look.accent, out ? 1.5 : 2);
+    }
+  });
+  if (of.inputHeight) inputCaption(context, film, of, i, left, of.inputTop - where.top, wide, look);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number} i @param {number} channel @param {number} left @param {number} top
+ * @param {number} wide CSS px @param {Look} look
+ */
+function tileCaption(context, film, of, i, channel, left, top, wide, look) {
+  const fault = faultOfFrame(film, i, channel);
+  const why = whyNoFrame(film, i, channel);
+  const side = film.frame(i)?.side;
+  const base = top + of.tileHeight + BELOW;
+  if (!side || why) {
+    frame(context, left + 1, top + 1, of.tileWidth - 2, of.tileHeight - 2, look.muted, 1);
+    context.fillStyle = why ? look.second : look.muted;
+    const lines = Math.max(1, Math.floor((of.tileHeight - 6) / 12));
+    wrapped(context, why || "loading", left + 4, top + 4, of.tileWidth - 8, lines);
+  }
+  if (fault) {
+    stateFrame(context, { left, top, width: of.tileWidth, height: of.tileHeight }, fault);
+    context.fillStyle = fault.colour;
+    context.fillRect(left, base + 1, 7, 7);
+    context.fillStyle = look.text;
+    const fits = context.measureText(fault.word).width <= wide - 10;
+    context.fillText(fits ? fault.word : fault.brief, left + 10, base, wide - 10);
+  } else if (side && !why) {
+    const far = isBeyond(film, side, channel);
+    const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
+    const texts = far ? ["▲ beyond scale", "▲ beyond"] : [range];
+    context.fillStyle = far ? look.text : look.muted;
+    const text = texts.find((each) => context.measureText(each).width <= wide * 1.2);
+    if (text) context.fillText(text, left, base, wide);
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number} i @param {number} channel @param {number} left @param {number} top
+ * @param {number} wide CSS px @param {Look} look
+ */
+function kernelCaption(context, film, of, i, channel, left, top, wide, look) {
+  const block = kernelAt(film, i, channel);
+  const y = top + of.kernelTop;
+  context.fillStyle = look.muted;
+  if (typeof block === "string") {
+    wrapped(context, block || "loading", left, y + 2, wide, Math.floor(of.kernelHeight / 12));
+    return;
+  }
+  const from = kernelStep(film.history, film.steps[i], film.steps);
+  // Images are shown to the same weights.
+  const isOther = film.unit === "step" && from !== null && from !== film.steps[i];
+  const text = isOther ? `of ${wordOf(film.words, from)}` : "";
+  context.fillText(text, left, y + of.kernelHeight + 2, wide);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number} i @param {number} left @param {number} top @param {number} wide CSS px
+ * @param {Look} look
+ */
+function inputCaption(context, film, of, i, left, top, wide, look) {
+  const input = film.input(i);
+  context.fillStyle = look.muted;
+  if (input === null) wrapped(context, "not stored", left, top + 2, wide, 3);
+  if (!input) return;
+  if (film.unit === "image") return; // of which each differs from the one before
+  const change = film.change(i);
+  const base = top + of.inputHeight + 3;
+  if (change !== "different") {
+    const said = { same: "= before", unknown: "? before", first: "" }[change];
+    context.fillText(said, left, base, wide);
+    return;
+  }
+  const size = fitted(input.picture, Math.max(of.tileWidth, 40), of.inputHeight);
+  frame(context, left, top, size.width, size.height, look.second, 2);
+  context.fillStyle = look.second;
+  context.fillText("≠ before", left, base, wide);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number} i @param {FilmWhere} where
+ */
+export function crosshairs(context, film, of, i, where) {
+  const { point } = film;
+  const planes = film.frame(i)?.side?.planes;
+  if (!point || !planes || !of.tileHeight) return;
+  film.channels.forEach((_, row) => {
+    const top = of.rowTop + row * of.rowHeight - where.top;
+    const left = columnLeft(of, i) - where.left;
+    drawCrosshair(
+      context,
+      { left, top, width: of.tileWidth, height: of.tileHeight },
+      point,
+      planes,
+    );
+  });
+}
+
+/**
+ * Steps above the columns, which do not scroll away.
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number[]} columns first and last + 1 @param {FilmWhere} where @param {Look} look
+ */
+export function heading(context, film, of, [first, last], where, look) {
+  context.fillStyle = look.background;
+  context.fillRect(of.gutter - 2, 0, where.width, HEADING - 2);
+  context.textBaseline = "top";
+  context.textAlign = "left";
+  context.save();
+  context.beginPath();
+  context.rect(of.gutter - 2, 0, where.width, HEADING);
+  context.clip();
+  for (let i = first; i < last; i += 1) {
+    const left = columnLeft(of, i) - where.left;
+    const isCurrent = i === film.current;
+    if (isCurrent || i === where.hovered) {
+      context.fillStyle = isCurrent ? look.accent : look.muted;
+      context.fillRect(left - 2, HEADING - 4, of.columnWidth - 4, 2);
+    }
+    context.font = isCurrent ? look.font.replace("11px", "bold 12px") : look.font;
+    context.fillStyle = isCurrent ? look.accent : look.text;
+    const wide = of.columnWidth - 4;
+    const [number, name] = labelOf(film.words, film.steps[i]);
+    const rest = wide - context.measureText(`${number} `).width;
+    const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
+    context.fillText(number + named, left, 4, wide);
+  }
+  context.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
+ * @param {number} width @param {number} height @param {string} colour @param {number} thick CSS px
+ */
+function frame(context, left, top, width, height, colour, thick) {
+  context.strokeStyle = colour;
+  context.lineWidth = thick;
+  const out = thick / 2 + 0.5;
+  context.strokeRect(left - out, top - out, width + 2 * out, height + 2 * out);
+}
+
+// Labels and scale bars left of the rows of a film strip.
+
+/** Length of a colour bar, CSS px. */
+const RAMP = 126;
+
+/**
+ * Labels and scale bars left of the rows, over what is scrolled below them.
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {FilmWhere} where @param {Look} look
+ */
+export function gutter(context, film, of, where, look) {
+  const left = 10;
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, of.gutter - 4, where.height);
+  context.textBaseline = "top";
+  context.textAlign = "left";
+  const write = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
+    context.font = bold ? look.font.replace("11px", "600 12px") : look.font;
+    context.fillStyle = bold ? look.text : look.muted;
+    context.fillText(text, left, y, of.gutter - 18);
+  };
+  if (of.inputHeight) {
+    write("input", of.inputTop - where.top + 2, true);
+    if (film.unit === "step") {
+      write("compared with the", of.inputTop - where.top + 18);
+      write("step before it", of.inputTop - where.top + 30);
+    }
+  }
+  film.channels.forEach((channel, row) => {
+    const top = of.rowTop + row * of.rowHeight - where.top;
+    write(`channel ${channel}`, top, true);
+    if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, write);
+    if (!of.kernelHeight) return;
+    const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 52 : CAPTION);
+    write("its kernel", y, true);
+    const peak = short(film.kernelPeak, 2);
+    const isRgb = kernelPalette(film) === "rgb";
+    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
+    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : `each ${film.unit} its own ±max`;
+    write(scale, y + (isRgb ? 15 : 28));
+    if (isRgb) write("per colour; grey is 0", y + 27);
+    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
+  });
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
+  write(film.unit, 4);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {import("../server/palettes.js").Rgb[]} colours
+ * @param {number} left @param {number} top CSS px
+ */
+function drawRamp(context, colours, left, top) {
+  colours.forEach((colour, x) => {
+    context.fillStyle = css(colour);
+    context.fillRect(left + x, top, 1, 9);
+  });
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {number} channel
+ * @param {number} left @param {number} top CSS px @param {Look} look
+ * @param {(text: string, y: number) => void} write
+ */
+function scaleBar(context, film, channel, left, top, look, write) {
+  drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
+  scaleWords(film, channel).forEach((text, line) => write(text, top + 13 + 12 * line));
+}

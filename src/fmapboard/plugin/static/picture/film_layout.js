@@ -1,0 +1,240 @@
+// @ts-check
+/** How several film strips share the window: below each other, or also beside each other. */
+
+// How several film strips share the window: below each other, or also beside each other.
+
+/** Height of a strip's heading, and the least height of a strip with it, CSS px. */
+const STRIP_HEADING = 24;
+const LEAST_HEIGHT = 220;
+
+/**
+ * How many strips are beside each other. They are below each other, so that equal steps are, unless
+ * that leaves half of the width empty (or two thirds, for three), and beside each other their frames
+ * are larger or, at a fixed size, less is scrolled.
+ * @param {number} count strips
+ * @param {{width: number, height: number}} window for all strips, CSS px
+ * @param {(width: number, height: number) => FilmLayout} layoutIn of the widest strip, in a pane
+ * @returns {number} 1 to `count`
+ */
+export function stripsAcross(count, window, layoutIn) {
+  const laidOut = (/** @type {number} */ across) => {
+    const each = window.height / Math.ceil(count / across);
+    const height = Math.max(each, Math.min(LEAST_HEIGHT, window.height)) - STRIP_HEADING;
+    const of = layoutIn(window.width / across, height);
+    return { of, hidden: Math.max(0, of.height - height) };
+  };
+  const below = laidOut(1);
+  let best = { across: 1, tile: below.of.tileWidth, hidden: below.hidden };
+  for (let across = 2; across <= count; across += 1) {
+    if (across * below.of.width > window.width) break;
+    const { of, hidden } = laidOut(across);
+    const isLarger = of.tileWidth > best.tile;
+    if (isLarger || (of.tileWidth === best.tile && hidden < best.hidden)) {
+      best = { across, tile: of.tileWidth, hidden };
+    }
+  }
+  return best.across;
+}
+
+// Positions in a film strip: one column per step, one row per channel, the input on top. A strip that is wrapped has bands of columns below each other.
+
+/**
+ * All lengths in CSS px, unless stated otherwise.
+ * @typedef {object} FilmLayout
+ * @property {number} count columns
+ * @property {number} rows channels
+ * @property {number} gutter width of the labels at the left, which do not scroll
+ * @property {number} columnWidth with the gap to the next
+ * @property {number} tileWidth
+ * @property {number} tileHeight
+ * @property {number} factor device px per map px, horizontally; below 1 the map is shrunk
+ * @property {number} factorDown device px per map px, vertically
+ * @property {number} inputTop
+ * @property {number} inputHeight 0 for none
+ * @property {number} rowTop of the first channel
+ * @property {number} rowHeight of a channel: tile, caption and kernel
+ * @property {number} kernelTop below the top of a row
+ * @property {number} kernelHeight 0 for none
+ * @property {number} width of the whole strip, without wrapping
+ * @property {number} height of a band
+ * @property {number} across columns per band
+ * @property {number} bands 1 if it is not wrapped
+ */
+
+export const GUTTER = 156;
+export const HEADING = 22;
+export const CAPTION = 19;
+/** Space between a tile and its caption, for the tile's border and that of the current step. */
+export const BELOW = 6;
+const GAP = 8;
+const MARGIN = 8;
+/** Steps that should be in view at once, as far as frames of the smallest size allow it. */
+const COLUMNS_SEEN = 8;
+/** Heights of the labels left of a map, and left of a kernel. */
+const MAP_LABELS = 68;
+const KERNEL_LABELS = 46;
+const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
+/** Frames are made no smaller than this to have all bands in view. */
+const LEAST_WHOLE = 80;
+/** Rows of a sequence are this wide and high. */
+const ROW_WIDTH = 224;
+const ROW_HEIGHT = 28;
+
+/**
+ * @typedef {object} FilmRequest
+ * @property {number} count steps
+ * @property {number} rows channels
+ * @property {number} mapHeight map px
+ * @property {number} mapWidth map px
+ * @property {boolean} isSequence each map is one row of pixels
+ * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
+ * @property {number} windowWidth CSS px
+ * @property {number} windowHeight CSS px
+ * @property {number} ratio device px per CSS px
+ * @property {boolean} [wraps] columns that the window has no place for are in further bands
+ * @property {boolean} hasInput
+ * @property {boolean} hasMaps false if only kernels are shown
+ * @property {boolean} hasKernels
+ */
+
+/** @param {FilmRequest} request @returns {FilmLayout} */
+export function filmLayout(request) {
+  if (request.tile > 0) return laidOut(request, request.tile);
+  const all = SIDES.map((side) => laidOut(request, side));
+  const isWhole = (/** @type {FilmLayout} */ of) => of.bands * of.height <= request.windowHeight;
+  const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
+  if (request.wraps && whole) return whole;
+  const seen = Math.min(request.count, COLUMNS_SEEN);
+  const fits = (/** @type {FilmLayout} */ of) =>
+    of.height <= request.windowHeight &&
+    (request.isSequence || of.gutter + seen * of.columnWidth <= request.windowWidth);
+  return all.find(fits) ?? all[all.length - 1];
+}
+
+/** @param {FilmRequest} request @param {number} side CSS px @returns {FilmLayout} */
+function laidOut(request, side) {
+  const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
+  const longer = Math.max(mapHeight, mapWidth, 1);
+  const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
+  const whole = isSequence
+    ? Math.floor((wide * ratio) / Math.max(mapWidth, 1))
+    : Math.round((wide * ratio) / longer);
+  // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
+  const factor = whole >= 1 || !isSequence ? Math.max(1, whole) : (wide * ratio) / mapWidth;
+  const factorDown = isSequence ? Math.round(ROW_HEIGHT * ratio) : factor;
+  const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
+  const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
+  const columnWidth = Math.max(tileWidth, 40) + GAP;
+  const inputHeight = request.hasInput ? Math.min(isSequence ? 48 : columnWidth - GAP, 96) : 0;
+  const inputTop = HEADING;
+  const rowTop = HEADING + (inputHeight ? inputHeight + CAPTION : 0);
+  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6));
+  const kernelHeight = request.hasKernels
+    ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
+    : 0;
+  const kernelTop = tileHeight + (request.hasMaps ? CAPTION : 0);
+  const labels = (request.hasMaps ? MAP_LABELS : CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
+  const pictures = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;
+  const rowHeight = Math.max(pictures, labels);
+  const places = Math.floor((request.windowWidth - GUTTER - MARGIN) / columnWidth);
+  const across = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
+  return {
+    count,
+    rows,
+    gutter: GUTTER,
+    columnWidth,
+    tileWidth,
+    tileHeight,
+    factor,
+    factorDown,
+    inputTop,
+    inputHeight,
+    rowTop,
+    rowHeight,
+    kernelTop,
+    kernelHeight,
+    width: GUTTER + count * columnWidth + MARGIN,
+    height: rowTop + rows * rowHeight + MARGIN,
+    across,
+    bands: Math.max(1, Math.ceil(count / across)),
+  };
+}
+
+/** Left edge of a column in the strip. @param {FilmLayout} of @param {number} column */
+export function columnLeft(of, column) {
+  return of.gutter + column * of.columnWidth;
+}
+
+/**
+ * The channel at a height of the strip, with its part above that: 0 at the first channel, below 0
+ * above the channels.
+ * @param {FilmLayout} of @param {number} top in the strip, CSS px
+ */
+export function rowAt(of, top) {
+  return top < of.rowTop ? top / of.rowTop - 1 : (top - of.rowTop) / of.rowHeight;
+}
+
+/** Height in the strip of what `rowAt` returns, CSS px. @param {FilmLayout} of @param {number} row */
+export function rowTopOf(of, row) {
+  return row < 0 ? (row + 1) * of.rowTop : of.rowTop + row * of.rowHeight;
+}
+
+/**
+ * Columns that are visible, as [first, last + 1].
+ * @param {FilmLayout} of @param {number} left scrolled CSS px @param {number} width CSS px
+ */
+export function visibleColumns(of, left, width) {
+  const first = Math.max(0, Math.floor(left / of.columnWidth));
+  const last = Math.ceil((left + Math.max(0, width - of.gutter)) / of.columnWidth);
+  return [Math.min(first, of.count), Math.min(Math.max(last, 0), of.count)];
+}
+
+/**
+ * Bands that are visible, as [first, last + 1].
+ * @param {FilmLayout} of @param {number} top scrolled CSS px @param {number} height CSS px
+ */
+export function visibleBands(of, top, height) {
+  const last = Math.ceil((top + height) / of.height);
+  return [Math.max(0, Math.floor(top / of.height)), Math.max(0, Math.min(last, of.bands))];
+}
+
+/**
+ * Columns in the order they should be loaded: visible ones, then those next to them.
+ * @param {number} first @param {number} last visible ones, last + 1 @param {number} count
+ * @param {number} ahead columns on each side
+ */
+export function loadingOrder(first, last, count, ahead) {
+  const order = [];
+  for (let i = first; i < last; i += 1) order.push(i);
+  for (let away = 0; away < ahead; away += 1) order.push(last + away, first - 1 - away);
+  return order.filter((i) => i >= 0 && i < count);
+}
+
+/**
+ * What is at a point of the strip; null in the gutter and beyond the last step. `u` and `v` (0…1)
+ * are the place in a tile, null beside one; `row` is null above the channels.
+ * @param {FilmLayout} of @param {number} x in the strip @param {number} y in the strip, CSS px
+ * @returns {{column: number, row: number|null, u: number|null, v: number|null}|null}
+ */
+export function filmHit(of, x, y) {
+  const band = Math.floor(y / of.height);
+  const place = Math.floor((x - of.gutter) / of.columnWidth);
+  const column = band * of.across + place;
+  if (place < 0 || place >= of.across || column >= of.count || y < 0) return null;
+  const down = y - band * of.height;
+  const at = Math.floor((down - of.rowTop) / of.rowHeight);
+  const row = at >= 0 && at < of.rows ? at : null;
+  const u = (x - columnLeft(of, place)) / of.tileWidth;
+  const v = row === null ? -1 : (down - of.rowTop - row * of.rowHeight) / of.tileHeight;
+  const inside = u >= 0 && u < 1 && v >= 0 && v < 1;
+  return { column, row, u: inside ? u : null, v: inside ? v : null };
+}
+
+/**
+ * Size of a picture within a box, CSS px.
+ * @param {{width: number, height: number}} of @param {number} width @param {number} height
+ */
+export function fitted(of, width, height) {
+  const factor = Math.min(width / of.width, height / of.height);
+  return { width: of.width * factor, height: of.height * factor };
+}

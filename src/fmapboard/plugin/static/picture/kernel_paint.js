@@ -1,0 +1,256 @@
+// @ts-check
+/** Paints the visible kernels of a scene, with their numbers. */
+
+import { channelOf, measured, partName } from "../model/kernel_scene.js";
+import { levelColours, place } from "../model/value_scale.js";
+import { short } from "../model/words.js";
+import { colours, lay } from "./paint.js";
+import { corner, visible } from "./tile_layout.js";
+import { channelsOf, placeOf } from "../server/kernels.js";
+import { MARK_TABLE, packed } from "../server/palettes.js";
+
+/** @typedef {import("./grid_paint.js").Look} Look */
+/** @typedef {import("./grid_paint.js").Where} Where */
+/** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
+/** @typedef {import("../model/kernel_scene.js").KernelPart} KernelPart */
+/** @typedef {import("./tile_layout.js").Layout} Layout */
+
+/** Narrower tiles, in CSS px, have no range below them. */
+const RANGE_FROM = 88;
+const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+/**
+ * A function from a plane to the packed colours of its tile. All sides have one scale.
+ * @param {KernelCells} grid @param {KernelPart} part @returns {(plane: number) => Uint32Array}
+ */
+export function kernelPixels(grid, part) {
+  const { kernels: side, difference } = grid.sides[part.side];
+  if (!side) return () => new Uint32Array(0);
+  const { planes, peak } = side;
+  const size = planes.height * planes.width;
+  const half = peak / 255;
+  const ramp = grid.colour ? Uint32Array.from({ length: 256 }, (_, i) => i) : SIGNED();
+  const lookup = new Uint32Array(256);
+  levelColours(half - peak, half + peak, -grid.peak, grid.peak, ramp, lookup);
+  const most = grid.differencePeak;
+  const at = (/** @type {number} */ i) => {
+    if (!part.difference || !difference) {
+      const mark = planes.marks?.[i] ?? 0;
+      return mark ? MARK_TABLE[mark] : lookup[planes.levels[i]];
+    }
+    if (difference.marks[i]) return MARK_TABLE[difference.marks[i]];
+    return ramp[Math.round(255 * place(difference.values[i], -most, most))];
+  };
+  if (!grid.colour) {
+    return (plane) => Uint32Array.from({ length: size }, (_, i) => at(plane * size + i));
+  }
+  return (plane) =>
+    Uint32Array.from({ length: size }, (_, i) => {
+      const [red, green, blue] = [0, 1, 2].map((c) => at((plane + c) * size + i));
+      return packed([red, green, blue]);
+    });
+}
+
+const SIGNED = () => colours("signed");
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
+ * @param {KernelCells} grid @param {Layout} of @param {Where} where `hovered` is a plane
+ * @param {Look} look
+ */
+export function paintKernels(context, grid, of, where, look) {
+  const { ratio, left: scrolled = 0 } = where;
+  const [width, height] = [Math.round(where.width * ratio), Math.round(where.height * ratio)];
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, width, height);
+  const [first, last] = visible(of, where.top, where.top + where.height);
+  const image = context.getImageData(0, 0, width, height);
+  const out = new Uint32Array(image.data.buffer);
+  grid.parts.forEach((part, p) => {
+    const pixels = kernelPixels(grid, part);
+    for (let cell = first; cell < last; cell += 1) {
+      const { left, top } = corner(of, cell, p);
+      const x = left - scrolled;
+      if (x > where.width || x + of.tileWidth < 0) continue;
+      lay(
+        out,
+        width,
+        height,
+        Math.round(x * ratio),
+        Math.round((top - where.top) * ratio),
+        pixels(grid.cells[cell]),
+        grid.of.width,
+        of.factor,
+        of.factorDown,
+      );
+    }
+  });
+  context.putImageData(image, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.font = look.font;
+  frames(context, grid, of, [first, last], where, look);
+  if (grid.columns) headings(context, grid, of, where, look);
+  else for (let i = first; i < last; i += 1) caption(context, grid, of, i, where, look);
+}
+
+/**
+ * Frames around the kernels of the selected channel and around the one under the pointer.
+ * @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {Layout} of
+ * @param {number[]} cells first and last + 1 @param {Where} where @param {Look} look
+ */
+function frames(context, grid, of, [first, last], where, look) {
+  const apart = grid.of.transposed && grid.of.groups > 1; // a channel is part of a column
+  const chosen = [];
+  for (let cell = first; cell < last; cell += 1) {
+    const plane = grid.cells[cell];
+    const selected = where.selected !== null && channelOf(grid.of, plane) === where.selected;
+    if (selected && grid.columns && !apart) {
+      chosen.push(cell);
+      continue;
+    }
+    if (!selected && plane !== where.hovered) continue;
+    const { left, top } = corner(of, cell);
+    const wide = corner(of, cell, of.parts - 1).left + of.tileWidth - left;
+    const [x, y] = [left - (where.left ?? 0), top - where.top];
+    context.strokeStyle = selected ? look.accent : look.text;
+    context.lineWidth = selected && !grid.columns ? 2 : 1;
+    const around = context.lineWidth / 2 + (grid.columns ? 0 : 0.5);
+    context.strokeRect(x - around, y - around, wide + 2 * around, of.tileHeight + 2 * around);
+  }
+  if (!chosen.length) return;
+  const start = corner(of, chosen[0]);
+  const stop = corner(of, chosen[chosen.length - 1], of.parts - 1);
+  context.strokeStyle = look.accent;
+  context.lineWidth = 2;
+  context.strokeRect(
+    start.left - (where.left ?? 0) - 1,
+    start.top - where.top - 1,
+    stop.left + of.tileWidth - start.left + 2,
+    stop.top + of.tileHeight - start.top + 2,
+  );
+}
+
+/**
+ * Number of a cell's output channel (or input), and its range of weights where there is space.
+ * @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {Layout} of
+ * @param {number} cell @param {Where} where @param {Look} look
+ */
+function caption(context, grid, of, cell, where, look) {
+  const plane = grid.cells[cell];
+  const { output, input } = placeOf(grid.of, plane);
+  const channels = channelsOf(grid.of, output, input);
+  const name = grid.down === "inputs" ? `in ${channels.input}` : String(channels.output);
+  const base = corner(of, cell).top - where.top + of.tileHeight + 3;
+  const chosen = grid.down === "outputs" && channels.output === where.selected;
+  context.textBaseline = "top";
+  grid.parts.forEach((part, p) => {
+    const { left } = corner(of, cell, p);
+    const side = grid.sides.length > 1 ? partName(grid, part) : "";
+    const text = p ? side : `${name} ${side}`.trim();
+    context.textAlign = "left";
+    context.fillStyle = chosen ? look.accent : look.text;
+    context.fillText(text, left, base, grid.parts.length > 1 ? of.tileWidth : undefined);
+    const range = rangeText(grid, part, plane);
+    const free = of.tileWidth - context.measureText(text).width - 5;
+    if (of.tileWidth < RANGE_FROM || context.measureText(range).width > free) return;
+    context.fillStyle = look.muted;
+    context.textAlign = "right";
+    context.fillText(range, left + of.tileWidth, base);
+  });
+}
+
+/**
+ * Least and greatest weight of a cell; of a difference, its largest magnitude.
+ * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
+ */
+export function rangeText(grid, part, plane) {
+  const { kernels: side, difference } = grid.sides[part.side];
+  if (!side) return "";
+  const planes = grid.colour ? [plane, plane + 1, plane + 2] : [plane];
+  if (part.difference && difference) {
+    return `Δ ±${short(Math.max(...planes.map((each) => difference.peak[each])), 2)}`;
+  }
+  const { lo, hi } = measured(side, planes);
+  return `${short(lo, 2)}…${short(hi, 2)}`;
+}
+
+/**
+ * Numbers of the columns and rows of a matrix, which stay in place while it scrolls.
+ * @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {Layout} of
+ * @param {Where} where @param {Look} look
+ */
+function headings(context, grid, of, where, look) {
+  const { left: scrolled = 0 } = where;
+  const outputsDown = grid.down === "outputs";
+  const chosen = grid.cells.findIndex((plane) => channelOf(grid.of, plane) === where.selected);
+  const [column, row] = [chosen % of.columns, Math.floor(chosen / of.columns)];
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, where.width, of.top - 2);
+  context.fillRect(0, 0, of.left - 2, where.height);
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  const isFlat = grid.of.rowOf !== null; // one column, without a number
+  const axis = (/** @type {number} */ cell, /** @type {boolean} */ outputs) => {
+    const { output, input } = placeOf(grid.of, grid.cells[cell]);
+    return String(outputs ? output : input);
+  };
+  numbers(isFlat ? 0 : of.columns, of.cellWidth, context.measureText("000").width + 6, (i) => {
+    const x = of.left + (i + 0.5) * of.cellWidth - scrolled;
+    if (x < of.left) return;
+    context.fillStyle = chosen >= 0 && !outputsDown && i === column ? look.accent : look.muted;
+    context.fillText(axis(i, !outputsDown), x, of.top / 2 + 2);
+  });
+  context.textAlign = "right";
+  numbers(of.lines, of.cellHeight, 12, (i) => {
+    const y = of.top + (i + 0.5) * of.cellHeight - where.top;
+    if (y < of.top) return;
+    context.fillStyle = chosen >= 0 && outputsDown && i === row ? look.accent : look.muted;
+    context.fillText(axis(i * of.columns, outputsDown), of.left - 6, y);
+  });
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, of.left - 2, of.top - 2);
+  context.fillStyle = look.muted;
+  const corners = grid.of.rowOf !== null ? "row" : outputsDown ? "out\\in" : "in\\out";
+  context.fillText(corners, of.left - 6, of.top / 2 + 2);
+}
+
+/**
+ * Calls `write` for as many numbers as have space.
+ * @param {number} count @param {number} size of a cell @param {number} least distance, CSS px
+ * @param {(i: number) => void} write
+ */
+function numbers(count, size, least, write) {
+  const every = STRIDES.find((stride) => stride * size >= least) ?? 1000;
+  for (let i = 0; i < count; i += every) write(i);
+}
+
+/** Minimum side of a weight, device px; a picture larger than the window scrolls. */
+const LEAST = 3;
+const AROUND = 10;
+
+/**
+ * Paints a stored picture of kernels whose arrangement is not known.
+ * @param {CanvasRenderingContext2D} context in CSS px @param {ImageBitmap} picture
+ * @param {HTMLElement} sheet gets the picture's size @param {HTMLElement} scroller @param {Look} look
+ */
+export function paintStored(context, picture, sheet, scroller, look) {
+  const { clientWidth: width, clientHeight: height } = scroller;
+  const ratio = window.devicePixelRatio || 1;
+  const fit = Math.min(
+    (width - 2 * AROUND) / picture.width,
+    (height - 2 * AROUND) / Math.max(picture.height, 1),
+  );
+  const factor = Math.max(LEAST, Math.floor(fit * ratio)) / ratio;
+  sheet.style.height = `${picture.height * factor + 2 * AROUND}px`;
+  sheet.style.width = `${picture.width * factor + 2 * AROUND}px`;
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, width, height);
+  context.drawImage(
+    picture,
+    AROUND - scroller.scrollLeft,
+    AROUND - scroller.scrollTop,
+    picture.width * factor,
+    picture.height * factor,
+  );
+}

@@ -1,0 +1,244 @@
+// @ts-check
+/** Rows, columns and cells of the contact sheet: layers × steps as pictures. */
+
+import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
+
+// Rows, columns and cells of the contact sheet: layers × steps as pictures.
+
+/** Between two cells, CSS px; frames of states are drawn there. */
+export const GAP = 6;
+/** Smallest side of a cell, CSS px. */
+export const LEAST = 24;
+/** Side that many layers or steps do not go below, so that a map can be recognized, CSS px. */
+const READABLE = 80;
+/** Side that a few layers do not go above, CSS px. */
+const LARGEST = 160;
+/** The map of states is shown first where fewer columns fit. */
+const COLUMNS = 4;
+
+/**
+ * Lengths in CSS px.
+ * @typedef {object} SheetLayout
+ * @property {number} side of a cell
+ * @property {number} names width of the column of names
+ * @property {number[]} steps one per column
+ * @property {number} rows per page: a screenful, which is asked for at once
+ */
+
+/** Width of the names. @param {number} width */
+function namesOf(width) {
+  return Math.min(230, Math.max(110, Math.round(width * 0.16)));
+}
+
+/** True if a sheet has its least number of columns in this width, CSS px. @param {number} width */
+export function fits(width) {
+  return width - namesOf(width) >= COLUMNS * (LEAST + GAP);
+}
+
+/**
+ * @param {object} of
+ * @param {number} of.layers number of layers with pictures
+ * @param {readonly number[]} of.steps kept ones, ascending
+ * @param {readonly number[]} of.onsets kept steps that must have a column
+ * @param {number} of.width CSS px @param {number} of.height of the page, CSS px
+ * @returns {SheetLayout}
+ */
+export function sheetLayout({ layers, steps, onsets, width, height }) {
+  const names = namesOf(width);
+  const wide = Math.max(LEAST + GAP, width - names);
+  const whole = Math.floor(wide / Math.max(1, steps.length)) - GAP;
+  const high = Math.floor(height / (layers + 1)) - GAP;
+  const most = Math.min(LARGEST, Math.max(READABLE, high));
+  const side = Math.max(Math.min(READABLE, wide / COLUMNS - GAP), Math.min(whole, most), LEAST);
+  const columns = Math.max(1, Math.floor(wide / (side + GAP)));
+  const rows = Math.max(1, Math.min(layers, Math.ceil(height / (side + GAP))));
+  return { side: Math.floor(side), names, steps: thinned(steps, columns, onsets), rows };
+}
+
+/**
+ * At most `count` steps, evenly spaced in the list, with the first and the last; onsets take the
+ * place of the nearest other step.
+ * @param {readonly number[]} steps ascending @param {number} count
+ * @param {readonly number[]} onsets the most important first @returns {number[]}
+ */
+export function thinned(steps, count, onsets) {
+  if (steps.length <= count) return [...steps];
+  const last = steps.length - 1;
+  const chosen = Array.from({ length: count }, (_, i) =>
+    count === 1 ? last : Math.round((i * last) / (count - 1)),
+  );
+  const fixed = new Set();
+  for (const onset of onsets.slice(0, count)) {
+    const at = steps.indexOf(onset);
+    if (at < 0) continue;
+    let nearest = -1;
+    chosen.forEach((each, i) => {
+      const isNearer = nearest < 0 || Math.abs(each - at) < Math.abs(chosen[nearest] - at);
+      if (!fixed.has(each) && isNearer) nearest = i;
+    });
+    if (!chosen.includes(at) && nearest >= 0) chosen[nearest] = at;
+    fixed.add(at);
+  }
+  return chosen.sort((a, b) => a - b).map((i) => steps[i]);
+}
+
+// Paints a page of the contact sheet: maps, what stands in place of a map, and frames of states.
+
+/** @typedef {import("../server/answers.js").FaultName} FaultName */
+
+/** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. */
+/** @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
+export const FRAMES = Object.freeze({
+  nonfinite: { width: 3, dash: [] },
+  large: { width: 3, dash: [12, 3] },
+  dead: { width: 2, dash: [6, 4] },
+  constant: { width: 2, dash: [2, 3] },
+  unchanged: { width: 1, dash: [] },
+});
+
+/**
+ * Colour and word of a map that is the same mark everywhere.
+ * @type {Readonly<Record<number, {kind: FaultName, word: string}>>}
+ */
+const WHOLE = Object.freeze({
+  [MARK.NAN]: { kind: "nonfinite", word: "NaN" },
+  [MARK.POSITIVE_INFINITY]: { kind: "nonfinite", word: "+Inf" },
+  [MARK.NEGATIVE_INFINITY]: { kind: "nonfinite", word: "−Inf" },
+  [MARK.CONSTANT]: { kind: "constant", word: "constant" },
+  [MARK.DEAD]: { kind: "dead", word: "dead" },
+});
+/** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
+const [WORD_FROM, ROW_HEIGHT] = [40, 14];
+
+/** @typedef {import("../server/sheet.js").SheetPage} Page */
+
+/** @type {Map<string, Uint32Array>} */
+const tables = new Map();
+
+/** Packed colours of the 256 palette indices; 0 where there is no picture. @param {string} name */
+function coloursOf(name) {
+  let found = tables.get(name);
+  if (!found) {
+    found = MARK_TABLE.slice();
+    found.set(stored(name).map(packed));
+    found[MARK.PADDING] = 0;
+    tables.set(name, found);
+  }
+  return found;
+}
+
+/**
+ * Which mark a map is made of; 0 if it has values, `MARK.PADDING` if there is none.
+ * @param {Page} page @param {number} i row · steps + column
+ */
+export function wholeMark({ pixels, height, width, starts }, i) {
+  const [from, size] = [starts[i], height[i] * width[i]];
+  if (!size) return MARK.PADDING;
+  const mark = pixels[from];
+  if (mark < MARK.PADDING) return 0;
+  for (let p = from; p < from + size; p += 1) if (pixels[p] !== mark) return 0;
+  return mark;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas in CSS px, which begins with half a gap
+ * @param {Page} page @param {number} side of a cell, CSS px @param {string} palette
+ * @param {(row: number, column: number) => FaultName|null} stateOf
+ * @param {{text: string, font: string, ratio: number, word: (text: string) => string}} look
+ */
+export function paintPage(context, page, side, palette, stateOf, look) {
+  const { canvas } = context;
+  const { ratio } = look;
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  const image = context.createImageData(canvas.width, canvas.height);
+  const out = new Uint32Array(image.data.buffer);
+  const colours = coloursOf(palette);
+  const place = (/** @type {number} */ i) => GAP / 2 + i * (side + GAP);
+  /** @type {{row: number, column: number, mark: number}[]} */
+  const whole = [];
+  page.rows.forEach((_, row) => {
+    for (let column = 0; column < page.steps; column += 1) {
+      const i = row * page.steps + column;
+      const mark = wholeMark(page, i);
+      const [left, top] = [place(column), place(row)].map((at) => Math.round(at * ratio));
+      if (mark) whole.push({ row, column, mark });
+      else tile(out, canvas.width, canvas.height, page, i, left, top, colours, ratio);
+    }
+  });
+  context.putImageData(image, 0, 0);
+  for (const { row, column, mark } of whole) {
+    const of = WHOLE[mark];
+    if (!of) continue;
+    const [x, y] = [place(column), place(row)];
+    hatched(context, x, y, side, FAULT_COLOURS[of.kind]);
+    if (side < WORD_FROM) continue;
+    context.fillStyle = look.text;
+    context.font = look.font;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(look.word(of.word), x + side / 2, y + side / 2, side - 4);
+  }
+  page.rows.forEach((_, row) => {
+    for (let column = 0; column < page.steps; column += 1) {
+      const state = stateOf(row, column);
+      if (state) frame(context, place(column), place(row), side, state);
+    }
+  });
+}
+
+/**
+ * A map, enlarged to its cell, in the middle of it.
+ * @param {Uint32Array} out [high, wide] @param {number} wide @param {number} high @param {Page} page
+ * @param {number} i row · steps + column @param {number} left of the cell, device px
+ * @param {number} top @param {Uint32Array} colours @param {number} ratio device px per CSS px
+ */
+function tile(out, wide, high, page, i, left, top, colours, ratio) {
+  const { cell, pixels, starts } = page;
+  const [height, width] = [page.height[i], page.width[i]];
+  const scale = cell / Math.max(height, width);
+  const w = Math.max(1, Math.round(width * scale));
+  const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
+  const h = Math.max(least, Math.round(height * scale));
+  const x = left + ((cell - w) >> 1);
+  const y = top + ((cell - h) >> 1);
+  const columns = Uint32Array.from({ length: w }, (_, at) => Math.floor((at * width) / w));
+  for (let down = 0; down < Math.min(h, high - y); down += 1) {
+    const from = starts[i] + Math.floor((down * height) / h) * width;
+    const to = (y + down) * wide + x;
+    for (let at = 0; at < w; at += 1) out[to + at] = colours[pixels[from + columns[at]]];
+  }
+}
+
+/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {string} colour */
+function hatched(context, x, y, side, colour) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, side, side);
+  context.clip();
+  context.globalAlpha = 0.18;
+  context.strokeStyle = colour;
+  context.lineWidth = 5;
+  context.beginPath();
+  for (let at = -side; at < side; at += 12) {
+    context.moveTo(x + at, y + side);
+    context.lineTo(x + at + side, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+/**
+ * The frame of a state around a cell.
+ * @param {CanvasRenderingContext2D} context @param {number} x @param {number} y
+ * @param {number} side CSS px @param {FaultName} state
+ */
+export function frame(context, x, y, side, state) {
+  const { width, dash } = FRAMES[state];
+  context.save();
+  context.strokeStyle = FAULT_COLOURS[state];
+  context.lineWidth = width;
+  context.setLineDash(dash);
+  const out = width / 2;
+  context.strokeRect(x - out, y - out, side + width, side + width);
+  context.restore();
+}

@@ -1,0 +1,279 @@
+// @ts-check
+/** Decodes a stored grid picture from RGBA into the levels and marks of each channel. */
+
+import { arrays, bytes } from "./container.js";
+import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
+
+// Decodes a stored grid picture from RGBA into the levels and marks of each channel.
+
+/** @typedef {import("./answers.js").MapsPicture} MapsPicture */
+
+/**
+ * Maps of C channels, h × w px each.
+ * @typedef {object} Planes
+ * @property {number} channels
+ * @property {number} height
+ * @property {number} width
+ * @property {Uint8Array} levels [C, h, w]; value = lo + (hi - lo) * level / 255
+ * @property {Uint8Array|null} marks [C, h, w], the code of a mark or 0; null if there is none
+ * @property {number} coarse uncertainty of a value in levels: 1 in a grey picture without marks,
+ *   otherwise 2
+ */
+
+/**
+ * What `planesOf` reads of a picture's header.
+ * @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts
+ */
+
+/**
+ * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
+ * @param {number} channels @param {number} height @param {number} width
+ * @param {number} perRow @param {number} padding
+ * @returns {{left: number, top: number}[]}
+ */
+export function corners(channels, height, width, perRow, padding) {
+  const around = channels === 1 ? 0 : padding; // a single tile has no padding
+  return Array.from({ length: channels }, (_, i) => ({
+    left: around + (i % perRow) * (width + padding),
+    top: around + Math.floor(i / perRow) * (height + padding),
+  }));
+}
+
+/**
+ * Meaning of each colour of a stored picture: a level, or 256 + the code of a mark.
+ * @param {string} name of a palette @returns {Map<number, number>}
+ */
+function meanings(name) {
+  /** @type {Map<number, number>} */
+  const of = new Map();
+  if (name === "grey") {
+    // A grey picture without marks uses all 256 greys, one with marks 250: each is its own level.
+    for (let grey = 0; grey < 256; grey += 1) of.set(packed([grey, grey, grey]), grey);
+  } else {
+    stored(name).forEach((rgb, level) => of.set(packed(rgb), PIXEL_OF_LEVEL[level]));
+  }
+  for (const [code, rgb] of Object.entries(MARK_COLOURS)) of.set(packed(rgb), Number(code) + 256);
+  return of;
+}
+
+/** @type {Map<string, Map<number, number>>} */
+const known = new Map();
+
+/**
+ * Levels and marks of all channels of a picture. Throws an error if the picture is too small for
+ * its header, or has a colour that is neither in its palette nor a mark.
+ * @param {Uint8ClampedArray} rgba of the whole picture @param {number} pictureWidth px
+ * @param {GridFacts} header @returns {Planes}
+ */
+export function planesOf(rgba, pictureWidth, header) {
+  const [height, width] = header.tile;
+  const channels = header.drawn;
+  const colours = new Uint32Array(rgba.buffer, rgba.byteOffset, rgba.byteLength >> 2);
+  const name = header.palette;
+  const of = known.get(name) ?? meanings(name);
+  known.set(name, of);
+  const places = corners(channels, height, width, header.columns, header.padding);
+  const last = places[channels - 1];
+  if (
+    !last ||
+    (last.top + height) * pictureWidth > colours.length ||
+    last.left + width > pictureWidth
+  ) {
+    throw new Error(
+      `a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`,
+    );
+  }
+  const levels = new Uint8Array(channels * height * width);
+  const marks = new Uint8Array(levels.length);
+  const isGrey = name === "grey";
+  let marked = false;
+  let seen = -1; // neighbouring pixels often share a colour, which is then looked up once
+  let meaning = 0;
+  let at = 0;
+  for (const { left, top } of places) {
+    for (let y = 0; y < height; y += 1) {
+      let from = (top + y) * pictureWidth + left;
+      for (let x = 0; x < width; x += 1, at += 1, from += 1) {
+        const colour = colours[from];
+        if (isGrey && (colour & 0xffff) === ((colour >>> 8) & 0xffff)) {
+          levels[at] = colour & 0xff; // a grey, by far the most frequent: needs no lookup
+          continue;
+        }
+        if (colour !== seen) {
+          const found = of.get(colour);
+          if (found === undefined) {
+            throw new Error(`the picture holds a colour that is not of the palette ${name}`);
+          }
+          seen = colour;
+          meaning = found;
+        }
+        if (meaning < 256) levels[at] = meaning;
+        else {
+          marks[at] = meaning - 256;
+          marked = true;
+        }
+      }
+    }
+  }
+  const coarse = marked || name !== "grey" ? 2 : 1;
+  return { channels, height, width, levels, marks: marked ? marks : null, coarse };
+}
+
+/**
+ * Value of one pixel: NaN where a mark says that it is not finite. A constant or dead channel has
+ * the value `lo`. `unit` is the uncertainty of the value; `mark` is the code of its mark, or 0.
+ * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
+ * @param {number} lo @param {number} hi
+ * @returns {{value: number, unit: number, mark: number}}
+ */
+export function valueAt(planes, channel, y, x, lo, hi) {
+  const at = (channel * planes.height + y) * planes.width + x;
+  const mark = planes.marks ? planes.marks[at] : 0;
+  if (mark && mark < MARK.CONSTANT) return { value: NaN, unit: 0, mark };
+  const unit = ((hi - lo) / 255) * planes.coarse;
+  return { value: lo + ((hi - lo) * planes.levels[at]) / 255, unit, mark };
+}
+
+// One layer at one step: header, per-channel numbers and pictures, decoded in the browser.
+
+/** @typedef {import("./routes.js").MapsAnswer} MapsFacts */
+
+/**
+ * @typedef {object} Maps
+ * @property {import("./answers.js").RecordHeader} header
+ * @property {number} step
+ * @property {number} wallTime s
+ * @property {import("./container.js").NamedArrays} arrays
+ * @property {Map<string, Planes>} planes by `role/sample`
+ * @property {ImageBitmap|null} kernels
+ * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
+ * @property {number} bytes approximate memory
+ */
+
+/** Newest record format that this tab reads (`FORMAT` of `fmapboard.formats.tab_records`). */
+export const FORMAT = 1;
+
+/**
+ * Keeps the stored colours: no colour space conversion, no premultiplied alpha.
+ * @type {ImageBitmapOptions}
+ */
+const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
+
+/** @param {ArrayBuffer} bytes */
+function bitmap(bytes) {
+  return createImageBitmap(new Blob([bytes], { type: "image/png" }), EXACT);
+}
+
+/** @param {ImageBitmap} picture @returns {ImageData} */
+export function pixels(picture) {
+  const canvas = new OffscreenCanvas(picture.width, picture.height);
+  const context = canvas.getContext("2d", { willReadFrequently: true, alpha: true });
+  if (!context) throw new Error("this browser has no canvas to decode pictures with");
+  context.drawImage(picture, 0, 0);
+  return context.getImageData(0, 0, picture.width, picture.height);
+}
+
+/**
+ * Decodes an answer of `data/maps`.
+ * @param {import("./container.js").Container<MapsFacts>} answer
+ * @param {(role: string, sample: number) => boolean} wanted pictures to decode
+ * @returns {Promise<Maps>}
+ */
+export async function decodeMaps({ json, body }, wanted = () => true) {
+  if (json.header.format > FORMAT) {
+    throw new Error(
+      `a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`,
+    );
+  }
+  /** @type {Maps} */
+  const maps = {
+    header: json.header,
+    step: json.step,
+    wallTime: json.wall_time,
+    arrays: arrays(body, json.arrays),
+    planes: new Map(),
+    kernels: null,
+    missing: json.missing ?? [],
+    bytes: body.byteLength,
+  };
+  /** @type {Map<string, MapsPicture>} */
+  const headers = new Map();
+  for (const each of json.header.pictures) {
+    if (each.role !== "kernels") headers.set(each.role, each);
+  }
+  await Promise.all(
+    json.pictures.map(async ({ role, sample, png }) => {
+      if (!wanted(role, sample)) return;
+      const picture = await bitmap(bytes(body, png));
+      if (role === "kernels") {
+        maps.kernels = picture;
+        maps.bytes += 4 * picture.width * picture.height;
+        return;
+      }
+      const header = headers.get(role);
+      if (!header) throw new Error(`the record's header lists no picture of ${role}`);
+      const planes = planesOf(pixels(picture).data, picture.width, header);
+      picture.close();
+      maps.planes.set(`${role}/${sample}`, planes);
+      maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
+    }),
+  );
+  return maps;
+}
+
+/** @param {Blob} blob */
+export function decodeInput(blob) {
+  return createImageBitmap(blob, EXACT);
+}
+
+/** Header of the picture of a role. @param {Maps} maps @param {string} role */
+export function pictureOf(maps, role) {
+  return maps.header.pictures.find((each) => each.role === role) ?? null;
+}
+
+/**
+ * The maps of one sample with the lo and hi of each channel; null if its picture is not there.
+ * @param {Maps} maps @param {string} role @param {number} sample
+ * @returns {import("../model/value_scale.js").Side|null}
+ */
+export function sideOf(maps, role, sample) {
+  const planes = maps.planes.get(`${role}/${sample}`);
+  const lo = maps.arrays[`${role}.lo`];
+  const hi = maps.arrays[`${role}.hi`];
+  if (!planes || !lo || !hi) return null;
+  const from = sample * planes.channels;
+  const cut = (/** @type {Float32Array} */ values) => values.subarray(from, from + planes.channels);
+  return { planes, lo: cut(lo.values), hi: cut(hi.values) };
+}
+
+// Finds out whether two sides of a comparison had the same input image.
+
+/**
+ * `unknown`: the input image of at least one side is not kept, or was never stored.
+ * @typedef {"same"|"different"|"unknown"|"loading"} Inputs
+ */
+
+/** @type {WeakMap<ImageBitmap, Uint8ClampedArray>} */
+const read = new WeakMap();
+
+/** @param {ImageBitmap} picture RGBA */
+function rgbaOf(picture) {
+  let found = read.get(picture);
+  if (!found) {
+    const canvas = new OffscreenCanvas(picture.width, picture.height);
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    if (!context) throw new Error("this browser has no canvas to decode pictures with");
+    context.drawImage(picture, 0, 0);
+    found = context.getImageData(0, 0, picture.width, picture.height).data;
+    read.set(picture, found);
+  }
+  return found;
+}
+
+/** @param {ImageBitmap} a @param {ImageBitmap} b */
+export function samePixels(a, b) {
+  if (a === b) return true;
+  if (a.width !== b.width || a.height !== b.height) return false;
+  const [first, second] = [rgbaOf(a), rgbaOf(b)];
+  return first.every((value, i) => value === second[i]);
+}

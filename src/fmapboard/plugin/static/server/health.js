@@ -1,0 +1,267 @@
+// @ts-check
+/** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
+
+import { ask, withFeeders } from "./api.js";
+import { arrays, number, octets, open } from "./container.js";
+
+/** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
+
+/** Scale of the brightness of cells. @typedef {Omit<import("./routes.js").Shading, "levels">} Scale */
+
+/** @typedef {import("./routes.js").HealthAnswer} HealthAnswer */
+
+/**
+ * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & {
+ *   arrays: import("./container.js").NamedArrays,
+ *   cells: Record<"codes"|"range"|"change", Uint8Array>,
+ *   scales: Record<"range"|"change", Scale>,
+ * }} Health
+ */
+
+/** @typedef {import("./routes.js").Line} Finding */
+
+/** @typedef {import("./routes.js").FindingsAnswer} FindingsAnswer */
+
+/** @typedef {import("./routes.js").Verdict} Verdict */
+
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
+export async function health(run, signal) {
+  const answer = await ask("health", { run }, signal);
+  /** @type {import("./container.js").Container<HealthAnswer>} */
+  const { json, body } = open(await answer.arrayBuffer());
+  const { codes, shadings, ...facts } = json;
+  return {
+    ...facts,
+    layers: withFeeders(json.layers),
+    arrays: arrays(body, json.arrays),
+    cells: {
+      codes: octets(body, codes),
+      range: octets(body, shadings.range.levels),
+      change: octets(body, shadings.change.levels),
+    },
+    scales: shadings,
+  };
+}
+
+/**
+ * The state and the numbers of one layer at a step; those that were not logged are NaN or null.
+ * @typedef {object} Overview
+ * @property {string} key
+ * @property {number} step the kept step that the numbers are from
+ * @property {number} code of its state, see `health_states.js`
+ * @property {number} minimum
+ * @property {number} maximum
+ * @property {number} mean
+ * @property {number} std
+ * @property {number|null} nan
+ * @property {number|null} positive_infinity
+ * @property {number|null} negative_infinity
+ * @property {boolean} counted false if the three counts are lower bounds
+ * @property {number|null} channels_nonfinite
+ * @property {number|null} channels_constant
+ * @property {number|null} channels_dead
+ * @property {boolean} dead_known
+ * @property {number} channels
+ * @property {number|null} change mean over the channels; null if it was not recorded
+ * @property {"maps"|"weights"|null} change_of maps in standard deviations, or weights relative to
+ *   their norm
+ * @property {number|null} change_since logged step that was compared with
+ * @property {number|null} weights_unchanged_since step since which no recorded weight has changed
+ * @property {string} [error] why the record cannot be read
+ */
+
+/** @typedef {{run: string, step: number, ts?: number}} StepOfRun `ts` is the step's time, s */
+
+/** @param {StepOfRun} of @param {AbortSignal} signal */
+async function stepOf(of, signal) {
+  const answer = await ask("health_step", of, signal);
+  /** @type {import("./container.js").Container<import("./routes.js").HealthStepAnswer>} */
+  const { json, body } = open(await answer.arrayBuffer());
+  return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
+}
+
+/**
+ * Numbers of all layers at one kept step, [layers] each; NaN of a layer that it does not have.
+ * @param {StepOfRun} of @param {AbortSignal} signal
+ * @returns {Promise<import("./container.js").NamedArrays>}
+ */
+export async function numbersAt(of, signal) {
+  const { json, numbers } = await stepOf(of, signal);
+  json.steps.forEach((step, row) => {
+    if (step !== of.step)
+      for (const each of Object.values(numbers)) each?.values.fill(NaN, row, row + 1);
+  });
+  return numbers;
+}
+
+/**
+ * The layers that have pictures, by key.
+ * @param {StepOfRun} of @param {AbortSignal} signal @returns {Promise<Map<string, Overview>>}
+ */
+export async function layersAt(of, signal) {
+  const { json, numbers, codes } = await stepOf(of, signal);
+  /** @type {Map<string, Overview>} */
+  const found = new Map();
+  json.keys.forEach((key, row) => {
+    if (key !== null) found.set(key, layerAt(json, numbers, codes[row], key, row));
+  });
+  for (const { key, step, change, since, code, error } of json.others) {
+    const weights = change === null ? NO_CHANGE : changeOf("weights", number(change), since);
+    const unchanged = code === FINE_OR_UNKNOWN ? null : since;
+    found.set(key, {
+      ...{ ...NOTHING, key, step, code, ...weights, weights_unchanged_since: unchanged },
+      ...(error === null ? {} : { error }),
+    });
+  }
+  return found;
+}
+
+/** Code of layers of which no fault is known. */
+const FINE_OR_UNKNOWN = 0;
+const NO_CHANGE = Object.freeze({ change: null, change_of: null, change_since: null });
+
+/** @param {"maps"|"weights"} of @param {number} change @param {number|null} since */
+const changeOf = (of, change, since) => ({ change, change_of: of, change_since: since });
+
+/** A layer without numbers. */
+const NOTHING = Object.freeze({
+  ...{ minimum: NaN, maximum: NaN, mean: NaN, std: NaN },
+  ...{ nan: null, positive_infinity: null, negative_infinity: null, counted: true },
+  ...{ channels_nonfinite: null, channels_constant: null, channels_dead: null, dead_known: false },
+  ...{ channels: 0, ...NO_CHANGE, weights_unchanged_since: null },
+});
+
+/**
+ * @param {import("./routes.js").HealthStepAnswer} json @param {import("./container.js").NamedArrays} numbers
+ * @param {number} code @param {string} key @param {number} row @returns {Overview}
+ */
+function layerAt(json, numbers, code, key, row) {
+  const value = (/** @type {string} */ name) => numbers[name]?.values[row] ?? NaN;
+  const whole = (/** @type {string} */ name) => (Number.isFinite(value(name)) ? value(name) : 0);
+  const step = json.steps[row];
+  const isKnown = !Number.isNaN(value("counted"));
+  if (json.error !== null && !(isKnown && step === json.step)) {
+    return { ...NOTHING, key, step: json.step, code: 0, error: json.error };
+  }
+  if (!isKnown) return { ...NOTHING, key, step, code };
+  const channels = json.channels[row];
+  const count = (/** @type {string} */ name) =>
+    Math.round(Math.min(Math.max(whole(name), 0), 1) * channels);
+  const [maps, weights] = ["change_steps", "weights_steps"].map((age) =>
+    Number.isNaN(value(age)) ? null : step - whole(age),
+  );
+  const { change, change_of, change_since } =
+    maps !== null
+      ? changeOf("maps", value("change"), maps)
+      : weights !== null
+        ? changeOf("weights", value("weights_change"), weights)
+        : NO_CHANGE;
+  const still = value("weights_change") === 0 ? weights : null;
+  return {
+    ...{ key, step, code, channels, change, change_of, change_since },
+    ...{ minimum: value("minimum"), maximum: value("maximum") },
+    ...{ mean: value("mean"), std: value("std"), nan: whole("nan") },
+    positive_infinity: whole("positive_infinity"),
+    negative_infinity: whole("negative_infinity"),
+    counted: value("counted") !== 0,
+    channels_nonfinite: count("nonfinite"),
+    channels_constant: count("constant"),
+    channels_dead: count("dead"),
+    dead_known: !Number.isNaN(value("dead")),
+    weights_unchanged_since: still === null ? null : Math.min(still, json.unchanged[row] ?? still),
+  };
+}
+
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<FindingsAnswer>} */
+export async function findings(run, signal) {
+  return (await ask("findings", { run }, signal)).json();
+}
+
+/** Runs other than the current one are asked again no more often. */
+const ROUND_MS = 60000;
+
+export class HealthSource {
+  /** @param {import("./cache.js").Store} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {Map<string, {version: string, epoch: number, again: string}>} */
+    this.asked = new Map();
+    this.rounds = { epoch: 0, at: -Infinity, name: "" };
+  }
+
+  /**
+   * @param {string} run @param {string} version of the list of its steps, "" if not yet known
+   */
+  health(run, version) {
+    return this.store.get(`health/${run}`, (signal) => health(run, signal), {
+      epoch: this.epoch(run, version),
+      bytes: memoryOf,
+    });
+  }
+
+  /**
+   * @param {string} run @param {string} version as for `health`
+   * @param {boolean} prefetch nobody waits for it
+   */
+  findings(run, version, prefetch = false) {
+    return this.store.get(`findings/${run}`, (signal) => findings(run, signal), {
+      epoch: this.epoch(run, version),
+      bytes: (answer) => 1000 * (1 + answer.findings.length),
+      prefetch,
+    });
+  }
+
+  /**
+   * A version for a run whose steps are not known: changes with each reload while TensorBoard is
+   * reading the run, otherwise rarely.
+   * @param {string} run @param {number} epoch number of the reload
+   */
+  versionOfOther(run, epoch) {
+    const held = this.store.kept.get(`findings/${run}`);
+    const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
+    return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
+  }
+
+  /**
+   * Has the answers of a run requested once more, because they are older than its list of steps.
+   * @param {string} run @param {string} version of that list
+   * @returns {boolean} false if they have been requested again already
+   */
+  again(run, version) {
+    const known = this.asked.get(run);
+    if (!known || known.again === version) return false;
+    known.again = version;
+    known.epoch += 1;
+    return true;
+  }
+
+  /**
+   * A version for runs whose steps are not known: changes with the reloads, but rarely.
+   * @param {number} epoch number of the reload @param {number} now ms
+   */
+  round(epoch, now = performance.now()) {
+    if (epoch !== this.rounds.epoch && now - this.rounds.at > ROUND_MS) {
+      this.rounds = { epoch, at: now, name: `reload ${epoch}` };
+    }
+    return this.rounds.name;
+  }
+
+  /**
+   * A number that grows when a run has new steps. The first version that becomes known counts as
+   * that of the answers requested before it.
+   * @param {string} run @param {string} version
+   */
+  epoch(run, version) {
+    const known = this.asked.get(run) ?? { version: "", epoch: 1, again: "" };
+    if (version && known.version && version !== known.version) known.epoch += 1;
+    if (version) known.version = version;
+    this.asked.set(run, known);
+    return known.epoch;
+  }
+}
+
+/** Approximate memory of an answer, bytes. @param {Health} of */
+function memoryOf(of) {
+  const numbers = Object.values(of.arrays).length;
+  return of.cells.codes.buffer.byteLength * (numbers ? 2 : 1) + of.layers.length * 500;
+}

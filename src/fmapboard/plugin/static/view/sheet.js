@@ -1,0 +1,421 @@
+// @ts-check
+/** The contact sheet: a row per layer, a column per step, in each cell one channel as a picture. */
+
+import { middle } from "../model/compare.js";
+import { CellNumbers, KINDS, cellLines } from "../model/health_states.js";
+import {
+  callName,
+  counted,
+  deadWord,
+  kindOf,
+  labelOf,
+  runText,
+  short,
+  stepText,
+} from "../model/words.js";
+import { prepare, theme } from "../picture/canvas.js";
+import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
+import { packed } from "../server/palettes.js";
+import { indexOf, keptFrom } from "../server/steps.js";
+import { h, say, show } from "./dom.js";
+import { createCellTip } from "./health_map.js";
+
+/** @typedef {import("../server/health.js").Health} Health */
+/** @typedef {import("../server/health.js").HealthLayer} HealthLayer */
+/** @typedef {import("../server/sheet.js").SheetPage} SheetPage */
+/** @typedef {import("../model/front.js").Front} Front */
+
+/**
+ * A page that is on the sheet.
+ * @typedef {object} Placed
+ * @property {HTMLElement} element empty while it is out of sight
+ * @property {string} painted what it was painted from; "" for nothing
+ * @property {SheetPage|null} page
+ */
+
+/**
+ * What is laid out.
+ * @typedef {object} Drawn
+ * @property {Health} health
+ * @property {HealthLayer[]} layers with pictures
+ * @property {number[]} indices of these layers in `health.layers`
+ * @property {import("../picture/sheet.js").SheetLayout} layout
+ * @property {string[][]} keys of the layers of each page
+ * @property {Placed[]} pages
+ */
+
+/** Part of the page's height that is left for the rows: verdict and steps are above. */
+const ROOM = 0.85;
+/** Length of the names of layers, characters, and of those of images above the columns. */
+const [NAME, IMAGE] = [26, 12];
+/** Names at the left have no room for a sentence from here down, CSS px. */
+const NARROW = 150;
+const HELP =
+  "Arrow keys move over layers and steps, Home and End to the first and last step, " +
+  "Page up and Page down by ten layers; Enter shows the maps.";
+
+/** @param {import("../app.js").App} app */
+export function createSheet(app) {
+  const thumbnail = h("canvas", { "aria-hidden": "true" });
+  const corner = h("span", { class: "sheet-input-text" });
+  const steps = h("div", { class: "sheet-steps" });
+  const head = h(
+    "div",
+    { class: "sheet-head" },
+    h("div", { class: "sheet-corner" }, thumbnail, corner),
+    steps,
+  );
+  const inputs = h("canvas", { "aria-hidden": "true" });
+  const inputText = h("span", { class: "sheet-note" });
+  const inputRow = h(
+    "div",
+    { class: "sheet-page" },
+    h("div", { class: "sheet-names" }, h("b", { text: "input" }), inputText),
+    inputs,
+  );
+  const body = h("div");
+  const element = h(
+    "div",
+    {
+      class: "contact-sheet",
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": "contact sheet of layers and steps",
+    },
+    head,
+    inputRow,
+    body,
+  );
+  const tip = createCellTip(element);
+  const numbers = new CellNumbers(() => {
+    if (told && tip.isOpen()) tell(...told);
+  });
+  /** What is on the page, and what is to be there. @type {Drawn|null} */
+  let drawn = null;
+  /** @type {Drawn|null} */
+  let next = null;
+  let before = "";
+  /** @type {{input: import("../server/sheet.js").SheetInput, now: string}|null} */
+  let shownInput = null;
+  /** The keyboard's cell. @type {{row: number, column: number}|null} */
+  let at = null;
+  /** Row, column, and whether the keyboard is there. @type {[number, number, boolean]|null} */
+  let told = null;
+
+  element.addEventListener("mousemove", (event) => {
+    const cell = under(event);
+    tip.point(cell && boxOf(cell.row, cell.column));
+    if (cell) tell(cell.row, cell.column, false);
+  });
+  element.addEventListener("mouseleave", () => {
+    tip.point(null);
+    if (at && document.activeElement === element) stand();
+  });
+  element.addEventListener("click", (event) => {
+    const cell = under(event);
+    if (cell) open(cell.row, cell.column);
+  });
+  element.addEventListener("focus", () => at && stand());
+  element.addEventListener("blur", tip.close);
+
+  /** The cell under the pointer. @param {MouseEvent} event */
+  function under({ clientX, clientY }) {
+    if (!drawn) return null;
+    const { layout, layers } = drawn;
+    const box = body.getBoundingClientRect();
+    const pitch = layout.side + GAP;
+    const row = Math.floor((clientY - box.top) / pitch);
+    const column = Math.floor((clientX - box.left - layout.names) / pitch);
+    const isIn = layers[row] !== undefined && layout.steps[column] !== undefined;
+    return isIn ? { row, column } : null;
+  }
+
+  /** Box of a cell in the element, CSS px. @param {number} row @param {number} column */
+  function boxOf(row, column) {
+    const { side, names } = drawn?.layout ?? { side: 0, names: 0 };
+    const pitch = side + GAP;
+    return {
+      left: body.offsetLeft + names + column * pitch + GAP / 2,
+      top: body.offsetTop + row * pitch + GAP / 2,
+      ...{ width: side, height: side },
+    };
+  }
+
+  /** @param {number} row @param {number} column @param {boolean} aloud */
+  function tell(row, column, aloud) {
+    if (!drawn) return;
+    told = [row, column, aloud];
+    const { health, indices, layout, pages } = drawn;
+    const step = health.steps.indexOf(layout.steps[column]);
+    const index = step * health.layers.length + indices[row];
+    const lines = cellLines(health, health.cells.codes, index, () => "", numbers.of(health, index));
+    const { page } = pages[Math.floor(row / layout.rows)];
+    const own = page?.rows[row % layout.rows];
+    const i = (row % layout.rows) * layout.steps.length + column;
+    const [lo, hi] = [page?.lo[i] ?? NaN, page?.hi[i] ?? NaN];
+    if (own?.channel != null) {
+      const range = Number.isNaN(lo) ? "not drawn here" : `${short(lo)} … ${short(hi)}`;
+      lines.push(`channel ${own.channel}: ${range}`);
+    }
+    if (own?.why) lines.push(own.why);
+    tip.tell(lines, boxOf(row, column), aloud);
+  }
+
+  /** Places the box of the keyboard's cell, and says what it is. */
+  function stand() {
+    if (!at || !drawn) return;
+    const box = boxOf(at.row, at.column);
+    tip.stand(box);
+    tell(at.row, at.column, true);
+  }
+
+  /** @param {number} rows @param {number} columns to move by */
+  function move(rows, columns) {
+    if (!drawn) return;
+    const { layers, layout } = drawn;
+    const clamp = (/** @type {number} */ to, /** @type {number} */ count) =>
+      Math.max(0, Math.min(count - 1, to));
+    at = at
+      ? {
+          row: clamp(at.row + rows, layers.length),
+          column: clamp(at.column + columns, layout.steps.length),
+        }
+      : {
+          row: Math.max(
+            0,
+            layers.findIndex(({ key }) => key === app.state.layer),
+          ),
+          column: Math.max(0, indexOf(layout.steps, app.state.step)),
+        };
+    if (document.activeElement !== element) element.focus({ preventScroll: true });
+    stand();
+    const { top, height } = boxOf(at.row, at.column);
+    const scroller = /** @type {HTMLElement} */ (element.parentElement);
+    const [from, to] = [
+      element.offsetTop + top - head.offsetHeight,
+      element.offsetTop + top + height,
+    ];
+    if (from < scroller.scrollTop) scroller.scrollTop = from;
+    else if (to > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = to - scroller.clientHeight + GAP;
+    }
+  }
+
+  /** @param {number} row @param {number} column */
+  function open(row, column) {
+    if (!drawn) return;
+    const { health, layers, layout } = drawn;
+    const layer = layers[row];
+    const done = app.overview.go({ ...layer, run: health.run, step: layout.steps[column] });
+    if (!done) say(tip.said, `${callName(layer)}: there are no pictures to show`);
+  }
+
+  function enter() {
+    if (at) open(at.row, at.column);
+  }
+
+  /**
+   * Asks for the pictures in sight and a screen more, and paints those that are known. A new layout
+   * of the same run, such as one with a new step, takes the place of the old one once it is known.
+   * @param {Front} front with `health` @param {HTMLElement} scroller
+   * @returns {boolean} the pictures in sight are painted
+   */
+  function draw(front, scroller) {
+    const health = /** @type {Health} */ (front.health);
+    const [width, height] = [element.clientWidth, Math.round(ROOM * scroller.clientHeight)];
+    const onsets = front.lines
+      .filter(({ run }) => run === health.run)
+      .map(({ finding }) => keptFrom(health.steps, finding.since))
+      .filter((step) => step !== health.steps[0]); // what was so from the beginning did not begin
+    const now = JSON.stringify([health.run, health.steps, width, height, onsets]);
+    if (next?.health !== health || now !== before) next = laid(health, width, height, onsets);
+    before = now;
+    const ratio = window.devicePixelRatio || 1;
+    const { layout, keys, layers } = next;
+    const cell = Math.max(8, Math.min(256, Math.round(layout.side * ratio)));
+    const asked = { run: health.run, name: layers[0]?.name ?? "", steps: layout.steps, cell };
+    const input = front.sheet.input(asked);
+    const pitch = layout.side + GAP;
+    const mayDiffer = input.value ? input.value.same === false : !input.error;
+    const room = inputRow.hidden && mayDiffer ? pitch : 0;
+    const top = element.offsetTop + body.offsetTop - scroller.scrollTop + room;
+    const placeOf = (/** @type {number} */ i) => top + i * layout.rows * pitch;
+    const isWithin = (/** @type {number} */ i, /** @type {number} */ more) =>
+      placeOf(i) < scroller.clientHeight * (1 + more) &&
+      placeOf(i + 1) > -more * scroller.clientHeight;
+    const inSight = keys.flatMap((of, i) =>
+      isWithin(i, 0) ? [{ i, entry: front.sheet.page(asked, of) }] : [],
+    );
+    const isKnown = [input, ...inSight.map(({ entry }) => entry)].every(
+      (each) => each.value ?? each.error,
+    );
+    if (drawn !== next && (isKnown || drawn?.health.run !== health.run)) adopt(next, onsets);
+    if (drawn !== next) return false;
+    const isSame = input.value?.same !== false;
+    show(inputRow, !isSame);
+    for (const each of [thumbnail, corner]) show(each, Boolean(input.value) && isSame);
+    if (input.value) drawInput(input.value, layout, kindOf(health.step_words));
+    for (const { i, entry } of inSight) put(i, entry);
+    keys.forEach((of, i) => {
+      if (isKnown && isWithin(i, 1) && !isWithin(i, 0)) put(i, front.sheet.page(asked, of));
+      else if (!isWithin(i, 3)) clear(i);
+    });
+    return isKnown;
+  }
+
+  /** Shows what is known of a page. @param {number} i @param {import("../server/cache.js").Entry<SheetPage>} entry */
+  function put(i, { value, error }) {
+    if (!drawn) return;
+    if (value) paint(drawn, i, value);
+    else if (error) say(drawn.pages[i].element, error.message);
+  }
+
+  /** Frees the memory of a page that is far out of sight. @param {number} i */
+  function clear(i) {
+    const held = drawn?.pages[i];
+    if (!drawn || !held?.painted) return;
+    held.element.replaceChildren();
+    drawn.pages[i] = { ...held, painted: "", page: null };
+  }
+
+  /**
+   * @param {Health} health @param {number} width @param {number} height
+   * @param {readonly number[]} onsets @returns {Drawn}
+   */
+  function laid(health, width, height, onsets) {
+    const indices = [...health.layers.keys()].filter((i) => isShown(health.layers[i]));
+    const layers = indices.map((i) => health.layers[i]);
+    const columns = app.report ? (app.model?.steps ?? []) : health.steps; // it has pictures of few
+    const layout = sheetLayout({ layers: layers.length, steps: columns, onsets, width, height });
+    const keys = [];
+    for (let i = 0; i < layers.length; i += layout.rows) {
+      keys.push(layers.slice(i, i + layout.rows).map((each) => each.key ?? ""));
+    }
+    const pages = keys.map((of) => {
+      const made = h("div", { class: "sheet-page" });
+      made.style.height = `${of.length * (layout.side + GAP)}px`;
+      return { element: made, painted: "", page: null };
+    });
+    return { health, layers, indices, layout, keys, pages };
+  }
+
+  /** Puts a layout on the page. @param {Drawn} of @param {readonly number[]} onsets */
+  function adopt(of, onsets) {
+    const { health, layers, layout, pages } = of;
+    if (drawn?.health.run !== health.run) at = null;
+    if (at && (at.row >= layers.length || at.column >= layout.steps.length)) at = null;
+    drawn = of;
+    body.replaceChildren(...pages.map((each) => each.element));
+    const pitch = layout.side + GAP;
+    element.style.setProperty("--names", `${layout.names}px`);
+    element.style.setProperty("--pitch", `${pitch}px`);
+    numbers.retry();
+    tip.point(null);
+    tip.stand(null);
+    steps.replaceChildren(...stepNames(health, layout.steps, onsets, pitch));
+    const size = `${counted(layers.length, "layer")} × ${counted(layout.steps.length, "step")}`;
+    element.setAttribute("aria-label", `${size} of ${runText(health.run)}. ${HELP}`);
+  }
+
+  /** @param {Drawn} of @param {number} i @param {SheetPage} page */
+  function paint({ health, layout, pages, layers, indices }, i, page) {
+    const ratio = window.devicePixelRatio || 1;
+    const { name, colours, look } = lookOf(app.state.colours);
+    const now = `${name} ${colours} ${ratio} ${deadWord()}`;
+    if (pages[i].painted === now && pages[i].page === page) return;
+    pages[i] = { ...pages[i], painted: now, page };
+    const pitch = layout.side + GAP;
+    const first = i * layout.rows;
+    const canvas = h("canvas", { "aria-hidden": "true" });
+    const context = prepare(canvas, layout.steps.length * pitch, page.rows.length * pitch);
+    const columns = layout.steps.map((step) => health.steps.indexOf(step));
+    const stateOf = (/** @type {number} */ row, /** @type {number} */ column) => {
+      const code =
+        health.cells.codes[columns[column] * health.layers.length + indices[first + row]];
+      return KINDS[code] ?? null;
+    };
+    paintPage(context, page, layout.side, colours, stateOf, { ...look, ratio });
+    const names = page.rows.map(({ channel }, row) => nameOf(layers[first + row], channel, pitch));
+    pages[i].element.replaceChildren(h("div", { class: "sheet-names" }, ...names), canvas);
+  }
+
+  /**
+   * One image if it was the same at all steps, otherwise one per column.
+   * @param {import("../server/sheet.js").SheetInput} input
+   * @param {import("../picture/sheet.js").SheetLayout} layout
+   * @param {import("../model/words.js").Unit} unit
+   */
+  function drawInput(input, layout, unit) {
+    const ratio = window.devicePixelRatio || 1;
+    const now = `${ratio} ${unit}`;
+    if (shownInput?.input === input && shownInput.now === now) return;
+    shownInput = { input, now };
+    const { same, cell, width, height, kept, pixels } = input;
+    const pitch = layout.side + GAP;
+    const isRow = same === false;
+    const columns = isRow ? kept.map((_, i) => i) : [kept.indexOf(true)];
+    const context = isRow
+      ? prepare(inputs, kept.length * pitch, pitch)
+      : prepare(thumbnail, width / ratio, height / ratio);
+    for (const i of columns.filter((each) => kept[each])) {
+      const image = context.createImageData(width, height);
+      const out = new Uint32Array(image.data.buffer);
+      for (let p = 0; p < out.length; p += 1) {
+        const at = 3 * (i * cell * cell + Math.floor(p / width) * cell + (p % width));
+        out[p] = packed([pixels[at], pixels[at + 1], pixels[at + 2]]);
+      }
+      const x = isRow ? Math.round((i * pitch + GAP / 2) * ratio) + ((cell - width) >> 1) : 0;
+      context.putImageData(image, x, isRow ? Math.round((GAP / 2) * ratio) : 0);
+    }
+    say(inputText, unit === "image" ? "" : "another image at each step; probe= keeps one");
+    const always = layout.names < NARROW ? "same input" : "input, the same at every step";
+    say(corner, same === null ? "input" : always);
+  }
+  return { element, said: tip.said, draw, move, enter };
+}
+
+/**
+ * Numbers above the columns, or names of images, as far as they have room; those of onsets always.
+ * @param {Health} health @param {readonly number[]} columns steps @param {readonly number[]} onsets
+ * @param {number} pitch CSS px
+ */
+function stepNames(health, columns, onsets, pitch) {
+  const first = new Set(onsets);
+  const longest = Math.max(...columns.map((step) => stepText(step).length)) * 8 + 8;
+  const every = Math.ceil(longest / pitch);
+  return columns.map((step, i) => {
+    const [number, image] = labelOf(health.step_words, step);
+    const isOnset = first.has(step);
+    const isShort = image !== "" && pitch >= 60;
+    const text = isShort ? middle(image, IMAGE) : i % every === 0 || isOnset ? number : "";
+    return h("span", { class: isOnset ? "onset" : "", title: image || `step ${number}`, text });
+  });
+}
+
+/** True for a layer that has maps. @param {HealthLayer} of */
+export function isShown({ key, roles }) {
+  return key !== null && roles.includes("feature_maps");
+}
+
+/** What of a row stands at its left, as much as fits. @param {HealthLayer} layer @param {number|null} channel @param {number} pitch */
+function nameOf(layer, channel, pitch) {
+  const name = callName(layer);
+  const kernels = layer.kernel_shape?.join("×") ?? "";
+  const shown = channel === null ? "no picture" : `channel ${channel}`;
+  const few = pitch < 60;
+  const rest = few ? [shown] : [kernels, shown].filter(Boolean);
+  return h(
+    "div",
+    { class: few ? "sheet-name few" : "sheet-name", title: [name, kernels, shown].join("\n") },
+    h("b", { text: middle(name, NAME) }),
+    ...rest.map((text) => h("span", { text })),
+  );
+}
+
+/** @param {string} colours palette */
+function lookOf(colours) {
+  const name = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+  const { text, font } = theme();
+  const word = (/** @type {string} */ text) => (text === "dead" ? deadWord() : text);
+  return { name, colours, look: { text, font: font.replace("11px", "13px"), word } };
+}

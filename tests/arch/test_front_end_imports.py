@@ -1,0 +1,52 @@
+"""The front end's modules import in one direction, as CONTRIBUTING says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fmapboard
+
+STATIC = Path(fmapboard.__file__).parent / "plugin" / "static"
+ORDER = ["vendor", "server", "model", "picture", "chart", "view"]
+"""Folders; each may import itself and those before it. The entry points above may import all."""
+MAX_MODULES, MAX_LINES = 100, 19_700
+_IMPORTED = re.compile(r'^import [^;]*? from "(\.[^"]+)";', re.MULTILINE)
+
+
+def modules() -> list[Path]:
+    """Those that are written by hand."""
+    return [path for path in STATIC.rglob("*.js") if "vendor" not in path.parts]
+
+
+def folder_of(path: Path) -> str:
+    """Name of the folder in ``static``; empty for an entry point."""
+    within = path.relative_to(STATIC).parts
+    return within[0] if len(within) > 1 else ""
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_a_folder_imports_only_itself_and_those_before_it(folder: str) -> None:
+    allowed = set(ORDER[: ORDER.index(folder) + 1])
+    wrong = [
+        f"{path.relative_to(STATIC)} imports {imported}"
+        for path in sorted((STATIC / folder).glob("*.js"))
+        for imported in _IMPORTED.findall(path.read_text())
+        if folder_of((path.parent / imported).resolve()) not in allowed
+    ]
+    assert not wrong
+
+
+def test_every_module_is_an_entry_point_or_in_one_of_the_folders() -> None:
+    found = {folder_of(path) for path in modules()}
+    assert found <= {"", *ORDER}
+    entries = {path.name for path in STATIC.glob("*.js")}
+    assert entries == {"app.js", "index.js", "report.js", "report_start.js"}
+
+
+def test_there_are_not_too_many_modules_and_lines() -> None:
+    written = modules()
+    assert len(written) <= MAX_MODULES
+    assert sum(len(path.read_text().splitlines()) for path in written) <= MAX_LINES
