@@ -83,7 +83,7 @@ def test_every_flag_of_a_command_that_a_page_shows_exists(page: Path) -> None:
 
 
 def test_the_page_of_keys_lists_those_of_the_help() -> None:
-    source = ROOT / "src" / "fmapboard" / "plugin" / "static" / "state" / "keys.js"
+    source = ROOT / "src" / "fmapboard" / "plugin" / "static" / "view" / "help.js"
     help_rows = re.findall(r'^  \["([^"]+)", "', source.read_text(), re.M)
     assert len(help_rows) > 10
     assert [cell.replace("`", "") for cell in cells("tab_keys.md")] == help_rows

@@ -53,7 +53,7 @@ def test_a_module_knows_the_address_that_it_would_have_alone(tmp_path: Path) -> 
     write(
         tmp_path,
         app='import { BASE } from "./server/api.js";\nexport const shown = () => BASE.href;\n',
-        data__api='export const BASE = new URL("../data/", import.meta.url);\n',
+        server__api='export const BASE = new URL("../data/", import.meta.url);\n',
     )
     said = run(bundle.script(tmp_path, "app.js"), tmp_path)
     assert said == f"{(tmp_path / 'data').as_uri()}/"

@@ -98,7 +98,8 @@ def test_nothing_is_loaded_from_another_host() -> None:
 @pytest.mark.parametrize("name", PALETTES)
 def test_the_front_end_has_the_palettes_of_the_writer(node: str, name: str) -> None:
     script = (
-        'import { stored } from "./server/palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
+        'import { stored } from "./server/palettes.js";\n'
+        "console.log(JSON.stringify(stored(given)));"
     )
     assert ask(node, script, name) == palette(name).table[:VALUES].tolist()
 

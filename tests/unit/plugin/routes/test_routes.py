@@ -239,7 +239,7 @@ def test_a_second_request_for_a_step_reads_no_record_again(
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     tab.open("data/health_step", run="run2", step=10)
-    assert len(reads) == 10  # header, numbers and layers of three steps, and the first NaN
+    assert len(reads) == 11  # header, numbers and layers of three steps, first NaN, checks
     tab.open("data/health_step", run="run2", step=10)
     tab.open("data/health_step", run="run2", step=20)
-    assert len(reads) == 10
+    assert len(reads) == 11
