@@ -11,7 +11,7 @@ import pytest
 from browser_visitor import Person
 from overview_runs import HEALTHY_STEPS, NAN_FROM, large_answer, large_step
 
-MAGENTA = [255, 0, 255, 255]
+PINK = [255, 153, 255, 255]  # a line of the hatching on white
 COUNT_PAINTS = """() => { window.paints = 0;
 const own = CanvasRenderingContext2D.prototype.putImageData;
 CanvasRenderingContext2D.prototype.putImageData = function (...of) {
@@ -131,7 +131,7 @@ def test_a_line_has_tiles_of_the_affected_channels_at_the_step_it_began(
     line = person.see(".line").first
     assert line.locator(".stems").text_content() == f"maps at step {NAN_FROM}, sample 0 · channel 1"
     assert line.locator(".tile").count() == 1
-    assert line.locator(".tile").first.evaluate(TILE) == MAGENTA
+    assert line.locator(".tile").first.evaluate(TILE) == PINK
     line.locator(".tile").first.click()
     person.drawn(NAN_FROM, "block.0")
     assert "p.feature_maps.channel=1" in person.page.url

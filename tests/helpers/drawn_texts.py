@@ -10,7 +10,7 @@ _WATCH = """(selector) => new Promise((done) => {
   let found = [];
   const canvas = document.querySelector(selector);
   kind.fillText = function (text, ...place) {
-    if (this.canvas === canvas) found.push(text);
+    if (this.canvas === canvas || !this.canvas.isConnected) found.push(text);  // one that is copied
     return write.call(this, text, ...place);
   };
   kind.fillRect = function (...place) {
