@@ -76,7 +76,7 @@ def test_all_channels_are_drawn_and_a_dead_one_is_marked(
         for (let i = 0; i < d.length; i += 4) if (d[i+1] - d[i] > 20 && d[i+2] - d[i] > 20) n += 1;
         return n; }"""
     )
-    assert bluish > 3000  # the tile of channel 3, which is constant; the others are grey
+    assert bluish > 1000  # lines over the tile of channel 3, which is constant; the others are grey
 
 
 def test_scale_colours_sort_and_size_change_the_picture(
