@@ -22,6 +22,8 @@ MAX_NAMES = 64
 """Maximum number of names and of images that are stored per list."""
 MAX_EVAL_MODULES = 20
 """Maximum number of modules in eval mode that are stored."""
+MAX_OUTPUTS = 8
+"""Maximum number of outputs of the network that are recorded."""
 
 
 class Nonfinite(NamedTuple):
@@ -144,6 +146,60 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFacts:
+    """An output of the network in the training pass, and the loss that its gradient is that of.
+
+    A row is one vector over the classes: one per image, or one per pixel of a map of classes.
+
+    Attributes:
+        name: of the output, as in tags; "" for the only one.
+        shape: of the whole output.
+        rows: number of rows that were looked at, evenly spaced.
+        low: smallest finite value of them; 0 if there is none.
+        high: largest finite value of them; 0 if there is none.
+        spread: mean over the units of (standard deviation over the rows) / (mean magnitude); None
+            for fewer than two rows.
+        rows_are: what every row is: ``"probabilities"``, ``"log-probabilities"``, ``"never
+            negative"`` or ``"any"``.
+        predictions: number of different predictions: positions of the largest value or, of one
+            unit, signs; None if the class axis is not known.
+        kind: the loss: ``"cross-entropy"``, ``"cross-entropy, class weights"``, ``"cross-entropy,
+            smoothing"``, ``"cross-entropy, mixed labels"``, ``"NLL of log-probabilities"``, ``"BCE
+            with logits"``, ``"weighted per sample"`` (labels are known, the loss is not) or ``"not
+            certain"``. Later versions may store others.
+        is_climbed: the gradient is that of the loss times -1: training makes the loss larger.
+        is_softmax_of_softmax: the rows are probabilities, and the gradient is that of another
+            softmax over them.
+        loss: mean over the rows with a gradient, without weights; None if it is not known.
+        accuracy: share of these rows whose prediction is the label; None if it is not known.
+        labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
+            were not read.
+        classes: size of the class axis; None if it is not known.
+        label_changes: number of neighbouring images whose labels differ; None if there is no hard
+            label per image.
+        given: loss and labels are those of ``board.loss``, and not read from the gradient.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    rows: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    spread: float | None = None
+    rows_are: str = "any"
+    predictions: int | None = None
+    kind: str = "not certain"
+    is_climbed: bool = False
+    is_softmax_of_softmax: bool = False
+    loss: float | None = None
+    accuracy: float | None = None
+    labels: tuple[tuple[int, int], ...] | None = None
+    classes: int | None = None
+    label_changes: int | None = None
+    given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingFacts:
     """What only the training process knows about a logged step.
 
@@ -172,6 +228,7 @@ class TrainingFacts:
         batch: number of images in the batch; None if the input is no batch of images.
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
+        outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -188,6 +245,7 @@ class TrainingFacts:
     eval_mode: bool | None = None
     batch: int | None = None
     idle: Idle | None = None
+    outputs: tuple[OutputFacts, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -199,13 +257,13 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """The blob of a record, cut to the maximum number of entries per list.
 
     Raises:
-        ValueError: a learning rate is not finite.
+        ValueError: a learning rate or a number of an output is not finite.
     """
     raw: dict[str, Any] = {}
     left_out = dict(found.left_out)
     for name in (each.name for each in fields(found)):
         value = getattr(found, name)
-        most = MAX_EVAL_MODULES if name == "eval_modules" else MAX_NAMES
+        most = {"eval_modules": MAX_EVAL_MODULES, "outputs": MAX_OUTPUTS}.get(name, MAX_NAMES)
         if isinstance(value, (tuple, Mapping)):
             kept = value[:most] if isinstance(value, tuple) else dict(list(value.items())[:most])
             if len(kept) < len(value):
@@ -215,7 +273,7 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     if found.rates is not None:
         raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
     raw["left_out"] = left_out
-    for name in ("idle", "left_out"):
+    for name in ("idle", "outputs", "left_out"):
         if not raw[name]:
             del raw[name]
     return (write_json(raw),)

@@ -12,9 +12,11 @@ from fmapboard.formats.tab_records import FormatError
 from fmapboard.formats.training_facts import (
     MAX_EVAL_MODULES,
     MAX_NAMES,
+    MAX_OUTPUTS,
     FirstNonfinite,
     Idle,
     Nonfinite,
+    OutputFacts,
     TrainingFacts,
     Unchanged,
     pack_nonfinite,
@@ -37,6 +39,23 @@ FULL = TrainingFacts(
     no_gradient=("unused.weight",),
     idle=Idle(4, 80, is_held=None, is_cleared=True),
     initial_norms=("bn1",),
+    outputs=(
+        OutputFacts(
+            name="logits",
+            shape=(16, 10),
+            rows=16,
+            low=-2.5,
+            high=4.0,
+            spread=0.5,
+            predictions=7,
+            kind="cross-entropy",
+            loss=1.25,
+            accuracy=0.75,
+            labels=((3, 10), (0, 6)),
+            classes=10,
+            label_changes=9,
+        ),
+    ),
     left_out={"initial_norms": 7},
 )
 
@@ -68,6 +87,27 @@ def test_the_record_is_the_documented_json() -> None:
         "no_gradient": ["unused.weight"],
         "idle": {"steps": 4, "since": 80, "is_held": None, "is_cleared": True},
         "initial_norms": ["bn1"],
+        "outputs": [
+            {
+                "name": "logits",
+                "shape": [16, 10],
+                "rows": 16,
+                "low": -2.5,
+                "high": 4.0,
+                "spread": 0.5,
+                "rows_are": "any",
+                "predictions": 7,
+                "kind": "cross-entropy",
+                "is_climbed": False,
+                "is_softmax_of_softmax": False,
+                "loss": 1.25,
+                "accuracy": 0.75,
+                "labels": [[3, 10], [0, 6]],
+                "classes": 10,
+                "label_changes": 9,
+                "given": False,
+            }
+        ],
         "left_out": {"initial_norms": 7},
     }
 
@@ -91,12 +131,15 @@ def test_long_lists_are_cut_and_counted() -> None:
         initial_norms=names,
         eval_modules=names[: MAX_EVAL_MODULES + 2],
         unchanged={name: Unchanged(1, 0) for name in names[: MAX_NAMES + 1]},
+        outputs=tuple(OutputFacts(name, (4, 10)) for name in names[: MAX_OUTPUTS + 3]),
     )
     back = unpack_training_facts(pack_training_facts(long))
     assert back.initial_norms == names[:MAX_NAMES]
     assert len(back.eval_modules) == MAX_EVAL_MODULES
     assert len(back.unchanged) == MAX_NAMES
-    assert back.left_out == {"initial_norms": 5, "eval_modules": 2, "unchanged": 1}
+    assert [one.name for one in back.outputs] == list(names[:MAX_OUTPUTS])
+    left_out = {"initial_norms": 5, "eval_modules": 2, "unchanged": 1, "outputs": 3}
+    assert back.left_out == left_out
 
 
 def test_a_name_that_cannot_be_sent_is_replaced() -> None:
