@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.finding import Finding
@@ -167,6 +167,8 @@ class UnevenUpsamplingCheck(BuiltInCheck):
 
 _EQUAL = 1e-4
 """Numbers of copies differ by at most this share of the channel's range."""
+_NEIGHBOURS = 64
+"""Channels that are compared with each one, of those with the nearest numbers."""
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
@@ -176,24 +178,37 @@ def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     if len(low) < least or not np.isfinite([low, high, mean, std]).all():
         return 0.0
     size = high - low
-    order = np.argsort(size)
-    follows = np.diff(size[order]) <= 2 * _EQUAL * size[order][1:]
-    if not follows.any():
-        return 0.0  # no two sizes are equal; the pairs below take much longer
-    near = order[np.concatenate([follows, [False]]) | np.concatenate([[False], follows])]
     varies = size > 1e-5 * (high.max() - low.min())
-    shape = np.stack([size, mean - low, std], axis=1)[near]  # [near, 3]
-    gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [near, near]
-    same = np.zeros((len(size), len(size)), bool)
-    same[np.ix_(near, near)] = gaps <= _EQUAL * size[near][:, None]
-    same &= varies[:, None] & varies
-    np.fill_diagonal(same, val=False)
-    return 0.0 if _is_for_pixel_shuffle(same) else float(same.any(1).mean())
+    shape = np.stack([size, mean - low, std], axis=1)  # [channels, 3]
+    if varies.all() and _is_for_pixel_shuffle(shape):
+        return 0.0
+    return float(_twins(shape[varies]).sum() / len(size))
 
 
-def _is_for_pixel_shuffle(same: npt.NDArray[np.bool_]) -> bool:
-    """True if the pairs [C, C] of equal channels are those of groups of 4, 9 or 16 neighbours."""
-    groups = [np.arange(len(same)) // (side * side) for side in (2, 3, 4)]
-    pairs = [of[:, None] == of for of in groups if of.any()]  # any: more than one group
-    others = ~np.eye(len(same), dtype=bool)
-    return any(np.array_equal(same, each & others) for each in pairs)
+def _same(one: Floats, other: Floats) -> Flags:
+    """bool [...]: two channels, each [..., 3], have the same numbers."""
+    same: Flags = np.abs(one - other).max(-1) <= _EQUAL * one[..., 0]
+    return same
+
+
+def _twins(shape: Floats) -> Flags:
+    """bool [channels]: another one has the same numbers, given all of them, [channels, 3]."""
+    key = shape.sum(1)  # of copies, it differs by at most 3 times the tolerance
+    order = np.argsort(key)
+    ranked, key, found = shape[order], key[order], np.zeros(len(shape), bool)
+    for lag in range(1, min(len(shape), _NEIGHBOURS + 1)):
+        same = _same(ranked[:-lag], ranked[lag:])
+        found[order[:-lag][same]] = found[order[lag:][same]] = True
+        if found.all() or (key[lag:] - key[:-lag] > 3 * _EQUAL * ranked[:-lag, 0]).all():
+            break
+    return found
+
+
+def _is_for_pixel_shuffle(shape: Floats) -> bool:
+    """True if channels [channels, 3] are equal in groups of 4, 9 or 16 neighbours, and only so."""
+    for size in (4, 9, 16):
+        firsts = shape[::size]
+        is_grouped = bool(_same(np.repeat(firsts, size, axis=0)[: len(shape)], shape).all())
+        if is_grouped and len(firsts) > 1 and not _twins(firsts).any():
+            return True
+    return False

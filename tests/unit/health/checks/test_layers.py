@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from check_records import STEPS, from_step, layer, record
 
@@ -114,6 +116,20 @@ def test_groups_of_equal_neighbours_are_an_initialization_for_pixel_shuffle(size
     assert check(record(first={"conv1": statistics(*grouped)})) == []
     assert len(check(record(first={"conv1": statistics(*grouped[1:])}))) == 1
     assert len(check(record(first={"conv1": statistics(*grouped[:size])}))) == 1
+
+
+def test_copies_among_8192_channels_are_found_in_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    sizes = rng.uniform(1.0, 1.001, 8192)  # no two of them can be told apart by their range
+    mean, std = rng.random((2, 8192))
+    rows = {"minimum": np.zeros(8192), "maximum": sizes, "mean": mean, "std": std}
+    tracemalloc.start()
+    assert CopiedChannelsCheck()(record(first={"conv1": rows})) == []
+    copied = {name: np.concatenate([of[:4096], of[:4096]]) for name, of in rows.items()}
+    (found,) = CopiedChannelsCheck()(record(first={"conv1": copied}))
+    assert found.value == 1.0
+    assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    tracemalloc.stop()
 
 
 def test_dead_channels_that_became_nonfinite_are_left_to_that_finding() -> None:
