@@ -1,7 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CellNumbers } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { numbersOf } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { Cache } from "../../src/fmapboard/plugin/static/server/cache.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
@@ -28,23 +29,25 @@ test("numbers that the answer does not have are requested once per step, and err
       arrays: {},
     })
   );
-  const numbers = new CellNumbers(() => {});
-  assert.equal(numbers.of(of, 1), "numbers: loading …");
-  await numbers.lazy.idle();
+  const cache = new Cache(() => {});
+  const pass = { most: 1, changed: () => {} };
+  const numbers = (/** @type {number} */ at) => numbersOf(cache, pass, of, at);
+  assert.equal(numbers(1), "numbers: loading …");
+  await cache.idle(pass);
   for (const [at, value] of [
     [0, 5],
     [1, NaN], // of an earlier step
     [2, 7],
   ]) {
-    const known = numbers.of(of, at);
+    const known = numbers(at);
     assert.ok(typeof known !== "string");
     assert.deepEqual([known("minimum"), known("dead")], [value, NaN]);
   }
   assert.deepEqual(asked, ["?run=a&step=0&ts=1000"]);
-  numbers.of(of, 3);
-  await numbers.lazy.idle();
-  assert.equal(numbers.of(of, 4), "gone (HTTP 404)");
-  numbers.retry();
-  assert.equal(numbers.of(of, 4), "numbers: loading …");
-  await numbers.lazy.idle();
+  numbers(3);
+  await cache.idle(pass);
+  assert.equal(numbers(4), "gone (HTTP 404)");
+  cache.retry();
+  assert.equal(numbers(4), "numbers: loading …");
+  await cache.idle(pass);
 });

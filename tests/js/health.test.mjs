@@ -1,9 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CellNumbers } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { numbersOf } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { HealthSource } from "../../src/fmapboard/plugin/static/server/health.js";
-import { Store } from "../../src/fmapboard/plugin/static/server/cache.js";
+import { Cache } from "../../src/fmapboard/plugin/static/server/cache.js";
 import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import {
   binOf,
@@ -220,21 +220,22 @@ test("a cell is described by layer, step, state and the numbers that are known",
   const of = health([[CODE.FINE, CODE.NONFINITE]], columns);
   const { codes } = tableOf(of);
   const label = (/** @type {string} */ key) => key.replace("fmapboard/", "");
-  const numbers = new CellNumbers(() => {});
-  assert.deepEqual(cellLines(of, codes, 0, label, numbers.of(of, 0)), [
+  const pass = { most: 1, changed: () => {} };
+  const numbers = (/** @type {number} */ at) => numbersOf(new Cache(() => {}), pass, of, at);
+  assert.deepEqual(cellLines(of, codes, 0, label, numbers(0)), [
     "conv · step 0",
     "fine",
     "of 8 channels: 0 % non-finite",
     "values −1 … 2",
   ]);
-  assert.deepEqual(cellLines(of, codes, 1, label, numbers.of(of, 1)), [
+  assert.deepEqual(cellLines(of, codes, 1, label, numbers(1)), [
     "relu · step 0",
     "non-finite: NaN or infinity",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
   const unknown = (/** @type {number} */ at) =>
-    cellLines(of, codes, at, label, numbers.of(of, at), "change").filter((line) =>
+    cellLines(of, codes, at, label, numbers(at), "change").filter((line) =>
       line.startsWith("change"),
     );
   assert.deepEqual(unknown(1), ["change not known: values are not finite"]);
@@ -307,7 +308,7 @@ test("no more than 100 runs are chosen, and a run not shown is asked again every
   const runs = names.map((run) => ({ run, started: 0 }));
   assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
   assert.equal(chosenRuns({ run: "run0", chosen: names.join("\n") }, runs).length, 100);
-  const source = new HealthSource(new Store(() => {}));
+  const source = new HealthSource(new Cache(() => {}));
   const first = source.round(1, 0);
   assert.equal(source.round(2, 59000), first);
   assert.notEqual(source.round(2, 61000), first);
@@ -336,7 +337,7 @@ test("what was looked through is said with the number of logged steps, if some a
 });
 
 test("an answer is requested again when the run has new steps, not when they become known", () => {
-  const source = new HealthSource(new Store(() => {}));
+  const source = new HealthSource(new Cache(() => {}));
   assert.equal(source.epoch("a", ""), 1);
   assert.equal(source.epoch("a", "3/20"), 1);
   assert.equal(source.epoch("a", "3/20"), 1);

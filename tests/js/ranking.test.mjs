@@ -61,11 +61,11 @@ test("layers with far larger values on a side are ranked by how many times large
   );
 });
 
-/** A store that keeps what was asked for, and answers nothing. */
+/** A cache that keeps what was asked for, and answers nothing. */
 function fakeSource() {
   /** @type {Map<string, {value: unknown, error: null}>} */
   const entries = new Map();
-  const store = {
+  const cache = {
     has: (/** @type {string} */ key) => entries.has(key),
     get: (/** @type {string} */ key) => {
       const entry = entries.get(key) ?? { value: undefined, error: null };
@@ -73,7 +73,7 @@ function fakeSource() {
       return entry;
     },
   };
-  return { entries, source: /** @type {any} */ ({ store }) };
+  return { entries, source: /** @type {any} */ ({ cache }) };
 }
 
 test("differences are asked for a few at a time, and not while the step is changing", () => {

@@ -14,7 +14,7 @@ import { Source } from "./server/source.js";
 import { listed, toggled } from "./model/state.js";
 import { START, fromEntries, toEntries } from "./model/state.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
-import { Store } from "./server/cache.js";
+import { Cache } from "./server/cache.js";
 import { Visits } from "./model/overview.js";
 import { createPage } from "./view/page.js";
 import { speakOf } from "./model/words.js";
@@ -32,9 +32,8 @@ export class App {
     this.report = report;
     /** @type {State} */
     this.state = { ...START };
-    this.source = new Source(
-      new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())),
-    );
+    const changed = (/** @type {boolean} */ early) => (early ? this.prefetch() : this.redraw());
+    this.source = new Source(new Cache(changed));
     this.scenes = new Scenes(this.source);
     this.overview = new Overview(this);
     this.visits = new Visits();
@@ -121,16 +120,16 @@ export class App {
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.page.age(model);
-      this.source.store.end();
+      this.source.cache.end();
       this.announce(model);
       return;
     }
     this.stepOnly = false;
     host.writeAddress(toEntries(this.state), this.visits.take(this.state));
-    const { busy } = this.source.store;
+    const busy = this.source.cache.left() > 0;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });
-    this.source.store.end(); // the contact sheet asks for what is in sight
+    this.source.cache.end(); // the contact sheet asks for what is in sight
     this.announce(model);
     if (!nothing) this.prefetch();
   }
@@ -146,7 +145,7 @@ export class App {
   announce(model) {
     const { dataset } = document.documentElement;
     const isUp = !model.front || this.overview.isUp;
-    const done = !model.stale && !this.source.store.busy && isUp;
+    const done = !model.stale && !this.source.cache.left() && isUp;
     if (model.scene && !model.stale) {
       dataset.step = String(model.scene.question.step);
       dataset.layer = model.scene.question.key;
@@ -169,7 +168,8 @@ export class App {
     const { state } = this;
     if (this.model?.front) return this.overview.further();
     if (state.view === "film") return; // the strip loads its own frames
-    if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
+    if (!layer || !scene || stale || host.hidden()) return;
+    if (this.source.cache.left(undefined, true)) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
       const there = { ...state, step: layer.steps[i] };

@@ -47,7 +47,7 @@ export function attributionOf(source, state, step) {
   const isShown = state.view === "attribution";
   if (!isShown && state.view !== "maps") return null;
   const { run } = state;
-  const listed = source.store.get(`attribution/${run}`, (signal) => api.attribution(run, signal), {
+  const listed = source.cache.get(`attribution/${run}`, (signal) => api.attribution(run, signal), {
     epoch: source.epoch,
     bytes: () => 1e5,
   });
@@ -78,7 +78,7 @@ function tile(source, run, series, i) {
   const of = { run, key: series.key, step, ts };
   const load = async (/** @type {AbortSignal} */ signal) =>
     decodeInput(await api.attributionPicture(of, signal));
-  const { value, error } = source.store.get(`attribution/${JSON.stringify(of)}`, load, {
+  const { value, error } = source.cache.get(`attribution/${JSON.stringify(of)}`, load, {
     bytes: (picture) => 4 * picture.width * picture.height,
   });
   const problem = error?.message ?? "";

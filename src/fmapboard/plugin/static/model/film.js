@@ -5,13 +5,14 @@ import { ROLE_NAMES, matchText } from "./compare.js";
 import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
 import { LETTERS, filmChannels, pointOf } from "./state.js";
 import { kindOf, runText } from "./words.js";
-import { Lazy } from "../server/cache.js";
 import { decodeInput, decodeMaps, pixels, sideOf } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
 // The frames of a film strip: one layer at many steps, and the network's input at each.
 
+/** @typedef {import("../server/cache.js").Cache} Cache */
+/** @template T @typedef {import("../server/cache.js").Entry<T>} Entry */
 /** @typedef {import("./value_scale.js").Side} Side */
 /** @typedef {import("./compare.js").Question} Question */
 /** @typedef {import("../server/decode.js").Maps} Maps */
@@ -58,9 +59,22 @@ function frameBytes({ side, kernels }) {
   return 20000 + planes + (kernels?.data.length ?? 0);
 }
 
-/** @param {() => void} changed @param {number} most requests in flight @param {number} limit bytes */
-export function createFrames(changed, most = 4, limit = 128e6) {
-  return new Lazy({ key: frameKey, load: loadFrame, bytes: frameBytes, changed, most, limit });
+/** A frame as far as it is known. @param {Cache} cache @param {Question} of */
+export function frameOf(cache, of) {
+  return /** @type {Entry<Frame>|undefined} */ (cache.peek(frameKey(of)));
+}
+
+/**
+ * Requests these frames, the most wanted first, and none of the others that this pass asked for.
+ * @param {Cache} cache @param {import("../server/cache.js").Pass} pass @param {Question[]} questions
+ */
+export function wantFrames(cache, pass, questions) {
+  cache.begin(pass);
+  for (const of of questions) {
+    const load = (/** @type {AbortSignal} */ signal) => loadFrame(of, signal);
+    cache.get(frameKey(of), load, { of: pass, bytes: frameBytes });
+  }
+  cache.end(pass);
 }
 
 /** @param {InputQuestion} of @param {AbortSignal} signal @returns {Promise<InputFrame>} */
@@ -88,16 +102,20 @@ export function digest({ data, width, height }) {
   return `${width}×${height}/${first >>> 0}/${second >>> 0}`;
 }
 
-/** @param {() => void} changed */
-export function createInputs(changed) {
-  return new Lazy({
-    key: (/** @type {InputQuestion} */ of) => JSON.stringify(of),
-    load: loadInput,
-    bytes: (/** @type {InputFrame} */ { picture }) => 4 * picture.width * picture.height,
-    changed,
-    most: 2,
-    limit: 64e6,
-  });
+/** @param {InputQuestion} of */
+function inputKey(of) {
+  return `film/${JSON.stringify(of)}`;
+}
+
+/** Requests these inputs and no others. @param {Cache} cache @param {import("../server/cache.js").Pass} pass @param {InputQuestion[]} questions */
+function wantInputs(cache, pass, questions) {
+  cache.begin(pass);
+  for (const of of questions) {
+    const load = (/** @type {AbortSignal} */ signal) => loadInput(of, signal);
+    const bytes = (/** @type {InputFrame} */ { picture }) => 4 * picture.width * picture.height;
+    cache.get(inputKey(of), load, { of: pass, bytes });
+  }
+  cache.end(pass);
 }
 
 // The film strips of the columns: the main one, and each that is not of the same maps.
@@ -247,9 +265,9 @@ export class FilmSource {
   /** @param {import("../server/source.js").Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
-    this.frames = createFrames(changed);
-    this.inputs = createInputs(changed);
-    this.epoch = source.epoch;
+    this.cache = source.cache;
+    this.frames = { most: 4, changed };
+    this.inputs = { most: 2, changed };
     this.saved = NOTHING;
   }
 
@@ -260,11 +278,6 @@ export class FilmSource {
   strips(model) {
     const { columns, notes } = filmColumns(model);
     if (!columns.length) return { strips: [], notes };
-    if (this.epoch !== this.source.epoch) {
-      this.epoch = this.source.epoch;
-      this.frames.retry();
-      this.inputs.retry();
-    }
     const { state } = model;
     const chosen = filmChannels(state, drawnIn(columns[0]));
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
@@ -330,7 +343,8 @@ export class FilmSource {
     };
     const input = (/** @type {number} */ i) => {
       const asked = inputQuestion(i);
-      return asked && this.inputs.get(asked);
+      const known = asked && this.cache.peek(inputKey(asked));
+      return asked && /** @type {InputFrame|undefined} */ (known?.value);
     };
     return {
       of,
@@ -348,10 +362,10 @@ export class FilmSource {
       question,
       inputQuestion,
       input,
-      frame: (/** @type {number} */ i) => this.frames.get(question(i)),
-      error: (/** @type {number} */ i) => this.frames.error(question(i)),
+      frame: (/** @type {number} */ i) => frameOf(this.cache, question(i))?.value,
+      error: (/** @type {number} */ i) => frameOf(this.cache, question(i))?.error ?? undefined,
       kernelFrame: (/** @type {number} */ step) =>
-        this.frames.get(question(indexOf(layer.steps, step))),
+        frameOf(this.cache, question(indexOf(layer.steps, step)))?.value,
       change: (/** @type {number} */ i) => {
         if (i === 0) return /** @type {const} */ ("first");
         const [now, before] = [input(i), input(i - 1)];
@@ -369,8 +383,10 @@ export class FilmSource {
    */
   want(wanted) {
     const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
-    this.frames.want([...inTurn(asked.map(({ frames }) => frames)), ...this.saved.frames]);
-    this.inputs.want([...inTurn(asked.map(({ inputs }) => inputs)), ...this.saved.inputs]);
+    const frames = [...inTurn(asked.map((each) => each.frames)), ...this.saved.frames];
+    const inputs = [...inTurn(asked.map((each) => each.inputs)), ...this.saved.inputs];
+    wantFrames(this.cache, this.frames, frames);
+    wantInputs(this.cache, this.inputs, inputs);
   }
 
   /**
@@ -382,7 +398,7 @@ export class FilmSource {
     const asked = questions(strip, columns);
     this.saved = asked; // also asked for when the screen is drawn meanwhile
     this.want([]);
-    await Promise.all([this.frames.idle(), this.inputs.idle()]);
+    await Promise.all([this.frames, this.inputs].map((pass) => this.cache.idle(pass)));
     const isWhole = this.saved === asked;
     if (isWhole) this.saved = NOTHING;
     return isWhole;
@@ -391,12 +407,11 @@ export class FilmSource {
   /** Stops all requests. */
   rest() {
     this.saved = NOTHING;
-    this.frames.want([]);
-    this.inputs.want([]);
+    this.want([]);
   }
 
   /** True while something is being loaded. */
   get busy() {
-    return this.frames.left + this.inputs.left > 0;
+    return this.cache.left(this.frames) + this.cache.left(this.inputs) > 0;
   }
 }

@@ -11,7 +11,6 @@ import {
   stepText,
   wordOf,
 } from "./words.js";
-import { Lazy } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
@@ -404,47 +403,31 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
 
 // The numbers of a cell of the map of layers × steps, requested by step where they are many.
 
-/** @typedef {import("../server/health.js").StepOfRun} StepOfRun */
-
 /** @typedef {(name: string) => number} Numbers of a cell by name, NaN where not known */
 
-/** Bytes of numbers that are kept. */
-const LIMIT = 16e6;
+/**
+ * Numbers of a cell; text on why they are not there, until they have arrived.
+ * @param {import("../server/cache.js").Cache} cache @param {import("../server/cache.js").Pass} pass
+ * @param {Health} health @param {number} at index in [steps, layers] @returns {Numbers|string}
+ */
+export function numbersOf(cache, pass, health, at) {
+  if (Object.keys(health.arrays).length) return numbers(health.arrays, at);
+  const count = health.layers.length;
+  const i = Math.floor(at / count);
+  const of = { run: health.run, step: health.steps[i], ts: health.wall_times[i] };
+  cache.begin(pass);
+  const { value, error } = cache.get(
+    `numbers_at/${JSON.stringify(of)}`,
+    (signal) => numbersAt(of, signal),
+    { of: pass, bytes: sizeOf },
+  );
+  cache.end(pass);
+  return value ? numbers(value, at % count) : (error?.message ?? "numbers: loading …");
+}
 
-export class CellNumbers {
-  /** @param {() => void} changed called when numbers that were asked for have arrived */
-  constructor(changed) {
-    /** @type {Lazy<StepOfRun, import("../server/container.js").NamedArrays>} */
-    this.lazy = new Lazy({
-      key: ({ run, step, ts }) => `${run}\n${step}\n${ts}`,
-      load: numbersAt,
-      bytes: (found) =>
-        Object.values(found).reduce((sum, array) => sum + (array?.values.byteLength ?? 0), 0),
-      changed,
-      most: 1,
-      limit: LIMIT,
-    });
-  }
-
-  /**
-   * Numbers of a cell; text on why they are not there, until they have arrived.
-   * @param {Health} health @param {number} at index in [steps, layers] @returns {Numbers|string}
-   */
-  of(health, at) {
-    if (Object.keys(health.arrays).length) return numbers(health.arrays, at);
-    const count = health.layers.length;
-    const i = Math.floor(at / count);
-    const asked = { run: health.run, step: health.steps[i], ts: health.wall_times[i] };
-    this.lazy.want([asked]);
-    const found = this.lazy.get(asked);
-    if (found) return numbers(found, at % count);
-    return this.lazy.error(asked)?.message ?? "numbers: loading …";
-  }
-
-  /** Forgets errors, so that failed requests are sent again. */
-  retry() {
-    this.lazy.retry();
-  }
+/** Memory of arrays, bytes. @param {import("../server/container.js").NamedArrays} arrays */
+function sizeOf(arrays) {
+  return Object.values(arrays).reduce((sum, each) => sum + (each?.values.byteLength ?? 0), 0);
 }
 
 /** @param {import("../server/container.js").NamedArrays} arrays @param {number} at @returns {Numbers} */

@@ -106,12 +106,12 @@ function ranking({ state, source }, layers, step, calm) {
 
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
- * Begins a pass of the store, which the caller ends.
+ * Begins a pass of the cache, which the caller ends.
  * @param {import("../app.js").App} app @returns {import("../server/source.js").Model}
  */
 export function look(app) {
   const { source } = app;
-  source.store.begin();
+  source.cache.begin();
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
   callRoot(listed.value?.root);

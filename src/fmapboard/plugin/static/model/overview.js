@@ -13,8 +13,8 @@ export class Overview {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    this.source = new HealthSource(app.source.store);
-    this.sheet = new SheetSource(app.source.store);
+    this.source = new HealthSource(app.source.cache);
+    this.sheet = new SheetSource(app.source.cache);
     this.all = false; // show all lines
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;

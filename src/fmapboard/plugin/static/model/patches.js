@@ -45,7 +45,7 @@ import * as api from "../server/api.js";
 export function patchesOf(source, state, layer, step) {
   const { run, channel } = state;
   if (state.view !== "maps" || channel === null || state.role === "kernels") return null;
-  const listed = source.store.get(`patches/${run}`, (signal) => api.patches(run, signal), {
+  const listed = source.cache.get(`patches/${run}`, (signal) => api.patches(run, signal), {
     epoch: source.epoch,
     bytes: () => 1e5,
   });
@@ -73,7 +73,7 @@ function load(source, of) {
     const picture = png.byteLength ? await decodeInput(new Blob([png])) : null;
     return { header: json.header, arrays: arrays(body, json.arrays), picture };
   };
-  return source.store.get(`patches/${JSON.stringify(of)}`, request, {
+  return source.cache.get(`patches/${JSON.stringify(of)}`, request, {
     bytes: ({ picture }) => 1e5 + (picture ? 4 * picture.width * picture.height : 0),
   });
 }

@@ -31,7 +31,7 @@ const CHUNK = 24;
 
 /**
  * The ranking of one column; requests what is missing, one chunk after the other.
- * @param {Pick<import("../server/source.js").Source, "store">} source @param {State} state
+ * @param {Pick<import("../server/source.js").Source, "cache">} source @param {State} state
  * @param {Column} column @param {number} step of the slider
  * @param {readonly Layer[]} layers of the main column's run
  * @param {readonly Layer[]} others layers of the column's run
@@ -60,9 +60,9 @@ export function rank(source, state, column, step, layers, others, calm) {
       other_key: chunk.map((each) => each.match?.layer.key ?? ""),
     };
     const key = `difference/${JSON.stringify(query)}`;
-    if (!calm && !source.store.has(key)) break;
+    if (!calm && !source.cache.has(key)) break;
     const load = (/** @type {AbortSignal} */ signal) => api.difference(query, signal);
-    const entry = source.store.get(key, load, { bytes: () => 300 * chunk.length });
+    const entry = source.cache.get(key, load, { bytes: () => 300 * chunk.length });
     for (const each of entry.value?.layers ?? []) known.set(each.key, each);
     error = entry.error;
     if (!entry.value) break; // the next chunk is requested when this one has arrived

@@ -93,7 +93,7 @@ export class Renewal {
     this.missed = false;
     this.reloadedAt = this.listedRunsAt = performance.now();
     source.renew();
-    source.store.retry();
+    source.cache.retry();
     this.app.redraw();
   }
 
@@ -118,7 +118,7 @@ export class Renewal {
     if (this.wasLive !== this.live) this.app.redraw(); // the run has become old, or fresh
     this.wasLive = this.live;
     const since = now - this.reloadedAt;
-    const isIdle = model?.listed && !source.store.busy;
+    const isIdle = model?.listed && !source.cache.left();
     const empty = isIdle && !model.layers.length;
     const unread = isIdle && (model.unread !== null || model.front?.unread);
     const pauses = [

@@ -1,7 +1,7 @@
 // @ts-check
 /** The point that is looked at: its cell in a map, and a cross hair over a tile. */
 
-import { createFrames } from "../model/film.js";
+import { frameOf, wantFrames } from "../model/film.js";
 import { ownRanges } from "../model/film_scale.js";
 import { cellOf, pointOf } from "../model/state.js";
 import { framePixels } from "./paint.js";
@@ -217,11 +217,10 @@ export class PixelLayers {
   /** @param {import("../server/source.js").Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
-    this.frames = createFrames(changed, 3, 96e6);
+    this.frames = { most: 3, changed };
     /** Measured layers of one picture and point. @type {Map<string, LayerResponse|string>} */
     this.measured = new Map();
     this.measuredOf = "";
-    this.epoch = source.epoch;
   }
 
   /**
@@ -234,8 +233,6 @@ export class PixelLayers {
     const of = JSON.stringify([run, step, role, sample, point, state.colours]);
     if (of !== this.measuredOf) this.measured.clear();
     this.measuredOf = of;
-    if (this.epoch !== this.source.epoch) this.frames.retry();
-    this.epoch = this.source.epoch;
     const asked = [];
     let absent = 0;
     for (const layer of layers) {
@@ -249,14 +246,12 @@ export class PixelLayers {
     }
     for (const { layer, question } of asked) {
       if (this.measured.has(layer.key)) continue;
-      const frame = this.frames.get(question);
-      const error = this.frames.error(question);
-      if (frame) this.measured.set(layer.key, measure(layer, frame, scene, point, state.colours));
+      const { value, error } = frameOf(this.source.cache, question) ?? {};
+      if (value) this.measured.set(layer.key, measure(layer, value, scene, point, state.colours));
       else if (error) this.measured.set(layer.key, `could not be loaded: ${error.message}`);
     }
-    this.frames.want(
-      asked.filter(({ layer }) => !this.measured.has(layer.key)).map(({ question }) => question),
-    );
+    const missing = asked.filter(({ layer }) => !this.measured.has(layer.key));
+    this.want(missing.map(({ question }) => question));
     /** @type {LayerResponse[]} */
     const found = [];
     /** @type {Map<string, number>} */
@@ -275,7 +270,12 @@ export class PixelLayers {
 
   /** Stops all requests. */
   rest() {
-    this.frames.want([]);
+    this.want([]);
+  }
+
+  /** @param {import("../model/compare.js").Question[]} questions */
+  want(questions) {
+    wantFrames(this.source.cache, this.frames, questions);
   }
 }
 

@@ -181,9 +181,9 @@ export async function findings(run, signal) {
 const ROUND_MS = 60000;
 
 export class HealthSource {
-  /** @param {import("./cache.js").Store} store */
-  constructor(store) {
-    this.store = store;
+  /** @param {import("./cache.js").Cache} cache */
+  constructor(cache) {
+    this.cache = cache;
     /** @type {Map<string, {version: string, epoch: number, again: string}>} */
     this.asked = new Map();
     this.rounds = { epoch: 0, at: -Infinity, name: "" };
@@ -193,7 +193,7 @@ export class HealthSource {
    * @param {string} run @param {string} version of the list of its steps, "" if not yet known
    */
   health(run, version) {
-    return this.store.get(`health/${run}`, (signal) => health(run, signal), {
+    return this.cache.get(`health/${run}`, (signal) => health(run, signal), {
       epoch: this.epoch(run, version),
       bytes: memoryOf,
     });
@@ -204,7 +204,7 @@ export class HealthSource {
    * @param {boolean} prefetch nobody waits for it
    */
   findings(run, version, prefetch = false) {
-    return this.store.get(`findings/${run}`, (signal) => findings(run, signal), {
+    return this.cache.get(`findings/${run}`, (signal) => findings(run, signal), {
       epoch: this.epoch(run, version),
       bytes: (answer) => 1000 * (1 + answer.findings.length),
       prefetch,
@@ -217,7 +217,7 @@ export class HealthSource {
    * @param {string} run @param {number} epoch number of the reload
    */
   versionOfOther(run, epoch) {
-    const held = this.store.kept.get(`findings/${run}`);
+    const held = this.cache.peek(`findings/${run}`);
     const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
     return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
   }

@@ -90,14 +90,14 @@ async function input({ run, name, steps, cell }, signal) {
 }
 
 export class SheetSource {
-  /** @param {import("./cache.js").Store} store */
-  constructor(store) {
-    this.store = store;
+  /** @param {import("./cache.js").Cache} cache */
+  constructor(cache) {
+    this.cache = cache;
   }
 
   /** @param {Asked} of @param {readonly string[]} keys */
   page(of, keys) {
-    return this.store.get(
+    return this.cache.get(
       `sheet/${JSON.stringify([of.run, of.steps, of.cell, keys])}`,
       (signal) => page(of, keys, signal),
       { bytes: (found) => found.pixels.byteLength },
@@ -106,7 +106,7 @@ export class SheetSource {
 
   /** @param {Asked} of */
   input(of) {
-    return this.store.get(
+    return this.cache.get(
       `sheet_input/${JSON.stringify([of.run, of.name, of.steps, of.cell])}`,
       (signal) => input(of, signal),
       { bytes: (found) => found.pixels.byteLength },

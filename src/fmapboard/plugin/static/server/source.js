@@ -1,7 +1,6 @@
 // @ts-check
 /** Fetches and caches what the tab shows: the answers to draw with now, requested if missing. */
 
-import { Lru } from "./cache.js";
 import { decodeInput, decodeMaps } from "./decode.js";
 import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
@@ -58,9 +57,9 @@ import * as api from "./api.js";
 const NO_OVERVIEW = new Map();
 
 export class Source {
-  /** @param {import("./cache.js").Store} store */
-  constructor(store) {
-    this.store = store;
+  /** @param {import("./cache.js").Cache} cache */
+  constructor(cache) {
+    this.cache = cache;
     this.epoch = 1;
     this.runsEpoch = 1;
     /** Time of the newest list of layers and steps of each run, ms. @type {Map<string, number>} */
@@ -69,12 +68,10 @@ export class Source {
     this.overviewOf = "";
     /** @type {number|null} */
     this.overviewStep = null;
-    /** @type {Lru<unknown>} */
-    this.grown = new Lru(32e6);
   }
 
   runs() {
-    return this.store.get("runs", api.runs, { epoch: this.runsEpoch });
+    return this.cache.get("runs", api.runs, { epoch: this.runsEpoch });
   }
 
   /** Requests again what may have grown. @param {boolean} onlyRuns only the list of runs */
@@ -90,37 +87,32 @@ export class Source {
       this.listedAt.set(run, Date.now());
       return answer;
     };
-    return this.store.get(`layers/${run}`, load, { epoch: this.epoch, bytes: () => 1e6 });
+    return this.cache.get(`layers/${run}`, load, { epoch: this.epoch, bytes: () => 1e6 });
   }
 
   /** @param {Question} question @param {boolean} prefetch */
   maps(question, prefetch = false) {
     const load = async (/** @type {AbortSignal} */ signal) =>
       decodeMaps(await api.maps(question, signal));
-    return this.store.get(mapsKey(question), load, { bytes: (maps) => maps.bytes, prefetch });
+    return this.cache.get(mapsKey(question), load, { bytes: (maps) => maps.bytes, prefetch });
   }
 
   /** @param {Question} question */
   knows(question) {
-    return this.store.has(mapsKey(question));
+    return this.cache.has(mapsKey(question));
   }
 
   /** @param {string} run @param {Layer} layer @param {number} sample whose lo and hi it has */
   history(run, layer, sample) {
     const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
-    const load = (/** @type {number} */ ts) => (/** @type {AbortSignal} */ signal) =>
-      api.history({ ...of, ts }, signal);
-    return this.growing(`history/${run}\n${layer.key}\n${of.sample}`, layer, load, 4e6);
+    const key = `history/${run}\n${layer.key}\n${of.sample}`;
+    return this.growing(key, layer, (ts, signal) => api.history({ ...of, ts }, signal), 4e6);
   }
 
   /** @param {string} run @param {Layer} layer */
   numbers(run, layer) {
-    return this.growing(
-      `numbers/${run}\n${layer.key}`,
-      layer,
-      () => (signal) => api.numbers(run, layer.key, signal),
-      2e6,
-    );
+    const key = `numbers/${run}\n${layer.key}`;
+    return this.growing(key, layer, (_, signal) => api.numbers(run, layer.key, signal), 2e6);
   }
 
   /**
@@ -128,15 +120,14 @@ export class Source {
    * then the previous answer is returned, or null if there is none.
    * @template T
    * @param {string} key @param {Layer} layer
-   * @param {(ts: number) => (signal: AbortSignal) => Promise<T>} load
+   * @param {(ts: number, signal: AbortSignal) => Promise<T>} load
    * @param {number} bytes @returns {T|null}
    */
   growing(key, layer, load, bytes) {
-    const ts = layer.wall_times[layer.wall_times.length - 1];
-    if (ts === undefined) return null;
-    const entry = this.store.get(`${key}\n${ts}`, load(ts), { bytes: () => bytes });
-    if (entry.value) this.grown.set(key, entry.value, bytes);
-    return entry.value ?? /** @type {T|undefined} */ (this.grown.get(key)) ?? null;
+    const epoch = layer.wall_times[layer.wall_times.length - 1];
+    if (epoch === undefined) return null;
+    const how = { epoch, bytes: () => bytes };
+    return this.cache.get(key, (signal) => load(epoch, signal), how).value ?? null;
   }
 
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */
@@ -153,7 +144,7 @@ export class Source {
     const load = async (/** @type {AbortSignal} */ signal) =>
       decodeInput(await api.input(of, signal));
     const key = `input/${JSON.stringify(of)}`;
-    return this.store.get(key, load, { bytes: (picture) => 4 * picture.width * picture.height });
+    return this.cache.get(key, load, { bytes: (picture) => 4 * picture.width * picture.height });
   }
 
   /**
@@ -164,8 +155,8 @@ export class Source {
    */
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;
-    if (calm || this.store.has(key)) {
-      const entry = this.store.get(key, (signal) => layersAt({ run, step }, signal), {
+    if (calm || this.cache.has(key)) {
+      const entry = this.cache.get(key, (signal) => layersAt({ run, step }, signal), {
         bytes: () => 1e5,
       });
       if (entry.value && this.overviewOf !== key) {

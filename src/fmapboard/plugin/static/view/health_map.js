@@ -3,12 +3,12 @@
 
 import {
   CODE,
-  CellNumbers,
   LEVELS,
   SEVERE,
   STATES,
   UNKNOWN_LEVEL,
   cellLines,
+  numbersOf,
   shadeOf,
   tableOf,
 } from "../model/health_states.js";
@@ -224,9 +224,9 @@ export function createHealthMap(app) {
   let at = null;
   /** What the tip is on, and whether the keyboard is there. @type {[number, Box, boolean]|null} */
   let told = null;
-  const numbers = new CellNumbers(() => {
-    if (told && tip.isOpen()) tell(...told);
-  });
+  const changed = () => void (told && tip.isOpen() && tell(...told));
+  const { cache } = app.source;
+  const pass = { most: 1, changed };
 
   element.addEventListener("mousemove", (event) => point(event));
   element.addEventListener("mouseleave", () => {
@@ -267,7 +267,7 @@ export function createHealthMap(app) {
     if (!drawn) return;
     told = [index, box, aloud];
     const { health, codes, layout, labels, shade } = drawn;
-    const known = numbers.of(health, index);
+    const known = numbersOf(cache, pass, health, index);
     const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
     const lines = cellLines(health, codes, index, labelOf, known, shade);
     const row = binOf(index % layout.layers, layout.layers, layout.rows);
@@ -339,7 +339,6 @@ export function createHealthMap(app) {
     const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
     if (drawn?.health === health && now === before) return;
     if (drawn?.health !== health) {
-      numbers.retry();
       if (drawn?.health.run !== health.run) at = null;
       else if (at) at.step = Math.min(at.step, health.steps.length - 1);
     }

@@ -2,7 +2,7 @@
 /** The contact sheet: a row per layer, a column per step, in each cell one channel as a picture. */
 
 import { middle } from "../model/compare.js";
-import { CellNumbers, KINDS, cellLines } from "../model/health_states.js";
+import { KINDS, cellLines, numbersOf } from "../model/health_states.js";
 import {
   callName,
   counted,
@@ -87,9 +87,8 @@ export function createSheet(app) {
     body,
   );
   const tip = createCellTip(element);
-  const numbers = new CellNumbers(() => {
-    if (told && tip.isOpen()) tell(...told);
-  });
+  const changed = () => void (told && tip.isOpen() && tell(...told));
+  const pass = { most: 1, changed };
   /** What is on the page, and what is to be there. @type {Drawn|null} */
   let drawn = null;
   /** @type {Drawn|null} */
@@ -148,7 +147,8 @@ export function createSheet(app) {
     const { health, indices, layout, pages } = drawn;
     const step = health.steps.indexOf(layout.steps[column]);
     const index = step * health.layers.length + indices[row];
-    const lines = cellLines(health, health.cells.codes, index, () => "", numbers.of(health, index));
+    const numbers = numbersOf(app.source.cache, pass, health, index);
+    const lines = cellLines(health, health.cells.codes, index, () => "", numbers);
     const { page } = pages[Math.floor(row / layout.rows)];
     const own = page?.rows[row % layout.rows];
     const i = (row % layout.rows) * layout.steps.length + column;
@@ -309,7 +309,6 @@ export function createSheet(app) {
     const pitch = layout.side + GAP;
     element.style.setProperty("--names", `${layout.names}px`);
     element.style.setProperty("--pitch", `${pitch}px`);
-    numbers.retry();
     tip.point(null);
     tip.stand(null);
     steps.replaceChildren(...stepNames(health, layout.steps, onsets, pitch));
