@@ -1,0 +1,374 @@
+"""The loss, the labels and the loss per row, read from an output and its gradient; on the worker.
+
+The gradient of most losses at a row of outputs is a factor times (probabilities - target), so that
+output and gradient together tell the target. A loss is accepted only if the gradient of every row
+is explained within the rounding error of the arithmetic, and if another loss whose gradients have
+the same direction would have shown.
+
+**Rounding.** An entry is factor * (p - t). Softmax or sigmoid were computed in float32, or in the
+output's own dtype, with a relative error of a few units times the logarithm; the result was rounded
+to the gradient's dtype. No entry may be off by more than `_MOST` such errors, and all together, as
+a root of the mean square, by not more than `_TYPICAL`: many small deviations of the same size are
+another loss, such as one with a temperature of 1.01.
+
+**Other losses of the same direction** (hinge, focal, dice, generalized cross-entropy, Brier, a
+policy gradient) have a factor that depends on the probability of the label. The factor must be the
+same in all rows, and the probabilities must differ by so much that a factor which depends on them
+would not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Array = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.intp]
+
+LEAST_ROWS = 8
+"""With fewer rows that have a gradient, nothing is read."""
+_MOST, _TYPICAL = 8.0, 1.0
+"""How many rounding errors an entry may be off, and all entries as a root mean square."""
+_SHOWS = 20.0
+"""Another loss must differ by this many rounding errors."""
+_FLOAT32 = 2.0**-24
+_LEAST_SCATTER = 0.25
+"""Rounding errors of a row are not independent: their scatter may show less than there are."""
+_FLATTEST = 0.1
+"""A factor that depends on the probability has at least the slope 1/2 in logarithms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the rows of an output and of its gradient show.
+
+    Attributes:
+        kind: as in ``OutputFacts``.
+        rows: indices of the rows with a gradient, [R].
+        labels: of these rows, [R]; of one unit 0 or 1. None without one hard label per row.
+        losses: of these rows, without weights, [R]; None if they are not known.
+        is_climbed: the gradient is that of the loss times -1.
+    """
+
+    kind: str = "not certain"
+    rows: Labels = field(default_factory=lambda: np.zeros(0, np.intp))
+    labels: Labels | None = None
+    losses: Array | None = None
+    is_climbed: bool = False
+
+
+NOTHING = Reading()
+
+
+def read(output: Tensor, gradient: Tensor) -> Reading:
+    """Find the loss whose gradient this is.
+
+    Args:
+        output: [R, C] on the CPU, floating point, all finite.
+        gradient: [R, C].
+    """
+    rows = gradient.ne(0).any(1).nonzero()[:, 0]
+    if len(rows) < LEAST_ROWS or not bool(gradient.isfinite().all()):
+        return NOTHING
+    output, gradient = output[rows], gradient[rows]
+    with np.errstate(all="ignore"):
+        for sign in (1.0, -1.0):
+            for found in _readings(output, gradient * sign):
+                if found.losses is not None or (found.labels is not None and sign > 0):
+                    return replace(found, rows=rows.numpy(), is_climbed=sign < 0)
+    return NOTHING
+
+
+def _readings(output: Tensor, gradient: Tensor) -> Iterator[Reading]:
+    """Every way in which the gradient can be read; those without labels or losses are none."""
+    weighted, exact = NOTHING, _Rows(output, gradient)
+    given = [exact]
+    if exact.coarse > _FLOAT32:
+        own = output.log_softmax(1).double().numpy()  # torch rounds more than once on the CPU
+        given += [_Rows(output, gradient, logp=logp) for logp in (exact.rounded(exact.logp), own)]
+    for rows in given:
+        weighted = NOTHING
+        for kind in (_log_probabilities, _softmax, _sigmoid):
+            found = kind(rows)
+            if found.losses is not None:
+                yield found
+            elif found.labels is not None:
+                weighted = found
+    yield weighted
+
+
+class _Rows:
+    """Rows of outputs and gradients, with their rounding errors.
+
+    Args:
+        output: [R, C].
+        gradient: [R, C].
+        logp: logarithms of the probabilities in the output's dtype, [R, C]; None if they were
+            computed in float32 or wider.
+
+    Attributes:
+        unit: relative rounding error of probabilities.
+        coarse: relative rounding error of the output's dtype.
+        rounding: relative rounding error of the gradient.
+    """
+
+    def __init__(self, output: Tensor, gradient: Tensor, *, logp: Array | None = None) -> None:
+        of_gradient = torch.finfo(gradient.dtype)
+        self.output, self.gradient = output.double().numpy(), gradient.double().numpy()
+        self.size, self.classes = output.shape
+        self.coarse, self.rounding = torch.finfo(output.dtype).eps / 2, of_gradient.eps / 2
+        self.unit, self.is_rounded = min(_FLOAT32, self.coarse), logp is not None
+        # Only float16 is expected to have subnormal numbers: elsewhere they may be flushed to 0.
+        is_half = gradient.dtype == torch.float16
+        smallest = of_gradient.tiny * (of_gradient.eps if is_half else 1)
+        self.own = self.rounding * np.abs(self.gradient) + smallest
+        top = self.output.max(1, keepdims=True)
+        exact = self.output - top - np.log(np.exp(self.output - top).sum(1, keepdims=True))
+        self.logp, self.of_p = exact, self.unit * (2 - exact)  # [R, C]
+        if logp is not None:
+            self.logp = logp
+            ends = [self.rounded(exact * (1 + sign * 8 * self.unit)) for sign in (-1, 1)]
+            self.of_p = self.of_p + np.abs(ends[0] - ends[1])  # where it may round either way
+        self.p = np.exp(self.logp)
+
+    def rounded(self, values: Array) -> Array:
+        """The values with as many bits as the output's dtype has."""
+        fraction, exponent = np.frexp(values)
+        kept: Array = np.ldexp(np.round(fraction / self.coarse) * self.coarse, exponent)
+        return kept
+
+    def noise(self, scale: Array | float, targets: Array) -> Array:
+        """The rounding errors to be expected of gradients ``scale * (p - targets)``, [R, C]."""
+        noise: Array = scale * (self.p * self.of_p + self.unit * targets) + self.own
+        return noise
+
+    def one_hot(self, labels: Labels) -> Array:
+        """[R] -> [R, C]."""
+        hot = np.zeros((self.size, self.classes))
+        hot[np.arange(self.size), labels] = 1.0
+        return hot
+
+    def of(self, values: Array, labels: Labels) -> Array:
+        """The values at the labels, [R]."""
+        picked: Array = values[np.arange(self.size), labels]
+        return picked
+
+
+def _fits(difference: Array, noise: Array) -> bool:
+    """True if differences are rounding errors."""
+    errors = np.abs(difference) / noise
+    return bool(errors.max() <= _MOST and np.sqrt(np.mean(errors**2)) <= _TYPICAL)
+
+
+def _softmax(rows: _Rows) -> Reading:
+    """Cross-entropy: a factor times (softmax - target)."""
+    if rows.classes < 2:
+        return NOTHING
+    labels = rows.gradient.argmin(1)
+    hot = rows.one_hot(labels)
+    rest = 1 - hot
+    distance = (rows.p * rest).sum(
+        1
+    )  # one minus the probability of the label, without cancellation
+    rough = (rows.gradient * rest).sum(1) / distance  # [R]
+    if (rough > 0).all():
+        noise = rows.noise(rough[:, None], hot)
+        if _fits(rows.gradient - rough[:, None] * (rows.p - hot), noise):
+            return _hard(rows, labels, distance, noise)
+    if rows.classes < 4:  # of two or three classes, soft targets explain too much
+        return NOTHING
+    for guess in (labels, rows.p.argmax(1)):  # a row that is surer than its target has no label < 0
+        found = _smoothed(rows, guess)
+        if found.losses is not None:
+            return found
+    return _mixed(rows)
+
+
+def _hard(rows: _Rows, labels: Labels, distance: Array, noise: Array) -> Reading:
+    """Cross-entropy with hard labels, or weighted per sample."""
+    rest = 1 - rows.one_hot(labels)
+    # Of two classes every gradient has this direction; of equal probabilities, that of hinge too.
+    is_visible = rows.classes > 2 and _is_visible(rows, noise, rest)
+    if rows.classes > 2 and not is_visible:
+        return NOTHING
+    ratio, weight = rows.gradient / rows.p, (rows.p / noise) ** 2 * rest
+    scale = (weight * ratio).sum(1) / weight.sum(1)
+    error = 1 / np.sqrt(weight.sum(1)) / scale + rows.unit * (2 - rows.logp.mean(1))
+    losses = -rows.of(rows.logp, labels)
+    kind = _by_scale("cross-entropy", scale, error, labels, distance)
+    if kind is None:
+        return NOTHING
+    if kind == "weighted per sample":
+        return Reading(kind, labels=labels) if is_visible else NOTHING
+    return Reading(kind, labels=labels, losses=losses)
+
+
+def _is_visible(rows: _Rows, noise: Array, where: Array) -> bool:
+    """True if the probabilities of a row differ by much more than rounding errors."""
+    count = where.sum(1)
+    mean = (rows.logp * where).sum(1) / count
+    spread = np.sqrt((((rows.logp - mean[:, None]) * where) ** 2).sum(1) / count)
+    relative = (noise / np.abs(rows.gradient) * where).sum(1) / count
+    return bool(np.median(spread) > _SHOWS * np.median(relative))
+
+
+def _by_scale(kind: str, scale: Array, error: Array, labels: Labels, distance: Array) -> str | None:
+    """The kind by what the factor depends on; None if that does not show.
+
+    Args:
+        kind: the loss, if the factor is the same in all rows.
+        scale: the factors, [R].
+        error: their relative rounding errors, [R].
+        labels: [R].
+        distance: one minus the probability of the label, [R].
+    """
+    groups = np.zeros_like(labels)
+    if not _are_equal(scale, error, groups):
+        _, groups, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        if counts[counts > 1].sum() < len(labels) / 2 or not _are_equal(scale, error, groups):
+            return "weighted per sample"
+        kind += ", class weights"
+    near, far = np.log(distance), np.log1p(-distance)
+    if far.std() < _SHOWS * np.median(error):
+        return None
+    visible = [_slope(scale, error, groups, of) for of in (far, near + far, near)]
+    if not all(visible[:2]) or not (visible[2] or np.ptp(near) < np.median(error)):
+        return None
+    return kind
+
+
+def _are_equal(scale: Array, error: Array, groups: Labels) -> bool:
+    """True if the factors of a group of rows are equal within their rounding errors."""
+    logs = np.log(scale)
+    return _fits(_centred(logs, error**-2.0, groups), error)
+
+
+def _centred(values: Array, weights: Array, groups: Labels) -> Array:
+    """The values without the weighted mean of their group."""
+    means = np.bincount(groups, weights * values) / np.bincount(groups, weights)
+    centred: Array = values - means[groups]
+    return centred
+
+
+def _slope(scale: Array, error: Array, groups: Labels, of: Array) -> bool:
+    """True if the factor would show that it depends on a number, and does not depend on it."""
+    weights = error**-2.0
+    x, y = (_centred(v, weights, groups) for v in (of, np.log(scale)))
+    square = (weights * x * x).sum()
+    slope = (weights * x * y).sum() / square
+    scatter = np.sqrt(np.mean(weights * (y - slope * x) ** 2))  # in rounding errors
+    deviation = min(1.0, max(_LEAST_SCATTER, 2 * scatter)) / np.sqrt(square)
+    return bool(deviation < 1 / _SHOWS and abs(slope) < max(_FLATTEST, 4 * deviation))
+
+
+def _log_probabilities(rows: _Rows) -> Reading:
+    """NLL: the rows are logarithms of probabilities, and only the label has a gradient."""
+    gradient, most = rows.gradient, _MOST * rows.rounding
+    if rows.classes < 2 or ((gradient != 0).sum(1) != 1).any() or (gradient.min(1) >= 0).any():
+        return NOTHING
+    total = np.log(np.exp(rows.output).sum(1))
+    if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
+        return NOTHING
+    labels = gradient.argmin(1)
+    losses = -rows.of(rows.output, labels)
+    scale, error = -rows.of(gradient, labels), np.full(rows.size, rows.rounding)
+    kind = _by_scale("NLL", scale, error, labels, -np.expm1(-losses))
+    if kind is None or kind == "weighted per sample":
+        return NOTHING if kind is None else Reading(kind, labels=labels)
+    return Reading("NLL of log-probabilities", labels=labels, losses=losses)
+
+
+def _smoothed(rows: _Rows, labels: Labels) -> Reading:
+    """Label smoothing: the same small target in all classes but the label.
+
+    There the gradients are factor * p - factor * floor: one line for all rows.
+    """
+    p, gradient, classes = rows.p, rows.gradient, rows.classes
+    weight, noise = np.ones_like(p), np.ones_like(p)
+    hot, scale, floor = rows.one_hot(labels), 1.0, 0.0
+    for _ in range(4):
+        hot = rows.one_hot(labels)
+        w = weight * (1 - hot)
+        x, y = p - (w * p).sum() / w.sum(), gradient - (w * gradient).sum() / w.sum()
+        scale = float((w * x * y).sum() / max(float((w * x * x).sum()), 1e-300))
+        floor = float((w * p).sum() / w.sum() - (w * gradient).sum() / w.sum() / scale)
+        if not (scale > 0 and 1e-4 < floor * classes < 0.95):
+            return NOTHING
+        noise = rows.noise(scale, np.full_like(p, floor))
+        weight = noise**-2.0
+        labels = (gradient - scale * p).argmin(1)
+    targets = hot * (1 - classes * floor) + floor
+    noise = rows.noise(scale, targets)
+    if not _fits(gradient - scale * (p - targets), noise):
+        return NOTHING
+    # What a power of p, as a temperature makes it, would add to the line.
+    others = hot == 0
+    bend = np.median(np.log(p[others]).std() ** 2 / 2 * scale * p[others])
+    if bend <= _SHOWS / 2 * np.median(noise[others]):
+        return NOTHING
+    losses = -(targets * rows.logp).sum(1)
+    return Reading("cross-entropy, smoothing", labels=labels, losses=losses)
+
+
+def _mixed(rows: _Rows) -> Reading:
+    """Two labels per row, as mixup makes them: in all other classes the gradient is factor * p."""
+    ratio = np.sort(rows.gradient / rows.p, 1)[:, 2:]  # without the two labels
+    scale = float(np.median(np.median(ratio, 1)))
+    if not scale > 0:
+        return NOTHING
+    targets = rows.p - rows.gradient / scale
+    noise = rows.noise(scale, np.abs(targets))
+    targets = np.where(np.abs(targets) * scale <= _MOST * noise, 0.0, targets)
+    excess = np.abs(targets.sum(1) - 1) * scale
+    if (targets < 0).any() or ((targets > 0).sum(1) > 2).any():
+        return NOTHING
+    if not _fits(excess, np.sqrt((noise**2).sum(1))):
+        return NOTHING
+    others = targets == 0
+    if not _fits((rows.gradient - scale * rows.p)[others], noise[others]):
+        return NOTHING
+    if not _is_visible(rows, noise, others.astype(np.float64)):
+        return NOTHING
+    return Reading("cross-entropy, mixed labels", losses=-(targets * rows.logp).sum(1))
+
+
+def _sigmoid(rows: _Rows) -> Reading:
+    """BCE with logits: a factor times (sigmoid - target), each output on its own."""
+    output, gradient = rows.output, rows.gradient
+    q = 1 / (1 + np.exp(-output))
+    is_one = (gradient < 0) | ((gradient == 0) & (q > 0.5))  # saturated: no gradient left
+    distance = 1 / (1 + np.exp(np.where(is_one, output, -output)))  # |q - target|
+    if rows.is_rounded:
+        distance = np.abs(rows.rounded(q) - is_one)
+    far = distance >= np.median(distance)
+    scale = float(np.median(np.abs(gradient[far]) / distance[far]))
+    if not scale > 0:
+        return NOTHING
+    noise = scale * rows.unit * (1 + 2 * distance) + rows.own
+    if not _fits(np.abs(gradient) - scale * distance, noise):
+        return NOTHING
+    clear = np.abs(gradient) > _MOST * noise
+    if clear.sum() < LEAST_ROWS:
+        return NOTHING
+    factor, error, d = (
+        np.abs(gradient[clear]) / distance[clear],
+        (noise / np.abs(gradient))[clear],
+        distance[clear],
+    )
+    one = np.zeros(len(d), np.intp)
+    near, far_ = np.log(d), np.log1p(-d)
+    if not all(_slope(factor, error, one, of) for of in (near, near + far_)):
+        return NOTHING
+    losses = np.logaddexp(0, np.where(is_one, -output, output)).mean(1)
+    labels: Any = None
+    if rows.classes == 1:
+        labels = is_one[:, 0].astype(np.intp)
+    elif (is_one.sum(1) == 1).all():
+        labels = is_one.argmax(1)
+    return Reading("BCE with logits", labels=labels, losses=losses)

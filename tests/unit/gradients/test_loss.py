@@ -1,0 +1,102 @@
+"""The loss is read from an output and its gradient, or nothing is read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_of, gradient
+from torch.nn import functional as F
+
+from fmapboard.gradients.loss import LEAST_ROWS, read
+
+SINGLE, BRAIN, HALF = NUMBERS[:3]
+
+
+@pytest.mark.parametrize("state", ["initial", "trained"])
+@pytest.mark.parametrize("numbers", [SINGLE, BRAIN, HALF], ids=str)
+@pytest.mark.parametrize("title", READABLE)
+def test_a_loss_is_read_with_its_value(title: str, numbers: Numbers, state: str) -> None:
+    known, case = READABLE[title], case_of(3, numbers, state, 10)
+    output = known.prepare(case.logits[:, : known.units]).to(numbers.dtype)
+    found = read(output, gradient(known.loss, output, case))
+    assert found.kind == known.kind
+    assert found.losses is not None
+    assert not found.is_climbed
+    value = float(known.value(output.double(), case.labels, torch.Generator().manual_seed(3)))
+    limit = 1e-3 if numbers is SINGLE else 2e-2
+    assert found.losses.mean() == pytest.approx(value, rel=limit)
+
+
+@pytest.mark.parametrize("title", ["cross-entropy, mean", "class weights", "ignore_index"])
+def test_the_labels_are_those_of_the_rows_with_a_gradient(title: str) -> None:
+    case = case_of(0, SINGLE, "trained", 10)
+    found = read(case.logits, gradient(READABLE[title].loss, case.logits, case))
+    assert found.labels is not None
+    assert found.labels.tolist() == case.labels[found.rows].tolist()
+    assert len(found.rows) == (48 if title == "ignore_index" else 64)
+
+
+EQUAL = {"bootstrapping, probabilities detached"}
+"""Losses with the gradient of cross-entropy."""
+
+
+@pytest.mark.parametrize("title", sorted(OTHERS.keys() - EQUAL))
+def test_no_value_is_read_of_another_loss(title: str) -> None:
+    for numbers in (SINGLE, BRAIN):
+        for state in ("initial", "trained", "1e-3"):
+            case = case_of(1, numbers, state, 10)
+            output = case.logits.to(numbers.dtype)
+            assert read(output, gradient(OTHERS[title], output, case)).losses is None
+
+
+@pytest.mark.parametrize("title", OF_LOGARITHMS)
+def test_no_value_is_read_of_another_loss_of_log_probabilities(title: str) -> None:
+    for state in ("initial", "trained"):
+        case = case_of(1, SINGLE, state, 10)
+        output = case.logits.log_softmax(1)
+        assert read(output, gradient(OF_LOGARITHMS[title], output, case)).losses is None
+
+
+@pytest.mark.parametrize("title", ["focal", "weights per sample"])
+def test_of_a_loss_in_the_same_direction_the_labels_are_read(title: str) -> None:
+    case = case_of(0, SINGLE, "trained", 10)
+    found = read(case.logits, gradient(OTHERS[title], case.logits, case))
+    assert found.kind == "weighted per sample"
+    assert found.labels is not None
+    assert found.labels.tolist() == case.labels.tolist()
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_a_loss_that_is_climbed_is_named(classes: int) -> None:
+    case = case_of(0, SINGLE, "trained", classes)
+    found = read(case.logits, -gradient(READABLE["cross-entropy, mean"].loss, case.logits, case))
+    assert (found.kind, found.is_climbed) == ("cross-entropy", True)
+
+
+def test_of_two_classes_no_weights_per_sample_are_claimed() -> None:
+    case = case_of(0, SINGLE, "trained", 2)
+    found = read(case.logits, gradient(OTHERS["policy gradient"], case.logits, case))
+    assert found.kind == "not certain"
+
+
+def test_probabilities_into_cross_entropy_are_read_as_what_they_are() -> None:
+    case = case_of(0, SINGLE, "initial", 10)
+    rows = case.logits.softmax(1)
+    found = read(rows, gradient(READABLE["cross-entropy, mean"].loss, rows, case))
+    assert found.kind == "cross-entropy"
+    assert found.losses is not None
+    assert found.losses.mean() == pytest.approx(float(F.cross_entropy(rows, case.labels)))
+
+
+@pytest.mark.parametrize("rows", [0, LEAST_ROWS - 1])
+def test_with_too_few_rows_nothing_is_read(rows: int) -> None:
+    case = case_of(0, SINGLE, "trained", 10)
+    given = gradient(READABLE["cross-entropy, mean"].loss, case.logits, case)
+    assert read(case.logits[:rows], given[:rows]).kind == "not certain"
+
+
+def test_a_gradient_that_is_not_finite_is_not_read() -> None:
+    case = case_of(0, SINGLE, "trained", 10)
+    given = gradient(READABLE["cross-entropy, mean"].loss, case.logits, case)
+    given[3, 4] = float("inf")
+    assert read(case.logits, given).kind == "not certain"
