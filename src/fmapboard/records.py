@@ -85,6 +85,8 @@ class LayerCall:
         pictures: True if the layer is drawn; otherwise it is only measured.
         floor: Output of an activation when it is off (0 for ReLU); None for other modules.
         transposed_stride: Stride of a transposed convolution; None for other modules.
+        followed_by: Types of the normalizations, of Tanh and of Sigmoid that the model defines
+            between this layer and the next one with kernels.
         received: True if the output is what the next layer receives, after all forward hooks on
             this one; False if it is what ``forward`` returned.
     """
@@ -98,6 +100,7 @@ class LayerCall:
     floor: float | None = None
     transposed_stride: tuple[int, ...] | None = None
     received: bool = False
+    followed_by: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

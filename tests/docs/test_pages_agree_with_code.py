@@ -101,7 +101,7 @@ def test_the_page_of_tags_names_every_scalar_and_text() -> None:
     whole = (
         tags.LOGGED_STEP_MS, tags.DROPPED_STEPS, tags.WAITED_MS, tags.SKIPPED_STEPS,
         tags.FIRST_NONFINITE, tags.GRADIENT_NORM, tags.GRADIENT_NORM_BEFORE_CLIPPING,
-        tags.UPDATE_RATIO, tags.BATCHNORM_GAP,
+        tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE,
         tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS, tags.WEIGHTS, tags.GRADIENTS,
         tags.NETWORK_INPUT, tags.RECORD, tags.FIRST_RECORD, tags.OVERVIEW, tags.FIRST_OVERVIEW,
         tags.CHECKS, tags.CHECKS_TEXT, tags.FIRST_NONFINITE_RECORD,

@@ -114,6 +114,10 @@ _SAMPLE = 64
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+Compared = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None, str | None]
+"""Indices of constant images, pairs of identical ones, and what equal batches have in common."""
+
+
 @dataclass(frozen=True, slots=True)
 class PendingBatch:
     """What was found in a batch of images, in part still on its device.
@@ -122,6 +126,7 @@ class PendingBatch:
         size: number of images.
         constant: indices of constant images, if they are known.
         identical: pairs of identical images, if they are known.
+        digest: equal for equal batches, if it is known.
         extremes: [N, C] each, smallest and largest value of each plane; None if the results are
             known.
         sums: [N, S] each, integers; see the module.
@@ -130,17 +135,19 @@ class PendingBatch:
     size: int
     constant: tuple[int, ...] | None = None
     identical: tuple[tuple[int, int], ...] | None = None
+    digest: str | None = None
     extremes: tuple[Tensor, Tensor] | None = None
     sums: tuple[Tensor, ...] = ()
 
-    def to_host(self) -> tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]:
-        """Wait for the device: indices of constant images, and pairs of identical ones."""
+    def to_host(self) -> Compared:
+        """Wait for the device."""
         if self.extremes is None:
-            return self.constant, self.identical
+            return self.constant, self.identical, self.digest
         low, high = self.extremes
         constant = tuple((low == high).all(1).nonzero().flatten().tolist())
         rows = np.concatenate([one.cpu().numpy().astype(np.int64) for one in self.sums], 1)
-        return constant, _pairs([row.tobytes() for row in rows])
+        keys = [row.tobytes() for row in rows]
+        return constant, _pairs(keys), _digest_of(keys)
 
 
 def compared(batch: Tensor) -> PendingBatch:
@@ -191,7 +198,7 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @without_settling
-def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+def _on_cpu(images: Tensor) -> Compared:
     """Constant and identical images on the CPU.
 
     Images that differ on a grid of at most 8 by 8 pixels are not compared any further.
@@ -207,13 +214,17 @@ def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...
         sample if counts[sample] == 1 else _digest(image)
         for sample, image in zip(samples, images, strict=True)
     ]
-    return constant, tuple(sorted(_pairs(keys)))
+    return constant, tuple(sorted(_pairs(keys))), _digest_of(keys)
 
 
 def _digest(image: Tensor) -> bytes:
     """Equal for images with equal bytes."""
     values = as_bytes(image).numpy()
     return hashlib.blake2b(values.data).digest()
+
+
+def _digest_of(keys: list[bytes]) -> str:
+    return hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
 
 
 def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:

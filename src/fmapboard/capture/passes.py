@@ -202,6 +202,7 @@ class LayerCalls:
                 floor=floor_of(module) if side == "output" else None,
                 transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
                 received=received,
+                followed_by=self.watched.followed_by.get(name, ()),
             )
         return known
 

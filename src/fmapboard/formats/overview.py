@@ -53,6 +53,7 @@ class LayerFacts:
         roles: kinds of pictures.
         activation: label of the activation that directly follows, or None.
         transposed_stride: stride of a transposed convolution; None for other layers.
+        followed_by: see `records.LayerCall`.
     """
 
     label: str
@@ -68,6 +69,7 @@ class LayerFacts:
     roles: tuple[str, ...] = ()
     activation: str | None = None
     transposed_stride: tuple[int, ...] | None = None
+    followed_by: tuple[str, ...] = ()
 
 
 def pack_layers(layers: Sequence[LayerFacts]) -> bytes:

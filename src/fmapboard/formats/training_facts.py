@@ -226,6 +226,10 @@ class TrainingFacts:
         eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
             nothing was trained.
         batch: number of images in the batch; None if the input is no batch of images.
+        batch_digest: equal for equal batches of images; None if they are not compared.
+        not_called: parameters among ``no_gradient`` of layers that did not run in the recorded
+            pass, and that nothing has changed since the first logged step.
+        dropouts: module in training mode -> probability, for dropout of at least 0.5.
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
@@ -246,6 +250,9 @@ class TrainingFacts:
     batch: int | None = None
     idle: Idle | None = None
     outputs: tuple[OutputFacts, ...] = ()
+    batch_digest: str | None = None
+    not_called: tuple[str, ...] = ()
+    dropouts: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -273,7 +280,7 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     if found.rates is not None:
         raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
     raw["left_out"] = left_out
-    for name in ("idle", "outputs", "left_out"):
+    for name in ("idle", "outputs", "batch_digest", "not_called", "dropouts", "left_out"):
         if not raw[name]:
             del raw[name]
     return (write_json(raw),)

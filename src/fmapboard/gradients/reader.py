@@ -131,6 +131,7 @@ class GradientReader:
         updates: also read the size of updates.
 
     Attributes:
+        watched: as passed.
         stepped: True once an optimizer steps on the model's parameters; reset by ``forget`` and by
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
@@ -142,7 +143,7 @@ class GradientReader:
     """
 
     def __init__(self, watched: WatchedLayers, guard: Guard, updates: bool = True) -> None:
-        self._watched, self._model, self._guard = watched, watched.model, guard
+        self.watched, self._model, self._guard = watched, watched.model, guard
         self._listed = watched.listed_parameters()
         self._hooks = untraced(self._before_step), untraced(self._after_step)
         self._is_armed = self._in_closure = False
@@ -361,7 +362,7 @@ class GradientReader:
         """
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
-        watched = self._watched.own_parameters()
+        watched = self.watched.own_parameters()
         own = {name: p for name, p in parameters.items() if name in watched}
         self._samples |= sample_parameters(own, scale)
         self._read_names |= gradients.keys() | self._samples.keys()
@@ -369,7 +370,7 @@ class GradientReader:
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""
-        missing = self._watched.own_parameters() - self._samples.keys()
+        missing = self.watched.own_parameters() - self._samples.keys()
         if not missing:
             return
         known = not_flattened(self._parameters)

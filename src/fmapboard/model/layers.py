@@ -180,6 +180,28 @@ def select(
     return kept
 
 
+def followers(model: nn.Module) -> dict[str, tuple[str, ...]]:
+    """Layer with kernels -> types of what is defined between it and the next one.
+
+    Only normalizations, Tanh and Sigmoid are listed. The order of definition is nearly always that
+    of calls.
+
+    >>> followers(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Tanh()))
+    {'0': ('BatchNorm2d', 'Tanh')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    last = ""
+    for name, module in named_layers(model).items():
+        kind = type(module).__name__
+        if is_convolution(module) or isinstance(module, nn.Linear):
+            last = name
+        elif not last or next(module.children(), None) is not None:
+            continue
+        elif kind in ("Tanh", "Sigmoid") or "norm" in kind.lower():
+            found[last] = (*found.get(last, ()), kind)
+    return found
+
+
 class WatchedLayers:
     """The watched layers of one model: which they are, and which parameters belong to them.
 
@@ -193,6 +215,7 @@ class WatchedLayers:
         model: the unwrapped model.
         layers: the chosen layers by name; another dictionary once they were selected again.
         numbers_only: the further ones.
+        followed_by: see ``followers``.
 
     Raises:
         ConfigurationError: as for ``select``.
@@ -214,6 +237,7 @@ class WatchedLayers:
         self.numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
         self._own: frozenset[str] | None = None
+        self.followed_by = followers(self.model)
 
     def select_again(self, also: Mapping[str, nn.Module] | None = None) -> None:
         """Select the layers again, after ``kernel_shapes.refuse`` or a replacement.

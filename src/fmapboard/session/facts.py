@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
+from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, TrainingFacts
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader, read_norms
@@ -237,13 +239,22 @@ class PendingFacts:
             found = tuple(n for n in facts.not_cleared if all(one.get(n) for one in norms))
             facts = replace(facts, not_cleared=found)
         if self.batch is not None:
-            constant, identical = self.batch.to_host()
-            facts = replace(facts, constant_images=constant, identical_images=identical)
-        digest = hashlib.blake2b(digest_size=16)
+            constant, identical, digest = self.batch.to_host()
+            facts = replace(
+                facts,
+                constant_images=constant,
+                identical_images=identical,
+                batch_digest=digest,
+            )
+        weights = hashlib.blake2b(digest_size=16)
         for one in self.weights:
-            digest.update(one.to_host().values.tobytes())
+            weights.update(one.to_host().values.tobytes())
         by_name = {name: rate for rate, names in rates for name in names}
-        return RecordedFacts(facts, by_name, digest.digest() if self.weights else None)
+        return RecordedFacts(facts, by_name, weights.digest() if self.weights else None)
+
+    def learning_rates(self) -> dict[str, float]:
+        """Tag -> learning rate of each parameter group, numbered in the order of their steps."""
+        return {of(LEARNING_RATE, str(n)): float(rate) for n, (rate, _) in enumerate(self.groups)}
 
 
 _MOST_WEIGHTS = 16
@@ -281,6 +292,9 @@ class FactRecorder:
 
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
         self._gradients, self._selection = gradients, selection
+        self._first_versions = dict[int, int]()
+        named = selection.model.named_modules()
+        self._dropouts = {clean_name(n): m for n, m in named if isinstance(m, _DropoutNd)}
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
@@ -295,6 +309,7 @@ class FactRecorder:
         just_used, self._just_used = self._just_used, frozenset()
         trainable = self._trainable()
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
+        self._first_versions = {**self._seen.versions, **self._first_versions}
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
     def pass_begins(self, candidate: Candidate) -> None:
@@ -335,6 +350,8 @@ class FactRecorder:
             modules = seen.modules if chosen is None else chosen.eval_modules
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
         not_held = self._membership.not_held(trainable, seen.versions) if has_stepped else None
+        if not_held:  # without a gradient they are not trained on purpose, as those of a target
+            not_held = tuple(name for name in not_held if self._has_gradient(name, trainable[name]))
         idle, weights = self._idle(live, trainable)
         found = TrainingFacts(
             not_in_optimizer=not_held,
@@ -343,11 +360,25 @@ class FactRecorder:
             eval_modules=modules or (),
             batch=None if live.batch is None else live.batch.size,
             no_gradient=no_gradient if has_stepped else None,
+            not_called=() if chosen is None else self._not_called(live, no_gradient),
+            dropouts={n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5},
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
         norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
         return PendingFacts(found, tuple(groups), live.batch, weights, norms if uncleared else ())
+
+    def _has_gradient(self, name: str, parameter: Tensor) -> bool:
+        """True if a parameter has a gradient, or may have one that is not seen."""
+        is_seen = name in self._seen.with_gradient or parameter.grad is not None
+        return is_seen or type(parameter) not in PLAIN
+
+    def _not_called(self, live: ActivationCollector, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the parameters that never had an effect, of watched layers that did not run."""
+        ran = {one.layer_call.layer for one in live.pending} | live.unread.keys()
+        idle, versions = self._gradients.watched.layers.keys() - ran, self._first_versions
+        own = [(n, self._gradients.trainable.get(n)) for n in names if n.rpartition(".")[0] in idle]
+        return tuple(n for n, p in own if p is not None and versions.get(id(p)) == p._version)
 
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
@@ -383,7 +414,8 @@ class FactRecorder:
         seen.groups[id(optimizer)] = [
             (rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
             for group in optimizer.param_groups
-            if (rate := _rate(optimizer, group.get("lr"))) is not None
+            if any(id(p) in names for p in group["params"])
+            and (rate := _rate(optimizer, group.get("lr"))) is not None
         ]
 
 

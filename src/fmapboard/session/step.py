@@ -132,7 +132,8 @@ class Collected:
         for update in self.parameters.updates:
             ratios = update.ratios().items()
             scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
-        return scalars | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
+        rates = {} if self.facts is None else self.facts.learning_rates()
+        return scalars | rates | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
 
 
 @dataclass(frozen=True, slots=True)

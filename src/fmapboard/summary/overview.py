@@ -242,6 +242,7 @@ def _facts(
         roles=roles,
         activation=None if follower is None else follower.layer_call.label,
         transposed_stride=call.transposed_stride,
+        followed_by=call.followed_by,
     )
 
 

@@ -18,7 +18,7 @@ from recorded_facts import (
     trained,
     training_facts,
 )
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
@@ -28,12 +28,16 @@ STEPS = 10
 Optimizer = torch.optim.Optimizer
 
 
+def plain_step(model: nn.Module, optimizer: Optimizer, around: Around, step: int) -> None:
+    with around(step):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+
+
 def plain(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
     for step in range(STEPS):
-        with around(step):
-            optimizer.zero_grad()
-            loss_of(model).backward()
-            optimizer.step()
+        plain_step(model, optimizer, around, step)
 
 
 @pytest.mark.parametrize("rate", [1e-7, 1e-12])
@@ -143,6 +147,40 @@ def test_parameters_that_something_else_updates_are_not_missing_in_the_optimizer
     rest = [p for n, p in model.named_parameters() if not n.startswith("stem")]
     found = trained(loop, Way(3), model, torch.optim.SGD(rest, lr=0.1))
     assert {step: faults(one) for step, one in found.items() if faults(one)} == {}
+
+
+class Targeted(Net):
+    """A network beside a copy of it, which gives targets and gets no gradients: DQN, BYOL, MoCo."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.target = Net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            target = self.target(x)
+        return super().forward(x) - 0.1 * target
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("every", [1, 7], ids=["averaged", "copied at times"])
+def test_a_target_network_is_not_missing_in_the_optimizer(
+    way: Way, every: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Targeted()
+    own = [p for n, p in model.named_parameters() if not n.startswith("target")]
+
+    def loop(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for step in range(STEPS):
+            plain_step(model, optimizer, around, step)
+            if step % every == every - 1:
+                with torch.no_grad():
+                    for target, one in zip(model.target.parameters(), own, strict=True):
+                        target.lerp_(one, 0.5)
+
+    found = trained(loop, way, model, torch.optim.SGD(own, lr=0.1))
+    assert {one.not_in_optimizer for one in found.values()} == {()}
+    assert "not_in_optimizer" not in caplog.text
 
 
 def test_tied_parameters_are_in_the_optimizer_under_each_name() -> None:

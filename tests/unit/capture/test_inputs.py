@@ -16,7 +16,7 @@ Found = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]
 
 
 def on_the_cpu(images: Tensor) -> Found:
-    return compared(images).to_host()
+    return compared(images).to_host()[:2]
 
 
 def on_an_accelerator(images: Tensor, kind: str = "cuda") -> Found:
@@ -26,7 +26,7 @@ def on_an_accelerator(images: Tensor, kind: str = "cuda") -> Found:
         assert found.extremes is not None
         low, high = (end.cpu() for end in found.extremes)
         sums = tuple(one.cpu() for one in found.sums)
-    return replace(found, extremes=(low, high), sums=sums).to_host()
+    return replace(found, extremes=(low, high), sums=sums).to_host()[:2]
 
 
 BOTH = pytest.mark.parametrize("find", [on_the_cpu, on_an_accelerator], ids=["cpu", "accelerator"])

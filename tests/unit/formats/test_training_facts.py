@@ -56,6 +56,9 @@ FULL = TrainingFacts(
             label_changes=9,
         ),
     ),
+    batch_digest="5a1e",
+    not_called=("unused.weight",),
+    dropouts={"drop": 0.75},
     left_out={"initial_norms": 7},
 )
 
@@ -108,6 +111,9 @@ def test_the_record_is_the_documented_json() -> None:
                 "given": False,
             }
         ],
+        "batch_digest": "5a1e",
+        "not_called": ["unused.weight"],
+        "dropouts": {"drop": 0.75},
         "left_out": {"initial_norms": 7},
     }
 
