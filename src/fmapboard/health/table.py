@@ -299,6 +299,11 @@ def call_text(table: HealthTable, row: HealthRow, *, with_model: bool = False) -
     return f"`{f'{row.name}: ' if row.name and with_model else ''}{facts.layer}`{call}"
 
 
+def is_normalized(row: HealthRow) -> bool:
+    """True if a normalization follows the layer, as far as the order of definition tells."""
+    return any("norm" in kind.lower() for kind in row.facts.followed_by)
+
+
 def after_activation(table: HealthTable, row: HealthRow) -> str:
     """`` (after `relu`, call 2)`` if a row's numbers are those behind an activation; else ""."""
     label = row.facts.activation

@@ -13,7 +13,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.finding import Finding
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
-from fmapboard.health.table import call_text
+from fmapboard.health.table import HealthRow, call_text, is_normalized
 
 _SMALL = (
     "The first layers hardly learn: saturating activations, too small weights, or a deep network "
@@ -61,7 +61,9 @@ class ExplodingCheck(BuiltInCheck):
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
         depth: factor between the standard deviations of the last and the first drawn layer at the
-            first logged step.
+            first logged step, of those with no normalization between them. Images of little
+            contrast make those of the first layers small: their responses to images of standard
+            deviation 1 count.
         gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
@@ -105,19 +107,25 @@ class ExplodingCheck(BuiltInCheck):
 
     def _over_layers(self, record: RunRecord) -> Finding | None:
         table = record.layers()
-        known = [
-            (row, float(std))
-            for row, std in zip(table.rows, table.columns["std"][0], strict=True)
-            if math.isfinite(std) and row.facts.kernel_shape
+        parts: list[list[tuple[HealthRow, float]]] = [[]]
+        for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
+            if math.isfinite(std) and each.facts.kernel_shape:
+                parts[-1].append((each, std))
+            if is_normalized(each):
+                parts.append([])
+        received = record.network_input.get(table.steps[0], {}).get("std", 1.0)
+        grown = [
+            (part, part[-1][1] / part[0][1] * (min(received, 1.0) if part is parts[0] else 1.0))
+            for part in parts
+            if len(part) >= 3 and part[0][1] > 0
         ]
-        if len(known) < 3 or known[0][1] <= 0:
-            return None
-        row, value = known[-1][0], known[-1][1] / known[0][1]
+        part, value = max(grown, key=lambda one: one[1], default=([], 0.0))
         if value < self.depth:
             return None
+        (first, _), (row, _) = part[0], part[-1]
         return Finding(
             message=f"the standard deviation of the activations grows {value:.2g}-fold from "
-            f"{call_text(table, known[0][0])} to {call_text(table, row)} "
+            f"{call_text(table, first)} to {call_text(table, row)} "
             f"at {table.step_text(table.steps[0])}",
             since_step=table.steps[0],
             layer=row.facts.label,

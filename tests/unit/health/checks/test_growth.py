@@ -97,6 +97,33 @@ def test_a_signal_that_grows_through_the_layers_at_the_first_step() -> None:
     assert ExplodingCheck()(record(columns={"std": {5: from_step(1, 99.0, 1.0)}})) == []
 
 
+def test_only_layers_without_a_normalization_between_them_are_compared() -> None:
+    layers = [layer(i) for i in range(6)]
+    columns = {"std": {0: [0.05] * LAST, 1: [0.05] * LAST}}
+    (found,) = ExplodingCheck()(record(layers, columns=columns))
+    assert found.value == pytest.approx(20.0)
+    for place in range(2, 5):
+        parts = list(layers)
+        parts[place] = layer(place, followed_by=("BatchNorm2d",))
+        assert len(ExplodingCheck()(record(parts, columns=columns))) == 1
+    # The scale behind it is that of the normalization.
+    parts = [*layers[:1], layer(1, followed_by=("Tanh", "LayerNorm2d")), *layers[2:]]
+    assert ExplodingCheck()(record(parts, columns=columns)) == []
+    later = {"std": {2: [0.05] * LAST, 5: [1.0] * LAST}}
+    parts = [*layers[:1], layer(1, followed_by=("GroupNorm",)), *layers[2:]]
+    (found,) = ExplodingCheck()(record(parts, columns=later))
+    assert "from `conv2` to `conv5`" in found.message
+
+
+def test_images_of_little_contrast_are_no_fault_of_the_initial_weights() -> None:
+    columns = {"std": {0: [0.01] * LAST}}
+    images = {"minimum": 0.0, "maximum": 0.5, "mean": 0.1, "std": 0.1}
+    assert ExplodingCheck()(record(columns=columns, inputs=images)) == []
+    (found,) = ExplodingCheck()(record(columns=columns, inputs={**images, "std": 0.2}))
+    assert found.value == pytest.approx(20.0)
+    assert len(ExplodingCheck()(record(columns=columns, inputs={**images, "std": 3.0}))) == 1
+
+
 def test_gradients_that_grow_towards_the_input() -> None:
     (found,) = ExplodingCheck()(record(scalars=gradients(1.1e4)))
     assert (found.layer, found.since_step) == ("conv0", 0)
