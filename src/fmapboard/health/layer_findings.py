@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from fmapboard.formats.overview import LASTING
 from fmapboard.formats.training_facts import FirstNonfinite
-from fmapboard.health.states import MAJOR, MINOR, is_activation, states
+from fmapboard.health.states import MAJOR, MINOR, ROUNDING, is_activation, states
 from fmapboard.health.table import HealthTable, after_activation, call_text
 
 Flags = npt.NDArray[np.bool_]
@@ -149,15 +149,14 @@ DEAD = (
 OFF = ("These channels are 0 everywhere in each of these images; others may excite them", "")
 """The same for a run of images, which says nothing about training."""
 MEANINGS = {
-    "large": "The weights grow, or the inputs are not scaled; float16 overflows at 65,504. Lower "
-    "the learning rate, clip the gradients, or add normalization layers.",
-    "dead": ". ".join(DEAD) + ".",
-    "constant": "These channels tell nothing about the input. Look at the layer's weights, and at "
-    "what it receives.",
+    "large": "The weights grow, or the inputs are not scaled; float16 overflows at 65,504.",
+    "dead": "These channels are 0 for the whole batch at each of these steps, so they pass no "
+    "gradient there. Many healthy networks have some; from half of a layer on it is a finding.",
+    "constant": "These channels tell nothing about the input.",
     "unchanged": "The layer is frozen, or its updates are too small for its number format. Nothing "
     "is wrong if that is intended.",
 }
-"""What a state may mean and what to do, in sentences, by kind."""
+"""What a state may mean, in sentences, by kind: without advice, since it is no finding."""
 MEANINGS_OF_IMAGES = {
     "large": "The images are not scaled as the network expects them, or its weights are large; "
     "float16 overflows at 65,504.",
@@ -196,6 +195,8 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     # Of layers that are not drawn, constant channels behind dead ones are no news.
     is_drawn = np.array([row.key is not None for row in table.rows])
     flags["constant"] = in_a_row(flags["constant"] & is_drawn, LASTING)
+    whole = _whole(table, flags)
+    flags |= {kind: flags[kind] & ~_behind(table, whole) for kind in ("dead", "constant")}
     # The activation behind a layer is in the same state.
     behind = {(row.name, row.facts.activation): row.facts.label for row in table.rows}
     for index, row in enumerate(table.rows):
@@ -207,8 +208,8 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     found = [
         *_nonfinite(table, flags["nonfinite"], {of for kind, of, _ in told if kind == "nonfinite"}),
         *_large(table, flags["large"]),
-        *_channels(table, "dead", flags["dead"]),
-        *_channels(table, "constant", flags["constant"]),
+        *_channels(table, "dead", flags["dead"], whole),
+        *_channels(table, "constant", flags["constant"], whole),
         *_unchanged(table, flags["unchanged"]),
     ]
     return sorted(found, key=lambda finding: (-finding.severity, finding.since))
@@ -279,7 +280,26 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
     return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
 
 
-def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFinding]:
+def _whole(table: HealthTable, flags: Mapping[str, Flags]) -> Flags:
+    """[steps, rows]: all channels of a layer are dead or constant, so that it passes nothing on."""
+    kinds = "dead", "constant"
+    found: Flags = np.logical_or.reduce(
+        [flags[kind] & (table.columns[kind] >= 1 - ROUNDING) for kind in kinds]
+    )
+    return found
+
+
+def _behind(table: HealthTable, whole: Flags) -> Flags:
+    """[steps, rows]: such layers behind others of their model, from which that follows."""
+    found = np.zeros_like(whole)
+    for name in {row.name for row in table.rows}:
+        own = [index for index, row in enumerate(table.rows) if row.name == name]
+        before = np.logical_or.accumulate(whole[:, own], axis=1)
+        found[:, own[1:]] = (whole[:, own] & np.roll(before, 1, axis=1))[:, 1:]
+    return found
+
+
+def _channels(table: HealthTable, kind: str, flags: Flags, whole: Flags) -> Iterator[LayerFinding]:
     shares = table.columns[kind]
     overtaken = table.columns["nonfinite"] > 0
     spells = [
@@ -297,6 +317,10 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         where = _named(table, spell.row)
         if kind == "dead":
             where += after_activation(table, row)
+        if whole[spell.last, spell.row]:
+            behind = whole[spell.last, spell.row + 1 :]
+            named = [one.facts.kernel_shape is not None for one in table.rows[spell.row + 1 :]]
+            more += int((behind & np.array(named, bool)).sum())
         word = "off" if kind == "dead" and table.is_of_images else kind
         text = f"{now} of {count} channels {word} in {where} {when(table, spell)}"
         if began != now:

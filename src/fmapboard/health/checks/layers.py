@@ -17,11 +17,22 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 from fmapboard.health.states import ROUNDING
-from fmapboard.health.table import HealthTable, after_activation, call_text
+from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
 
 _FROM_START = (
     "These channels pass no gradient, since the first logged step, before this run can have done "
-    "it: its biases start far below zero, or the input has hardly any content",
+    "it: "
+)
+_WEIGHTS = (
+    f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
+    "Initialize the weights at random, and check the checkpoint if one was loaded",
+)
+_SCALE = (
+    f"{_FROM_START}the scale of the normalization behind the layer is 0, or its shift far below 0",
+    "Check the initial or loaded weight (1) and bias (0) of the normalization",
+)
+_BIASES = (
+    f"{_FROM_START}its biases start far below zero, or the input has hardly any content",
     "Check the initial or loaded biases and weights, and look at the network's input",
 )
 
@@ -59,7 +70,11 @@ class DeadCheck(BuiltInCheck):
             count = f"{row.facts.channels} " if row.facts.channels else ""
             where = call_text(table, row) + after_activation(table, row)
             more = f"; the same in {found.more} further layers" if found.more else ""
-            meaning, advice = _FROM_START if is_from_start else DEAD
+            meaning, advice = DEAD
+            if is_from_start and table.columns["constant"][0, found.index] >= 1 - ROUNDING:
+                meaning, advice = _WEIGHTS
+            elif is_from_start:
+                meaning, advice = _SCALE if is_normalized(row) else _BIASES
             word, healthy = "dead", f"below {100 * self.share:.0f} %"
             if table.is_of_images:
                 (meaning, advice), word, healthy = OFF, "off", ""

@@ -54,6 +54,30 @@ def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_ra
     )
 
 
+def test_zero_weights_and_a_zero_scale_are_named_before_biases() -> None:
+    dead = {"dead": {2: [1.0] * len(STEPS)}, "dead_lasting": {2: [1.0] * len(STEPS)}}
+    layers = [layer(i) for i in range(6)]
+    (found,) = DeadCheck()(record(layers, columns=dead))
+    assert "its biases start far below zero" in found.meaning
+    layers[2] = layer(2, followed_by=("BatchNorm2d",))
+    (found,) = DeadCheck()(record(layers, columns=dead))
+    assert "the scale of the normalization behind the layer is 0" in found.meaning
+    constant = {**dead, "constant": {2: [1.0] * len(STEPS)}}
+    (found,) = DeadCheck()(record(layers, columns=constant))
+    assert "the layer's weights are 0" in found.meaning
+
+
+def test_layers_behind_one_that_is_dead_as_a_whole_are_counted_with_it() -> None:
+    dead = {index: [1.0] * len(STEPS) for index in range(2, 6)}
+    rest = {index: [1.0] * len(STEPS) for index in range(3, 6)}
+    (found,) = DeadCheck()(record(columns={"dead": dead, "dead_lasting": dead, "constant": rest}))
+    assert found.layer == "conv2"
+    assert found.message.endswith("since step 0; the same in 3 further layers")
+    most = {**dead, 2: [0.99] * len(STEPS), 4: [0.95] * len(STEPS)}
+    found = DeadCheck()(record(columns={"dead": most, "dead_lasting": most}))
+    assert [one.layer for one in found] == ["conv2", "conv3", "conv4"]
+
+
 def test_channels_that_are_off_for_each_of_several_images_are_not_blamed_on_training() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     of = record(columns=dead)
