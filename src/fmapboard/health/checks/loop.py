@@ -14,6 +14,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.finding import Finding, named
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of
+from fmapboard.health.table import is_normalized
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""
@@ -163,16 +164,19 @@ class IdenticalImagesCheck(BuiltInCheck):
             return None
         places = {index for pair in pairs for index in pair}
         one, other = min(pairs)
+        is_cut = any(of.left_out.get("identical_images") for of in batches.values())
         return Finding(
-            message=f"{len(places)} images of the batch are the same as another one, at the "
-            f"same places of the batch at each of {len(batches)} logged steps, such as images "
-            f"{one} and {other} (counted from 0)",
+            message=f"{'at least ' * is_cut}{len(places)} images of the batch are the same as "
+            f"another one, at the same places of the batch at each of {len(batches)} logged "
+            f"steps, such as images {one} and {other} (counted from 0)",
             since_step=min(batches),
             value=len(places),
             healthy="no image twice at the same places",
-            meaning="Images are repeated when the batch is put together: a cache that returns "
-            "one image for several indices, or augmentation that is not applied",
-            advice="Check the dataset and its collate function, unless the copies are intended",
+            meaning="Intended if the loss compares or averages over copies, such as the pairs of "
+            "contrastive learning or several samples of one image. Otherwise images are repeated "
+            "when the batch is put together: a cache that returns one image for several indices, "
+            "or augmentation that is not applied",
+            advice="Unless the copies are intended, check the dataset and its collate function",
             picture=_drawn_input(record),
         )
 
@@ -183,13 +187,17 @@ class InputScaleCheck(BuiltInCheck):
 
     Attributes:
         largest: median over the logged steps of the largest magnitude from which it is reported.
+        widest: the same of the standard deviation.
         response: standard deviation of the first layer's output at the first logged step up to
-            which large images are not reported: the network scales them itself.
+            which large images are not reported: the network scales them itself. Nor are they if a
+            normalization follows the first layer, except images from 0 to 255 in front of a
+            BatchNorm: forgotten more often than left to it.
         spread: median over the logged steps of the standard deviation up to which it is reported,
             unless a normalization follows the first layer.
     """
 
     largest: float = 30.0
+    widest: float = 5.0
     response: float = 2.0
     spread: float = 0.03
     kind: ClassVar[str] = "input_scale"
@@ -203,9 +211,12 @@ class InputScaleCheck(BuiltInCheck):
         magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
         varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
         spread = float(np.median(varied)) if varied else math.inf
-        if magnitude > self.largest and _response(record) > self.response:
+        is_large = magnitude > self.largest or (varied and spread > self.widest)
+        if is_large and not self._is_scaled(record, low, high):
             value, meaning = magnitude, _of_large(low, high)
             text = f"the largest magnitude of the input images is {value:.3g}"
+            if magnitude <= self.largest:
+                value, text = spread, f"input images have a standard deviation of {spread:.2g}"
         elif spread < self.spread and not _is_normalized(record):
             value, meaning = spread, "The images were scaled twice, or have hardly any contrast"
             text = f"input images have a standard deviation of {value:.2g}"
@@ -222,6 +233,14 @@ class InputScaleCheck(BuiltInCheck):
             advice="Normalize the images once, to a standard deviation near 1",
             picture=_drawn_input(record),
         )
+
+    def _is_scaled(self, record: RunRecord, low: float, high: float) -> bool:
+        """True if the network scales large images by itself."""
+        kinds = [k for row in record.weighted_layers()[:1] for k in row.facts.followed_by]
+        norms = [kind for kind in kinds if "norm" in kind.lower()]
+        if _is_bytes(low, high) and all("batch" in kind.lower() for kind in norms):
+            norms = []
+        return bool(norms) or _response(record) <= self.response
 
 
 def _drawn_input(record: RunRecord) -> str:
@@ -272,9 +291,13 @@ def _all_identical(facts: TrainingFacts) -> bool:
     return of_first and pairs == (facts.batch or 0) - 1 and not _all_constant(facts)
 
 
+def _is_bytes(low: float, high: float) -> bool:
+    return low >= 0 and 100 <= high <= 255
+
+
 def _of_large(low: float, high: float) -> str:
     """What the range of images with large values may mean."""
-    if low >= 0 and 100 <= high <= 255:
+    if _is_bytes(low, high):
         return "The images are not scaled: 0 to 255 instead of 0 to 1"
     return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}"
 
@@ -290,14 +313,14 @@ def _response(record: RunRecord) -> float:
 
 
 def _is_normalized(record: RunRecord) -> bool:
-    """True if a normalization must follow the first layer with kernels.
+    """True if a normalization is defined behind the first layer with kernels, or must be there.
 
-    The activation behind it then has much larger magnitudes than the layer itself, and larger than
+    Then the activation behind it has much larger magnitudes than the layer itself, and larger than
     1, which is as far as a sigmoid can lift small values.
     """
     rows, table = record.weighted_layers(), record.layers()
-    if not rows:
-        return False
+    if not rows or is_normalized(rows[0]):
+        return bool(rows)
     index = table.index(rows[0].name, rows[0].facts.activation)
     own = float(table.magnitudes[0, table.rows.index(rows[0])])
     after = math.nan if index is None else float(table.magnitudes[0, index])

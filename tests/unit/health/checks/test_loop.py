@@ -149,6 +149,17 @@ def test_images_that_are_the_same_at_the_same_places_of_each_batch_are_a_note() 
     assert said(IdenticalImagesCheck(), *[padded] * 8) == []
 
 
+def test_a_list_of_equal_images_that_was_cut_gives_a_lower_bound_and_names_intended_pairs() -> None:
+    pairs = tuple((5 * n // 4 // 5 * 5, n) for n in range(1, 65) if n % 5)
+    cut = replace(FINE, batch=400, identical_images=pairs, left_out={"identical_images": 256})
+    (found,) = said(IdenticalImagesCheck(), *[cut] * 4)
+    places = {place for pair in pairs for place in pair}
+    assert found.message.startswith(f"at least {len(places)} images of the batch are the same as")
+    assert found.meaning.startswith("Intended if the loss compares or averages over copies")
+    (found,) = said(IdenticalImagesCheck(), *[replace(cut, left_out={})] * 4)
+    assert found.message.startswith(f"{len(places)} images")
+
+
 def test_constant_images_are_not_reported_as_identical_too() -> None:
     pairs = ((0, 1), (0, 2), (0, 3))
     black = replace(FINE, constant_images=(0, 1, 2, 3), identical_images=pairs)
@@ -228,6 +239,35 @@ def test_flat_images_before_a_normalization_are_silent(after: float, is_found: b
     columns = {"maximum": {0: [0.14] * LAST, 1: [after] * LAST}, "minimum": {0: [-0.1] * LAST}}
     columns["minimum"][1] = [0.0] * LAST
     found = InputScaleCheck()(record(layers, inputs=FLAT, columns=columns))
+    assert len(found) == is_found
+
+
+def test_a_spread_far_above_1_is_a_scale_too() -> None:
+    wide = {"minimum": -29.0, "maximum": 28.0, "mean": 0.0, "std": 11.0}
+    columns = {"std": {0: [9.0] * LAST}}
+    (found,) = InputScaleCheck()(record(inputs=wide, columns=columns))
+    assert found.value == 11.0
+    assert found.message.startswith("input images have a standard deviation of 11 (median of 8")
+    assert InputScaleCheck()(record(inputs={**wide, "std": 5.0}, columns=columns)) == []
+    assert InputScaleCheck()(record(inputs=wide, columns={"std": {0: [2.0] * LAST}})) == []
+
+
+@pytest.mark.parametrize(
+    ("norm", "inputs", "is_found"),
+    [
+        ("InstanceNorm2d", {**BYTES, "minimum": -1000.0}, False),
+        ("InstanceNorm2d", BYTES, False),
+        ("BatchNorm2d", {**BYTES, "minimum": -1000.0}, False),
+        ("BatchNorm2d", BYTES, True),
+        ("Tanh", {**BYTES, "minimum": -1000.0}, True),
+        ("InstanceNorm2d", FLAT, False),
+    ],
+)
+def test_images_in_front_of_a_normalization(
+    norm: str, inputs: dict[str, float], *, is_found: bool
+) -> None:
+    layers = [layer(0, followed_by=(norm,)), *(layer(i) for i in range(1, 6))]
+    found = InputScaleCheck()(record(layers, inputs=inputs, columns={"std": {0: [99.0] * LAST}}))
     assert len(found) == is_found
 
 
