@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.loop import newest
 from fmapboard.health.finding import Finding, named
@@ -211,16 +212,19 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        high: reported if the median over the weights is above it at two of the first four logged
-            steps. Neither is reported if the network has layers with kernels and trains none of
+        high: reported if the median over the weights is above it at ``lasting`` logged steps in a
+            row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
-        replaced: reported if that median is above it at one of those steps.
+        replaced: reported if that median is above it at one of the first four logged steps, and
+            above half of ``high`` at another: the weights do not settle.
+        lasting: number of logged steps.
     """
 
     low: float = 1e-6
     high: float = 0.2
     replaced: float = 1.0
+    lasting: int = 3
     kind: ClassVar[str] = "update_ratio"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -243,20 +247,22 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
-        early = median[:4] if trained or not kernels else median[:0]
-        if (early > self.high).sum() >= 2 or (early > self.replaced).any():
-            at = int((early > self.high).argmax())
-            value, most = float(np.nanmax(early)), ratios[at]
+        large = self._large(median) if trained or not kernels else slice(0)
+        if large.stop:
+            at, moved = large.start, median[large]
+            value, most = float(np.nanmax(moved)), ratios[at]
+            low = "" if np.nanmin(moved) > 0.9 * value else f"{np.nanmin(moved):.2g} to "
             text = (
-                f"an optimizer step changes the weights by {value:.2g} times their norm (median "
-                "over the weights)"
+                f"an optimizer step changes the weights by {low}{value:.2g} times their norm "
+                f"(median over the weights) at {len(moved)} logged steps"
             )
             meaning, advice = _LARGE
         elif len(steps) >= 4 and np.nanmax(ratios) < self.low:
             at = 0
             value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
             text = f"no optimizer step changes a weight by more than {value:.1e} of its norm,"
-            meaning, advice = _SMALL
+            clipped = _clipped(record)
+            meaning, advice = _SMALL if clipped is None else _of_clipped(clipped)
         else:
             return
         since, parameter = steps[at], list(chosen)[int(np.nanargmax(most))]
@@ -270,14 +276,43 @@ class UpdateRatioCheck(BuiltInCheck):
             advice=advice,
         )
 
+    def _large(self, median: Floats) -> slice:
+        """The logged steps [S] of large updates; an empty slice if there are too few."""
+        is_large = np.concatenate([[False], median > self.high, [False]])
+        ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
+        for start, stop in ends.tolist():
+            if stop - start >= self.lasting:
+                return slice(start, stop)
+        early = median[:4]
+        if (early > self.replaced).any() and (early > self.high / 2).sum() >= 2:
+            moved = np.flatnonzero(early > self.high / 2)
+            return slice(int(moved[0]), int(moved[-1]) + 1)
+        return slice(0)
+
+
+def _clipped(record: RunRecord) -> float | None:
+    """The norm to which the gradients are clipped at every logged step; None if they are not."""
+    total = record.scalars.get(tags.GRADIENT_NORM, {}).get(tags.TOTAL)
+    if total is None or len(total.values) < 4 or not (total.values > 0).all():
+        return None
+    low, high = float(total.values.min()), float(total.values.max())
+    return high if high < 1.01 * low else None
+
+
+def _of_clipped(norm: float) -> tuple[str, str]:
+    return (
+        f"The norm of all gradients is {norm:.2g} at every logged step: they are clipped to it",
+        "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
+    )
+
 
 _SMALL = (
     "At this rate training takes very long, or stands still",
     "Raise the learning rate, unless a tiny rate is intended",
 )
 _LARGE = (
-    "Steps of this size destroy what the weights have learned: the learning rate, or its product "
-    "with the weight decay, is too large",
+    "Steps of this size may undo what the weights have learned: the learning rate, or its product "
+    "with the weight decay, may be too large",
     "Lower the learning rate or the weight decay, or warm the rate up",
 )
 """Meaning and advice."""

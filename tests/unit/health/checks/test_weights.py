@@ -145,14 +145,38 @@ def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None
     assert found.parameter == "conv3.weight"
 
 
-def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
-    (found,) = UpdateRatioCheck()(record(scalars=updates([0.21, 0.22, *[1e-3] * 6])))
-    assert (found.since_step, found.value) == (0, 0.22)
-    assert UpdateRatioCheck()(record(scalars=updates([0.21, 0.19, *[1e-3] * 6]))) == []
-    assert UpdateRatioCheck()(record(scalars=updates([1e-3] * 4 + [0.5] * 4))) == []
-    (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 1.1, *[1e-3] * 6])))
-    assert found.since_step == 10
-    assert UpdateRatioCheck()(record(scalars=updates([1e-3, 0.9, *[1e-3] * 6]))) == []
+def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
+    ratios = [1e-3, 1e-3, 0.26, 0.65, 0.4, 1e-3, 1e-3, 1e-3]
+    (found,) = UpdateRatioCheck()(record(scalars=updates(ratios)))
+    assert (found.since_step, found.value) == (20, 0.65)
+    assert found.message == (
+        "an optimizer step changes the weights by 0.26 to 0.65 times their norm (median over the "
+        "weights) at 3 logged steps since step 20; the most in `conv0.weight`"
+    )
+    assert found.meaning.startswith("Steps of this size may undo what")
+    settles = [0.21, 0.22, 0.2, *[1e-3] * 5]
+    assert UpdateRatioCheck()(record(scalars=updates(settles))) == []
+    interrupted = [0.3, 0.3, 0.1] * 2 + [0.3, 0.3]
+    assert UpdateRatioCheck()(record(scalars=updates(interrupted))) == []
+
+
+def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -> None:
+    (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 9.0, 0.11, *[1e-3] * 5])))
+    assert (found.since_step, found.value) == (10, 9.0)
+    assert UpdateRatioCheck()(record(scalars=updates([1.7, 0.09, *[1e-3] * 6]))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
+
+
+def test_clipped_gradients_are_named_before_the_learning_rate() -> None:
+    small, clipped = updates([9e-7] * LAST), {"gradient_norm/total": [1e-6] * LAST}
+    (found,) = UpdateRatioCheck()(record(scalars=small | clipped))
+    assert found.meaning == (
+        "The norm of all gradients is 1e-06 at every logged step: they are clipped to it"
+    )
+    assert "raise" not in found.advice.lower()
+    for others in ([1e-6] * 7 + [1.1e-6], [0.0] * LAST, [1e-6] * 3):
+        (found,) = UpdateRatioCheck()(record(scalars=small | {"gradient_norm/total": others}))
+        assert found.advice.startswith("Raise the learning rate")
 
 
 def test_large_updates_along_a_line_search_are_silent() -> None:
