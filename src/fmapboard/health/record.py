@@ -304,15 +304,16 @@ class RecordBuilder:
         """Drop the steps of a training that are neither among the first nor among the last.
 
         Args:
-            begins: steps since which something is wrong; they are kept, and so is the logged step
-                before the first non-finite value.
+            begins: steps since which something is wrong; they are kept, and so are the logged
+                steps before them and before the first non-finite value.
         """
         if any(of.overview is not None and of.overview.source for of in self._steps.values()):
             return  # images or checkpoints
         ordered = sorted(self._steps)
-        # What was finite at the step before the first non-finite value tells the cause.
-        first = bisect_left(ordered, min(self._nonfinite)) if self._nonfinite else 0
-        before = set(ordered[max(0, first - 1) : first])
+        # What was so at the step before tells the cause, in every outlet the same.
+        known = {*begins, min(self._nonfinite, default=None)} - {None}
+        places = [bisect_left(ordered, step) for step in known if step is not None]
+        before = {ordered[at - 1] for at in places if at}
         for step in ordered[FIRST_STEPS:-LAST_STEPS]:
             if step not in begins and step not in before:
                 del self._steps[step]

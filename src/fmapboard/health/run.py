@@ -148,8 +148,6 @@ def _checked(check: Any) -> Check:
     return known
 
 
-_NONFINITE = "nonfinite"
-"""Kind of which the log has a warning at the step with the first non-finite value."""
 _MOST = 3
 """Maximum number of notes of one kind that are in the log; of warnings it is one."""
 
@@ -212,8 +210,6 @@ class LiveChecks:
         if blobs == before.blobs:
             return state, step
         state = _with_new(state, report.findings)
-        if self._prefix + tags.FIRST_NONFINITE in step.texts:  # the log has it
-            state = replace(state, new=tuple(one for one in state.new if one.kind != _NONFINITE))
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, blobs))
         lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in report.findings]
         text = "\n".join(lines or ["Nothing is found any more."])

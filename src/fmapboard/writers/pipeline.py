@@ -143,9 +143,11 @@ class Pipeline:
         yield
         state, step = self._built(data)
         yield
-        for tag, text in step.texts.items():
-            self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
+        texts = step.texts
         checked, step = self._checked(step)
+        if checked is None or all(each.kind != "nonfinite" for each in checked.new):
+            for tag, text in texts.items():
+                self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
         self._writer.write(step)
         self._build.state = state  # what is known of the stored steps
         if checked is not None:

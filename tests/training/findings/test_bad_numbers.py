@@ -190,7 +190,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     assert step == 2
     assert "in this layer, in code between `bad` (call 2) and this layer" in finding
     assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
-        f"fmapboard: {said} (TensorBoard's Text dashboard: {tag})"
+        f"fmapboard: step 2: nonfinite: {finding.removeprefix('- **warning: nonfinite**: ')}"
     ]
 
 

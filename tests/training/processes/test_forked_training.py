@@ -144,7 +144,7 @@ def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
     said = said_by(code, tmp_path, new_python)
     assert [line for line in said if " imports " in line] == []
     assert [line for line in said if "gradients_not_cleared" in line]
-    assert [line for line in said if "first non-finite" in line]
+    assert [line for line in said if "nonfinite: " in line]
 
 
 def test_a_forked_child_has_no_thread_that_explains_and_closes_at_once(tmp_path: Path) -> None:

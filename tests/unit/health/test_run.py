@@ -247,14 +247,15 @@ def test_the_checks_see_the_first_and_the_newest_steps_of_a_long_run_at_each_ste
     assert says.seen[-1] == (0, 1, 2, 3, *range(12, 40))
 
 
-def test_the_log_leaves_the_first_nonfinite_value_to_the_warning_about_it(
+def test_the_log_has_the_first_nonfinite_value_in_the_words_of_the_check(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     checks = live(Says([replace(WARNING, kind="nonfinite")]))
     texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
     said = stored(checks, step(9, texts=texts)).texts["fmapboard/checks"]
     assert said.startswith("- **warning: nonfinite**: a `fault`")  # with its explanation
-    assert caplog.records == []  # `watch` logs where it was found
+    (logged,) = caplog.messages
+    assert logged.startswith("fmapboard: step 9: nonfinite: a `fault`")
 
 
 def test_the_log_has_a_warning_once_per_kind_and_notes_three_times_and_the_text_has_all(
