@@ -121,46 +121,123 @@ def test_line_n_of_a_module_is_the_nth_after_its_name(tmp_path: Path) -> None:
     )
     lines = bundle.script(tmp_path, "app.js").splitlines()
     first, second = lines.index("// data/one.js"), lines.index("// app.js")
-    assert (lines[first + 5], lines[first + 7]) == ("const one=`", "const last=7;")
-    assert lines[second + 6] == "const two=2*one;"
+    assert re.fullmatch(r"const \w=`", lines[first + 5])
+    assert re.fullmatch(r"const \w=7;", lines[first + 7])
+    assert re.fullmatch(r"const \w=2\*\w;", lines[second + 6])
 
 
-SAME_TREE = """
+COMPARED = """
 import { readFileSync } from "node:fs";
 const { parsers } = await import(process.argv[1]);
-const PLACES = /^(start|end|loc|range|extra|tokens|(\\w+C|c)omments|__contentEnd)$/;
-function bare(key, value) {
-  while (value?.type === "ParenthesizedExpression") value = value.expression;
-  return PLACES.test(key) ? undefined : value;
+const SKIPPED = /^(start|end|loc|range|extra|tokens|(\\w+C|c)omments|__contentEnd|shorthand)$/;
+const { texts, isShort } = JSON.parse(readFileSync(0, "utf8"));
+const wrong = [];
+let size = 0;
+const bare = (node) => (node?.type === "ParenthesizedExpression" ? bare(node.expression) : node);
+const isProperty = (node, field) =>
+  node.type === "MetaProperty" ||
+  (!node.computed && (/Member/.test(node.type) ? field === "property" : field === "key"));
+const isDeclared = (node, field) =>
+  field === "params" || field === "param" || (field === "id" && /Decl|Func/.test(node.type));
+
+/** Compares trees, and the variables in them: each has one other name, and no other has it. */
+function compare(a, b, of, isKey, isNew) {
+  size += 1;
+  if (a?.type === "Identifier" && b?.type === "Identifier") {
+    if (isNew) of.declared.add(a.name);
+    if (isKey ? a.name !== b.name : (of.to[a.name] ??= b.name) !== b.name) of.wrong.push(a.name);
+    else if (!isKey && (of.from[b.name] ??= a.name) !== a.name) of.wrong.push(b.name);
+  } else if (typeof a === "object" && a && typeof b === "object" && b) {
+    for (const field of new Set([...Object.keys(a), ...Object.keys(b)])) {
+      if (SKIPPED.test(field)) continue;
+      const isInside = isNew && /^(left|value|argument|elements|properties|\\d+)$/.test(field);
+      const isOwn = isProperty(a, field);
+      compare(bare(a[field]), bare(b[field]), of, isOwn, isDeclared(a, field) || isInside);
+    }
+  } else if (a !== b) of.wrong.push([a, b]);
 }
-const trees = (codes) => codes.map((code) => JSON.stringify(parsers.babel.parse(code, {}), bare));
-const pairs = Object.entries(JSON.parse(readFileSync(0, "utf8")));
-const [unlike, sizes] = [[], []];
-for (const [name, codes] of pairs) {
-  const [whole, left] = trees(codes);
-  sizes.push(whole.length);
-  if (whole !== left) unlike.push(name);
+for (const [name, codes] of Object.entries(texts)) {
+  const [whole, left] = codes.map((code) => parsers.babel.parse(code, {}).program.body);
+  const of = { wrong: [], to: Object.create(null), from: Object.create(null) };
+  const imported = whole.flatMap((node) => node.specifiers ?? []);
+  of.declared = new Set(imported.map(({ local }) => local.name));
+  const isOwn = (node) => node.declaration || !node.specifiers;
+  const own = isShort ? whole.filter(isOwn).map((node) => node.declaration ?? node) : whole;
+  compare(own, left.slice(0, own.length), of, false, false);
+  for (const [one, other] of Object.entries(of.to)) {
+    if (isShort ? one !== other && !of.declared.has(one) : one !== other) of.wrong.push(one);
+  }
+  if (of.wrong.length) wrong.push([name, of.wrong.slice(0, 9)]);
 }
-console.log(JSON.stringify([unlike, sizes]));
+console.log(JSON.stringify([wrong, size]));
 """
 
 
-def test_every_module_has_the_syntax_tree_that_it_had_with_comments() -> None:
+def compared(texts: dict[str, list[str]], is_short: bool) -> None:
     if not PRETTIER.is_dir():
         pytest.skip("prettier is missing: npm ci --prefix tests/js")
-    texts = {path.name: path.read_text("utf-8") for path in bundle.FOLDER.rglob("*.js")}
-    texts |= {code: f"async function* f() {{\n{code}\n}}" for code in NASTY if "#" not in code}
-    pairs = {name: [text, bundle.stripped(text)] for name, text in texts.items()}
-    command = [required_node(), "--input-type=module", "--eval", SAME_TREE]
+    command = [required_node(), "--input-type=module", "--eval", COMPARED]
     done = subprocess.run(
         [*command, (PRETTIER / "babel.mjs").as_uri()],
-        input=json.dumps(pairs), capture_output=True, text=True, timeout=120,
+        input=json.dumps({"texts": texts, "isShort": is_short}),
+        capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    unlike, sizes = json.loads(done.stdout)
-    assert unlike == []
-    assert min(sizes) > 100
-    assert sum(sizes) > 1_000_000
+    wrong, size = json.loads(done.stdout)
+    assert wrong == []
+    assert size > 50_000
+
+
+def test_every_module_has_the_syntax_tree_that_it_had_with_comments() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in bundle.FOLDER.rglob("*.js")}
+    texts |= {code: f"async function* f() {{\n{code}\n}}" for code in NASTY if "#" not in code}
+    compared({name: [text, bundle.stripped(text)] for name, text in texts.items()}, False)
+
+
+@pytest.mark.parametrize("entry", ["app.js", "report.js"])
+def test_every_variable_has_a_short_name_of_its_own_and_all_else_keeps_its_name(entry: str) -> None:
+    sent = bundle.script(bundle.FOLDER, entry).rsplit("export{", 1)[0]
+    parts = dict(
+        part.split("\n", 1) for part in re.split(r"^// (?=\S+\.js$)", sent, flags=re.M)[1:]
+    )
+    own = {name: code for name, code in parts.items() if not name.startswith("vendor/")}
+    texts = {name: bundle.FOLDER.joinpath(name).read_text("utf-8") for name in own}
+    for name, text in texts.items():
+        place = f'new URL("{name}",import.meta.url).href'
+        texts[name] = text.replace("import.meta.url", place)
+    compared({name: [texts[name], code] for name, code in own.items()}, True)
+
+
+SHORTENED = {
+    "const one = { one, two: one, get three() {}, async four() {} };":
+        "const a={one:a,two:a,get three(){},async four(){}};",
+    "const { one, two: [other = one], ...rest } = one.two;":
+        "const{one:a,two:[b=a],...c}=a.two;",
+    "function of({ of = 1 }) {\n  for (const one of of) of.one?.(`${of} one`);\n}":
+        "function a({of:a=1}){\nfor(const b of a)a.one?.(`${a} one`);\n}",
+    "switch (1) {\n  case Math.PI: {\n    let one = 2;\n  }\n}":
+        "switch(1){\ncase Math.PI:{\nlet a=2;\n}\n}",
+    "class One extends Set {\n  size() {\n    return this.size;\n  }\n}":
+        "class a extends Set{\nsize(){\nreturn this.size;\n}\n}",
+    'const one = (two) => ({ class: two, x: two ? { two } : [two, { "a": two }] });':
+        'const b=(a)=>({class:a,x:a?{two:a}:[a,{"a":a}]});',
+}  # fmt: skip
+"""Code -> the same with short names."""
+
+
+@pytest.mark.parametrize("code", SHORTENED)
+def test_properties_and_the_words_of_the_language_keep_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(bundle, "_LETTERS", "abcdef")
+    write(tmp_path, app=f"{code}\n")
+    assert bundle.script(tmp_path, "app.js") == f"// app.js\n{SHORTENED[code]}\n\nexport{{}};\n"
+
+
+def test_two_names_of_one_import_are_an_error(tmp_path: Path) -> None:
+    write(tmp_path, app='import { b, b as c } from "./b.js";\n', b="export const b = 1;\n")
+    with pytest.raises(ValueError, match=r"app\.js: cannot bundle two names of one import"):
+        bundle.script(tmp_path, "app.js")
 
 
 def test_the_licences_of_what_is_vendored_are_sent_with_it() -> None:

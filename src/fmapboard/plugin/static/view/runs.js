@@ -1,7 +1,7 @@
 // @ts-check
 /** A run's name with its colour; a name too long for its place is cut in the middle. */
 
-import { parted, search, search as searched } from "../model/compare.js";
+import { parted, search as searched } from "../model/compare.js";
 import { MOST_RUNS } from "../model/front.js";
 import { runText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
@@ -100,7 +100,7 @@ export function RunPicker(offer) {
 /** The field to search in and the list. @param {Offer & {id: string, leave: () => void}} props */
 function Panel({ id, label, runs, chosen, colourOf, same, choose, leave }) {
   const [words, setWords] = useState("");
-  const matching = search(runs, words);
+  const matching = searched(runs, words);
   const found = [...(same && !words ? [""] : []), ...matching].slice(0, MOST);
   const inList = (/** @type {number} */ i) => Math.max(0, Math.min(i, found.length - 1));
   const [asked, setAsked] = useState(() => found.indexOf(chosen));
