@@ -32,7 +32,6 @@ PLACES: dict[str, dict[str, object]] = {
     "kernels": {**FROM, "role": "kernels", "channel": 1},
     "columns": {**FROM, "compare": "@1", "compare2": "other@", "show": "all"},
     "point": {**FROM, "step": 3, "pixel": "0.4,0.6", "pixel_list": "layers"},
-    "ranking": {**FROM, "step": 5, "compare": "@0", "rank": 1},
     "attribution": {"run": "plain", "view": "attribution", "step": 3},
     "film": {**FROM, "view": "film", "channels": "0,2"},
     "overview": {"run": "plain", "view": "overview", "front": "states", "findings": "open"},
@@ -86,15 +85,14 @@ def visit_file(browser: Any, visit: Callable[..., Person], path: Path, **state: 
 
 
 def shown(person: Person, state: dict[str, object]) -> list[str]:
-    """All canvases at an address but the marks below the slider, and the ranking if it is open."""
+    """All canvases at an address but the marks below the slider."""
     entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
     person.frame.evaluate(f"location.hash = {'feature_maps' + entries!r}")
     person.settle()
     if state["view"] == "film":
         person.wait("document.documentElement.dataset.film === 'ready'")
     person.settle()
-    ranks = person.see(".ranks:visible").all_inner_texts()
-    return [*person.frame.evaluate(CANVASES), *ranks]
+    return list(person.frame.evaluate(CANVASES))
 
 
 def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
@@ -110,6 +108,9 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
     for place, state in PLACES.items():
         assert expected[place], place
         assert shown(report, state) == expected[place], place
+    shown(report, {**FROM, "compare": "@0", "rank": 1})
+    assert report.see(".compare select:visible").count() > 0
+    assert report.see(".ranked:visible, button:has-text('Rank layers'):visible").count() == 0
 
 
 def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_out(

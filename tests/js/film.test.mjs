@@ -13,7 +13,7 @@ import {
   visibleColumns,
 } from "../../src/fmapboard/plugin/static/picture/film_layout.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
-import { framePixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/paint.js";
 import {
   farFrom,
   faultAt,
@@ -323,9 +323,8 @@ test("frames share one scale: the same value has the same colour at every step",
     lo: [lo],
     hi: [hi],
   });
-  const locked = { lo: Float64Array.of(0), hi: Float64Array.of(4) };
-  const early = framePixels(side(0, 2, [0, 255]), 0, locked, "grey");
-  const late = framePixels(side(2, 4, [0, 255]), 0, locked, "grey");
+  const early = mapPixels(side(0, 2, [0, 255]), 0, [0, 4], colours("grey"));
+  const late = mapPixels(side(2, 4, [0, 255]), 0, [0, 4], colours("grey"));
   assert.equal(early[1], late[0]);
   assert.notEqual(early[0], late[0]);
 });

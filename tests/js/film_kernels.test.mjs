@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/film_kernels.js";
+import { arrangement, readKernels } from "../../src/fmapboard/plugin/static/server/kernels.js";
 import { packed, stored, table } from "../../src/fmapboard/plugin/static/server/palettes.js";
-import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/palettes.js").Rgb} Rgb */
 
@@ -27,49 +27,68 @@ const PICTURE = {
   inputs: [1, 1],
 };
 
+/**
+ * @param {number[]} shape of the weight @param {Rgb[][]} rows of the stored picture
+ * @param {Partial<typeof PICTURE>} facts
+ */
+function kernels(shape, rows, facts) {
+  const header = { format: 1, kernel_shape: shape, pictures: [] };
+  const [found, whole] = [{ ...PICTURE, ...facts }, image(rows)];
+  const of = arrangement(header, found, whole);
+  assert.ok(of);
+  return readKernels(whole.data, whole.width, of);
+}
+
+/** @param {ReturnType<typeof kernels>} of @param {number} channel @param {number} peak */
+function block(of, channel, peak = 1) {
+  const found = kernelBlock(of, channel, peak);
+  assert.ok(typeof found !== "string");
+  return { ...found, pixels: [...found.pixels] };
+}
+
 test("the kernel of a channel is its column of tiles, one per input", () => {
   // Two inputs down, three outputs across, tiles of one pixel between lines.
   const line = Array(7).fill(EDGE);
-  const whole = image([
+  const rows = [
     line,
     [EDGE, LOW, EDGE, HIGH, EDGE, ZERO, EDGE],
     line,
     [EDGE, ZERO, EDGE, ZERO, EDGE, HIGH, EDGE],
     line,
-  ]);
-  const layer = { ...LAYER, channels: 3, kernel_shape: [3, 2, 1, 1] };
-  const of = { picture: PICTURE, image: whole, layer };
-  const block = kernelBlock(of, 1, 1);
-  assert.ok(typeof block !== "string");
+  ];
+  const of = kernels([9, 2, 1, 1], rows, { outputs: [3, 9], inputs: [2, 2] });
+  const { width, height, pixels } = block(of, 1);
   const colours = table("signed");
-  assert.deepEqual([block.width, block.height], [2, 1]);
-  assert.deepEqual([...block.pixels], [colours[255], colours[128]]);
+  assert.deepEqual([width, height, pixels], [2, 1, [colours[255], colours[129]]]);
   assert.equal(kernelBlock(of, 3, 1), "only the kernels of channels 0 to 2 are stored");
 });
 
-test("a grouped transposed convolution is known whatever its class is called", () => {
-  const layer = { ...LAYER, type: "UpLayer", channels: 2, kernel_shape: [1, 1, 1, 1] };
-  const of = { picture: { ...PICTURE, transposed: true }, image: image([[HIGH]]), layer };
-  assert.match(String(kernelBlock(of, 0, 1)), /grouped transposed convolution/);
+test("the kernels of a grouped transposed convolution are those of the channel's group", () => {
+  const row = [EDGE, HIGH, EDGE];
+  const rows = [[EDGE, EDGE, EDGE], row, [EDGE, EDGE, EDGE], [EDGE, LOW, EDGE], [EDGE, EDGE, EDGE]];
+  const facts = { inputs: [2, 2], groups: 2, transposed: true };
+  const of = kernels([2, 1, 1, 1], rows, facts);
+  const signed = table("signed");
+  assert.deepEqual([block(of, 0).pixels, block(of, 1).pixels], [[signed[255]], [signed[0]]]);
 });
 
 test("on a locked scale a kernel of a step with smaller weights is paler", () => {
-  const layer = { ...LAYER, channels: 1, kernel_shape: [1, 1, 1, 1] };
-  const of = { picture: PICTURE, image: image([[HIGH]]), layer };
-  const [own, locked] = [kernelBlock(of, 0, 1), kernelBlock(of, 0, 2)];
-  assert.ok(typeof own !== "string" && typeof locked !== "string");
-  assert.deepEqual([own.pixels[0], locked.pixels[0]], [table("signed")[255], table("signed")[191]]);
+  const of = kernels([1, 1, 1, 1], [[HIGH]], {});
+  const signed = table("signed");
+  assert.deepEqual([block(of, 0).pixels, block(of, 0, 2).pixels], [[signed[255]], [signed[192]]]);
 });
 
 test("a kernel over RGB keeps its colours", () => {
   const red = /** @type {Rgb} */ ([200, 40, 40]);
   const blue = /** @type {Rgb} */ ([40, 40, 200]);
   const black = /** @type {Rgb} */ ([0, 0, 0]);
-  const line = [black, black, black, black, black];
-  const layer = { ...LAYER, channels: 2, kernel_shape: [2, 3, 1, 1] };
-  const whole = image([line, [black, red, black, blue, black], line]);
-  const of = { picture: { ...PICTURE, palette: "rgb" }, image: whole, layer };
-  const block = kernelBlock(of, 1, 1);
-  assert.ok(typeof block !== "string");
-  assert.deepEqual([...block.pixels], [packed(blue)]);
+  const line = [black, black, black, black];
+  const facts = { palette: "rgb", outputs: [2, 2], inputs: [3, 3] };
+  const of = kernels(
+    [2, 3, 1, 1],
+    [line.slice(1), [black, red, black], line.slice(1), [black, blue, black], line.slice(1)],
+    facts,
+  );
+  // A weight lies in the middle of its level.
+  assert.deepEqual(block(of, 1).pixels, [packed([41, 41, 201])]);
 });

@@ -3,9 +3,7 @@
 
 import { App } from "./app.js";
 import { answerFrom } from "./server/api.js";
-import { answersIn } from "./server/embedded.js";
-import { differences } from "./server/embedded.js";
-import { sheetInputs, sheets } from "./server/embedded.js";
+import { answersIn, sheetInputs, sheets } from "./server/embedded.js";
 
 /** @typedef {import("./server/embedded.js").Embedded} Embedded */
 
@@ -16,10 +14,6 @@ const { report, ...embedded } =
 document.title = report.title;
 const stored = answersIn(embedded);
 /** @type {Partial<Record<string, import("./server/api.js").Answering>>} */
-const made = {
-  difference: (_, ...of) => differences(...of),
-  sheet: (_, ...of) => sheets(...of),
-  sheet_input: (_, ...of) => sheetInputs(...of),
-};
+const made = { sheet: (_, ...of) => sheets(...of), sheet_input: (_, ...of) => sheetInputs(...of) };
 answerFrom((path, ...of) => (made[path] ?? stored)(path, ...of));
 new App(report).start();

@@ -6,6 +6,7 @@ import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
 import { LETTERS, filmChannels, pointOf } from "./state.js";
 import { kindOf, runText } from "./words.js";
 import { decodeInput, decodeMaps, pixels, sideOf } from "../server/decode.js";
+import { decodedKernels } from "../server/kernels.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
@@ -22,7 +23,7 @@ import * as api from "../server/api.js";
  * @typedef {object} Frame
  * @property {Maps} maps with the planes of one role and sample only
  * @property {Side|null} side null if there is no picture
- * @property {ImageData|null} kernels
+ * @property {import("../server/kernels.js").Kernels|null} kernels
  */
 
 /**
@@ -47,7 +48,7 @@ async function loadFrame(of, signal) {
     await api.maps(of, signal),
     (role, sample) => role === "kernels" || (role === of.role && sample === of.sample),
   );
-  const kernels = maps.kernels ? pixels(maps.kernels) : null;
+  const kernels = decodedKernels(maps);
   maps.kernels?.close();
   maps.kernels = null;
   return { maps, side: sideOf(maps, of.role, of.sample), kernels };
@@ -56,7 +57,7 @@ async function loadFrame(of, signal) {
 /** Memory of a frame. @param {Frame} frame */
 function frameBytes({ side, kernels }) {
   const planes = side ? side.planes.levels.length * (side.planes.marks ? 2 : 1) : 0;
-  return 20000 + planes + (kernels?.data.length ?? 0);
+  return 20000 + planes + (kernels?.planes.levels.length ?? 0);
 }
 
 /** A frame as far as it is known. @param {Cache} cache @param {Question} of */

@@ -97,9 +97,9 @@ const PINNED = new Set(["strength", "similarity"]);
  * @param {import("../app.js").App} app @param {import("../server/answers.js").Layer[]} layers
  * @param {number|undefined} step of the slider @param {boolean} calm
  */
-function ranking({ state, source }, layers, step, calm) {
+function ranking({ state, source, report }, layers, step, calm) {
   const column = state.columns[state.rank - 1];
-  if (!column || step === undefined || state.role === "kernels") return null;
+  if (report || !column || step === undefined || state.role === "kernels") return null;
   const others = column.run ? source.layers(column.run).value?.layers : layers;
   return others ? rank(source, state, column, step, layers, others, calm) : null;
 }

@@ -5,7 +5,7 @@ import { ownRanges } from "../model/film_scale.js";
 import { captions, crosshairs, gutter, heading } from "./film_captions.js";
 import { kernelAt } from "./film_kernels.js";
 import { columnLeft, fitted, visibleColumns } from "./film_layout.js";
-import { framePixels, lay, shrunkRow, tileCanvas } from "./paint.js";
+import { colours, mapPixels, paintTiles, shrunkRow, tileCanvas } from "./paint.js";
 
 /** @typedef {import("../model/film.js").Frame} Frame */
 /** @typedef {import("../model/film.js").InputFrame} InputFrame */
@@ -57,34 +57,13 @@ import { framePixels, lay, shrunkRow, tileCanvas } from "./paint.js";
  * @param {Film} film @param {FilmLayout} of @param {FilmWhere} where @param {Look} look
  */
 export function paintFilm(context, film, of, where, look) {
-  const { ratio } = where;
-  const width = Math.round(where.width * ratio);
-  const height = Math.round(where.height * ratio);
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, width, height);
   const [first, last] = visibleColumns(of, where.left, where.width);
-  const image = context.getImageData(0, 0, width, height);
-  const out = new Uint32Array(image.data.buffer);
-  for (let i = first; i < last; i += 1) {
-    film.channels.forEach((channel, row) => {
-      const tile = tilePixels(film, of, i, channel, look.palette);
-      if (!tile) return;
-      lay(
-        out,
-        width,
-        height,
-        Math.round((columnLeft(of, i) - where.left) * ratio),
-        Math.round((of.rowTop + row * of.rowHeight - where.top) * ratio),
-        tile.pixels,
-        tile.width,
-        Math.max(1, of.factor),
-        of.factorDown,
-      );
-    });
-  }
-  context.putImageData(image, 0, 0);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  paintTiles(
+    context,
+    where,
+    look.background,
+    tilesOf(film, of, [first, last], where, look.palette),
+  );
   for (let i = first; i < last; i += 1) {
     inputPicture(context, film, of, i, where);
     kernelPictures(context, film, of, i, where);
@@ -96,19 +75,26 @@ export function paintFilm(context, film, of, where, look) {
 }
 
 /**
- * @param {Film} film @param {FilmLayout} of @param {number} i @param {number} channel
- * @param {string} palette
+ * @param {Film} film @param {FilmLayout} of @param {number[]} columns first and last + 1
+ * @param {FilmWhere} where @param {string} palette
  */
-function tilePixels(film, of, i, channel, palette) {
-  const side = film.frame(i)?.side;
-  if (!side || channel >= side.planes.channels) return null;
-  const ranges = film.locked ?? ownRanges(side, film.how);
-  const pixels = framePixels(side, channel, ranges, palette);
-  const { width, marks } = side.planes;
-  if (of.factor >= 1) return { pixels, width };
-  const to = Math.max(1, Math.round(width * of.factor));
-  const own = marks ? marks.subarray(channel * width, (channel + 1) * width) : null;
-  return { pixels: shrunkRow(pixels, to, own), width: to };
+function* tilesOf(film, of, [first, last], where, palette) {
+  const how = { across: Math.max(1, of.factor), down: of.factorDown };
+  for (let i = first; i < last; i += 1) {
+    const side = film.frame(i)?.side;
+    const ranges = side && (film.locked ?? ownRanges(side, film.how));
+    for (const [row, channel] of film.channels.entries()) {
+      if (!side || !ranges || channel >= side.planes.channels) continue;
+      const range = /** @type {const} */ ([ranges.lo[channel], ranges.hi[channel]]);
+      const whole = mapPixels(side, channel, range, colours(palette));
+      const { width: wide, marks } = side.planes;
+      const width = of.factor < 1 ? Math.max(1, Math.round(wide * of.factor)) : wide;
+      const own = marks?.subarray(channel * wide, (channel + 1) * wide) ?? null;
+      const pixels = of.factor < 1 ? shrunkRow(whole, width, own) : whole;
+      const top = of.rowTop + row * of.rowHeight - where.top;
+      yield { ...how, pixels, width, left: columnLeft(of, i) - where.left, top };
+    }
+  }
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { columnOf, isDifference } from "../model/scene.js";
 import { caption, rowNames } from "./captions.js";
-import { lay, markedField, stretched, tilePixels } from "./paint.js";
+import { paintTiles, pixelsOf } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
@@ -39,35 +39,13 @@ import { corner, visible } from "./tile_layout.js";
  * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Look} look
  */
 export function paintGrid(context, scene, of, where, look) {
-  const { ratio, left: scrolled = 0 } = where;
-  const width = Math.round(where.width * ratio);
-  const height = Math.round(where.height * ratio);
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, width, height);
   const [first, last] = visible(of, where.top, where.top + where.height);
-  const image = context.getImageData(0, 0, width, height);
-  const out = new Uint32Array(image.data.buffer);
-  for (let cell = first; cell < last; cell += 1) {
-    scene.parts.forEach((part, p) => {
-      const { left, top } = corner(of, cell, p);
-      if (!isDrawn(scene, part)) return;
-      const pixels = pixelsOf(scene, part, scene.order[cell], look.palette);
-      lay(
-        out,
-        width,
-        height,
-        Math.round((left - scrolled) * ratio),
-        Math.round((top - where.top) * ratio),
-        pixels.pixels,
-        pixels.width,
-        of.factor,
-        of.factorDown,
-      );
-    });
-  }
-  context.putImageData(image, 0, 0);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  paintTiles(
+    context,
+    where,
+    look.background,
+    tilesOf(scene, of, [first, last], where, look.palette),
+  );
   const absent = scene.parts.flatMap((part, p) => (isDrawn(scene, part) ? [] : [p]));
   for (let cell = first; cell < last; cell += 1) {
     for (const p of absent) cross(context, of, cell, p, where, look);
@@ -104,13 +82,17 @@ function cross(context, of, cell, part, where, look) {
 }
 
 /**
- * Pixels of a tile. A map of another size than the main column's is stretched to it.
- * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
+ * @param {MapsScene} scene @param {Layout} of @param {number[]} cells first and last + 1
+ * @param {Where} where @param {string} palette
  */
-export function pixelsOf(scene, part, channel, palette) {
-  const planes = columnOf(scene, part).side?.planes ?? scene.a.planes;
-  const field = isDifference(part) ? null : markedField(planes, channel);
-  const pixels = field ?? tilePixels(scene, part, channel, palette);
-  const { height, width } = scene.a.planes;
-  return { pixels: stretched(pixels, planes, height, width), width };
+function* tilesOf(scene, of, [first, last], where, palette) {
+  const how = { across: of.factor, down: of.factorDown };
+  for (let cell = first; cell < last; cell += 1) {
+    for (const [p, part] of scene.parts.entries()) {
+      if (!isDrawn(scene, part)) continue;
+      const { left, top } = corner(of, cell, p);
+      const pixels = pixelsOf(scene, part, scene.order[cell], palette);
+      yield { ...pixels, ...how, left: left - (where.left ?? 0), top: top - where.top };
+    }
+  }
 }

@@ -2,12 +2,10 @@
 /** Paints the visible kernels of a scene, with their numbers. */
 
 import { channelOf, measured, partName } from "../model/kernel_scene.js";
-import { levelColours, place } from "../model/value_scale.js";
 import { short } from "../model/words.js";
-import { colours, lay } from "./paint.js";
+import { kernelPixels, paintTiles } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
-import { MARK_TABLE, packed } from "../server/palettes.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
@@ -20,78 +18,34 @@ const RANGE_FROM = 88;
 const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
 /**
- * A function from a plane to the packed colours of its tile. All sides have one scale.
- * @param {KernelCells} grid @param {KernelPart} part @returns {(plane: number) => Uint32Array}
- */
-export function kernelPixels(grid, part) {
-  const { kernels: side, difference } = grid.sides[part.side];
-  if (!side) return () => new Uint32Array(0);
-  const { planes, peak } = side;
-  const size = planes.height * planes.width;
-  const half = peak / 255;
-  const ramp = grid.colour ? Uint32Array.from({ length: 256 }, (_, i) => i) : SIGNED();
-  const lookup = new Uint32Array(256);
-  levelColours(half - peak, half + peak, -grid.peak, grid.peak, ramp, lookup);
-  const most = grid.differencePeak;
-  const at = (/** @type {number} */ i) => {
-    if (!part.difference || !difference) {
-      const mark = planes.marks?.[i] ?? 0;
-      return mark ? MARK_TABLE[mark] : lookup[planes.levels[i]];
-    }
-    if (difference.marks[i]) return MARK_TABLE[difference.marks[i]];
-    return ramp[Math.round(255 * place(difference.values[i], -most, most))];
-  };
-  if (!grid.colour) {
-    return (plane) => Uint32Array.from({ length: size }, (_, i) => at(plane * size + i));
-  }
-  return (plane) =>
-    Uint32Array.from({ length: size }, (_, i) => {
-      const [red, green, blue] = [0, 1, 2].map((c) => at((plane + c) * size + i));
-      return packed([red, green, blue]);
-    });
-}
-
-const SIGNED = () => colours("signed");
-
-/**
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
  * @param {KernelCells} grid @param {Layout} of @param {Where} where `hovered` is a plane
  * @param {Look} look
  */
 export function paintKernels(context, grid, of, where, look) {
-  const { ratio, left: scrolled = 0 } = where;
-  const [width, height] = [Math.round(where.width * ratio), Math.round(where.height * ratio)];
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, width, height);
   const [first, last] = visible(of, where.top, where.top + where.height);
-  const image = context.getImageData(0, 0, width, height);
-  const out = new Uint32Array(image.data.buffer);
-  grid.parts.forEach((part, p) => {
-    const pixels = kernelPixels(grid, part);
-    for (let cell = first; cell < last; cell += 1) {
-      const { left, top } = corner(of, cell, p);
-      const x = left - scrolled;
-      if (x > where.width || x + of.tileWidth < 0) continue;
-      lay(
-        out,
-        width,
-        height,
-        Math.round(x * ratio),
-        Math.round((top - where.top) * ratio),
-        pixels(grid.cells[cell]),
-        grid.of.width,
-        of.factor,
-        of.factorDown,
-      );
-    }
-  });
-  context.putImageData(image, 0, 0);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  paintTiles(context, where, look.background, tilesOf(grid, of, [first, last], where));
   context.font = look.font;
   frames(context, grid, of, [first, last], where, look);
   if (grid.columns) headings(context, grid, of, where, look);
   else for (let i = first; i < last; i += 1) caption(context, grid, of, i, where, look);
+}
+
+/**
+ * @param {KernelCells} grid @param {Layout} of @param {number[]} cells first and last + 1
+ * @param {Where} where
+ */
+function* tilesOf(grid, of, [first, last], where) {
+  const how = { width: grid.of.width, across: of.factor, down: of.factorDown };
+  for (let cell = first; cell < last; cell += 1) {
+    for (const [p, part] of grid.parts.entries()) {
+      const place = corner(of, cell, p);
+      const left = place.left - (where.left ?? 0);
+      if (left > where.width || left + of.tileWidth < 0) continue;
+      const pixels = kernelPixels(grid, part, grid.cells[cell]);
+      yield { ...how, pixels, left, top: place.top - where.top };
+    }
+  }
 }
 
 /**

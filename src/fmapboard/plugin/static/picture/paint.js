@@ -1,14 +1,15 @@
 // @ts-check
-/** Turns levels, marks and differences into pixels, without any interpolation. */
+/** Turns levels, marks and differences into pixels without any interpolation, and paints tiles. */
 
-import { columnIndex, columnOf, differenceOf } from "../model/scene.js";
+import { columnIndex, columnOf, isDifference } from "../model/scene.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { theme } from "./canvas.js";
-import { MARK, MARK_COLOURS, MARK_TABLE, mixed, rgbOf, table } from "../server/palettes.js";
-
-// Turns levels, marks and differences into pixels, without any interpolation.
+import { MARK, MARK_COLOURS, MARK_TABLE, mixed, packed, rgbOf, table } from "../server/palettes.js";
 
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
+/** @typedef {import("../model/value_scale.js").Side} Side */
+/** @typedef {import("../model/value_scale.js").Difference} Difference */
 
 /** @type {Map<string, Uint32Array>} */
 const tables = new Map();
@@ -21,54 +22,77 @@ export function colours(name) {
 }
 
 const SIGNED = "signed";
+const NONE = new Uint32Array(0);
 const lookup = new Uint32Array(256);
+/** Instead of colours, the levels between two values. */
+const LEVELS = Uint32Array.from({ length: 256 }, (_, level) => level);
 
 /**
- * Colours of one tile, one per map pixel, packed: u32 [h * w].
- * @param {MapsScene} scene @param {import("../model/scene.js").Part} part
- * @param {number} channel @param {string} palette @returns {Uint32Array}
+ * Packed colours of a channel's map, [h * w]; of one that is a mark everywhere, a field of it.
+ * @param {Side} side @param {number} channel @param {readonly [number, number]} range
+ * @param {Uint32Array} ramp 256 colours
  */
-export function tilePixels(scene, part, channel, palette) {
-  const between = differenceOf(scene, part);
-  if (between) return differencePixels(between, scene.differenceRanges, channel);
-  const { side } = columnOf(scene, part);
-  if (!side) return new Uint32Array(0);
-  const { height, width, levels, marks } = side.planes;
-  const size = height * width;
-  const out = new Uint32Array(size);
-  const { lo, hi } = scene.columnRanges[columnIndex(part)];
-  levelColours(
-    side.lo[channel],
-    side.hi[channel],
-    lo[channel],
-    hi[channel],
-    colours(palette),
-    lookup,
-  );
-  const from = channel * size;
-  for (let i = 0; i < size; i += 1) out[i] = lookup[levels[from + i]];
-  if (marks) {
-    for (let i = 0; i < size; i += 1) if (marks[from + i]) out[i] = MARK_TABLE[marks[from + i]];
+export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
+  const field = markedField(planes, channel);
+  if (field) return field;
+  const { height, width, levels, marks } = planes;
+  const out = new Uint32Array(height * width);
+  levelColours(lo[channel], hi[channel], ...range, ramp, lookup);
+  for (let i = 0, from = channel * out.length; i < out.length; i += 1, from += 1) {
+    out[i] = marks?.[from] ? MARK_TABLE[marks[from]] : lookup[levels[from]];
   }
   return out;
 }
 
 /**
- * @param {import("../model/value_scale.js").Difference} between
- * @param {import("../model/value_scale.js").Ranges} ranges @param {number} channel
+ * Packed colours of a channel's difference, [h * w].
+ * @param {Difference} between @param {number} channel @param {readonly [number, number]} range
+ * @param {Uint32Array} ramp 256 colours
  */
-function differencePixels({ height, width, values, marks }, ranges, channel) {
-  const size = height * width;
-  const out = new Uint32Array(size);
-  const lo = ranges.lo[channel];
-  const hi = ranges.hi[channel];
-  const signed = colours(SIGNED);
-  const from = channel * size;
-  for (let i = 0; i < size; i += 1) {
+function differencePixels({ height, width, values, marks }, channel, [lo, hi], ramp) {
+  const from = channel * height * width;
+  return Uint32Array.from({ length: height * width }, (_, i) => {
     const mark = marks[from + i];
-    out[i] = mark ? MARK_TABLE[mark] : signed[Math.round(255 * place(values[from + i], lo, hi))];
+    return mark ? MARK_TABLE[mark] : ramp[Math.round(255 * place(values[from + i], lo, hi))];
+  });
+}
+
+/**
+ * Pixels of a tile. A map of another size than the main column's is stretched to it.
+ * @param {MapsScene} scene @param {import("../model/scene.js").Part} part
+ * @param {number} channel @param {string} palette
+ */
+export function pixelsOf(scene, part, channel, palette) {
+  const { side, difference } = columnOf(scene, part);
+  const { height, width } = scene.a.planes;
+  const { lo, hi } = isDifference(part)
+    ? scene.differenceRanges
+    : scene.columnRanges[columnIndex(part)];
+  const range = /** @type {const} */ ([lo[channel], hi[channel]]);
+  if (isDifference(part)) {
+    const pixels = difference && differencePixels(difference, channel, range, colours(SIGNED));
+    return { pixels: pixels ?? NONE, width };
   }
-  return out;
+  const pixels = side && mapPixels(side, channel, range, colours(palette));
+  return { pixels: pixels ? stretched(pixels, side.planes, height, width) : NONE, width };
+}
+
+/**
+ * Pixels of a kernel; all sides have one scale.
+ * @param {Pick<KernelCells, "sides"|"colour"|"peak"|"differencePeak">} grid
+ * @param {import("../model/kernel_scene.js").KernelPart} part @param {number} plane
+ */
+export function kernelPixels({ sides, colour, peak, differencePeak }, part, plane) {
+  const { kernels, difference } = sides[part.side];
+  if (!kernels) return NONE;
+  const ramp = colour ? LEVELS : colours(SIGNED);
+  const of = (/** @type {number} */ each) =>
+    part.difference && difference
+      ? differencePixels(difference, each, [-differencePeak, differencePeak], ramp)
+      : mapPixels(kernels, each, [-peak, peak], ramp);
+  if (!colour) return of(plane);
+  const [red, green, blue] = [0, 1, 2].map((c) => of(plane + c));
+  return red.map((level, i) => packed([level, green[i], blue[i]]));
 }
 
 /**
@@ -78,10 +102,49 @@ function differencePixels({ height, width, values, marks }, ranges, channel) {
  */
 export function stretched(pixels, from, height, width) {
   if (from.height === height && from.width === width) return pixels;
-  return Uint32Array.from({ length: height * width }, (_, i) => {
-    const y = Math.floor((Math.floor(i / width) * from.height) / height);
-    return pixels[y * from.width + Math.floor(((i % width) * from.width) / width)];
-  });
+  const columns = Uint32Array.from({ length: width }, (_, x) =>
+    Math.floor((x * from.width) / width),
+  );
+  const out = new Uint32Array(height * width);
+  for (let y = 0; y < height; y += 1) {
+    const row = Math.floor((y * from.height) / height) * from.width;
+    for (let x = 0; x < width; x += 1) out[y * width + x] = pixels[row + columns[x]];
+  }
+  return out;
+}
+
+/**
+ * A tile of a grid, a strip or a matrix.
+ * @typedef {object} Tile
+ * @property {Uint32Array} pixels packed colours, row by row
+ * @property {number} width map px
+ * @property {number} left in the window, CSS px
+ * @property {number} top in the window, CSS px
+ * @property {number} across device px per map px
+ * @property {number} down device px per map px
+ */
+
+/**
+ * Paints the tiles of a window; what is drawn over them has CSS px.
+ * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
+ * @param {{width: number, height: number, ratio: number}} where
+ * @param {string} background "transparent" for none @param {Iterable<Tile>} tiles
+ */
+export function paintTiles(context, where, background, tiles) {
+  const { ratio } = where;
+  const [width, height] = [where.width, where.height].map((side) => Math.round(side * ratio));
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.fillStyle = background;
+  context.fillRect(0, 0, width, height);
+  const image = context.getImageData(0, 0, width, height);
+  const out = new Uint32Array(image.data.buffer);
+  for (const of of tiles) {
+    const [left, top] = [of.left, of.top].map((at) => Math.round(at * ratio));
+    lay(out, width, height, left, top, of.pixels, of.width, of.across, of.down);
+  }
+  context.putImageData(image, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
 
 /**
@@ -158,39 +221,6 @@ export function tileCanvas(pixels, width) {
     context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
   }
   return canvas;
-}
-
-// Colours of one frame of a film strip.
-
-/** @typedef {import("../model/value_scale.js").Ranges} Ranges */
-/** @typedef {import("../model/value_scale.js").Side} Side */
-
-const frameLookup = new Uint32Array(256);
-
-/**
- * Packed colours of a channel's map, [h * w].
- * @param {Side} side @param {number} channel @param {Ranges} ranges @param {string} palette
- */
-export function framePixels({ planes, lo, hi }, channel, ranges, palette) {
-  const field = markedField(planes, channel);
-  if (field) return field;
-  const { height, width, levels, marks } = planes;
-  const size = height * width;
-  const from = channel * size;
-  const out = new Uint32Array(size);
-  levelColours(
-    lo[channel],
-    hi[channel],
-    ranges.lo[channel],
-    ranges.hi[channel],
-    colours(palette),
-    frameLookup,
-  );
-  for (let i = 0; i < size; i += 1) {
-    const mark = marks ? marks[from + i] : 0;
-    out[i] = mark ? MARK_TABLE[mark] : frameLookup[levels[from + i]];
-  }
-  return out;
 }
 
 /**

@@ -4,7 +4,7 @@
 import { frameOf, wantFrames } from "../model/film.js";
 import { ownRanges } from "../model/film_scale.js";
 import { cellOf, pointOf } from "../model/state.js";
-import { framePixels } from "./paint.js";
+import { colours, mapPixels } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 
@@ -294,9 +294,11 @@ function measure(layer, { maps, side }, scene, point, palette) {
   const found = responseAt(side, point);
   if (!found.compared && !found.nonfinite) return "are constant in all channels";
   const how = /** @type {const} */ ({ scale: "channel", zeroCentred: palette === "signed" });
+  const { lo, hi } = ownRanges(side, how);
+  const range = /** @type {const} */ ([lo[found.channel], hi[found.channel]]);
   const pixels =
     found.channel < 0
       ? new Uint32Array(0)
-      : framePixels(side, found.channel, ownRanges(side, how), palette);
+      : mapPixels(side, found.channel, range, colours(palette));
   return { ...found, layer, height, width, block: picture.block, pixels };
 }

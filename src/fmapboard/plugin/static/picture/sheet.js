@@ -1,6 +1,7 @@
 // @ts-check
 /** Rows, columns and cells of the contact sheet: layers × steps as pictures. */
 
+import { paintTiles, stretched } from "./paint.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
 // Rows, columns and cells of the contact sheet: layers × steps as pictures.
@@ -147,25 +148,29 @@ export function wholeMark({ pixels, height, width, starts }, i) {
  * @param {{text: string, font: string, ratio: number, word: (text: string) => string}} look
  */
 export function paintPage(context, page, side, palette, stateOf, look) {
-  const { canvas } = context;
   const { ratio } = look;
-  context.clearRect(0, 0, canvas.width, canvas.height);
-  const image = context.createImageData(canvas.width, canvas.height);
-  const out = new Uint32Array(image.data.buffer);
-  const colours = coloursOf(palette);
   const place = (/** @type {number} */ i) => GAP / 2 + i * (side + GAP);
   /** @type {{row: number, column: number, mark: number}[]} */
   const whole = [];
-  page.rows.forEach((_, row) => {
-    for (let column = 0; column < page.steps; column += 1) {
+  const tiles = page.rows.flatMap((_, row) =>
+    Array.from({ length: page.steps }, (__, column) => {
       const i = row * page.steps + column;
       const mark = wholeMark(page, i);
-      const [left, top] = [place(column), place(row)].map((at) => Math.round(at * ratio));
       if (mark) whole.push({ row, column, mark });
-      else tile(out, canvas.width, canvas.height, page, i, left, top, colours, ratio);
-    }
-  });
-  context.putImageData(image, 0, 0);
+      return mark ? null : tile(page, i, place(column), place(row), palette, ratio);
+    }),
+  );
+  const size = {
+    width: context.canvas.width / ratio,
+    height: context.canvas.height / ratio,
+    ratio,
+  };
+  paintTiles(
+    context,
+    size,
+    "transparent",
+    tiles.filter((each) => each !== null),
+  );
   for (const { row, column, mark } of whole) {
     const of = WHOLE[mark];
     if (!of) continue;
@@ -188,25 +193,23 @@ export function paintPage(context, page, side, palette, stateOf, look) {
 
 /**
  * A map, enlarged to its cell, in the middle of it.
- * @param {Uint32Array} out [high, wide] @param {number} wide @param {number} high @param {Page} page
- * @param {number} i row · steps + column @param {number} left of the cell, device px
- * @param {number} top @param {Uint32Array} colours @param {number} ratio device px per CSS px
+ * @param {Page} page @param {number} i row · steps + column @param {number} left of the cell
+ * @param {number} top CSS px @param {string} palette @param {number} ratio device px per CSS px
  */
-function tile(out, wide, high, page, i, left, top, colours, ratio) {
-  const { cell, pixels, starts } = page;
-  const [height, width] = [page.height[i], page.width[i]];
-  const scale = cell / Math.max(height, width);
-  const w = Math.max(1, Math.round(width * scale));
+function tile({ cell, pixels, starts, ...of }, i, left, top, palette, ratio) {
+  const from = { height: of.height[i], width: of.width[i] };
+  const scale = cell / Math.max(from.height, from.width);
+  const width = Math.max(1, Math.round(from.width * scale));
   const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
-  const h = Math.max(least, Math.round(height * scale));
-  const x = left + ((cell - w) >> 1);
-  const y = top + ((cell - h) >> 1);
-  const columns = Uint32Array.from({ length: w }, (_, at) => Math.floor((at * width) / w));
-  for (let down = 0; down < Math.min(h, high - y); down += 1) {
-    const from = starts[i] + Math.floor((down * height) / h) * width;
-    const to = (y + down) * wide + x;
-    for (let at = 0; at < w; at += 1) out[to + at] = colours[pixels[from + columns[at]]];
-  }
+  const height = Math.max(least, Math.round(from.height * scale));
+  const colours = coloursOf(palette);
+  const size = from.height * from.width;
+  const map = Uint32Array.from({ length: size }, (_, at) => colours[pixels[starts[i] + at]]);
+  const [x, y] = [width, height].map((side) => (cell - side) >> 1);
+  return {
+    ...{ pixels: stretched(map, from, height, width), width, across: 1, down: 1 },
+    ...{ left: (Math.round(left * ratio) + x) / ratio, top: (Math.round(top * ratio) + y) / ratio },
+  };
 }
 
 /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {string} colour */

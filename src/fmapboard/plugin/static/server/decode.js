@@ -260,11 +260,7 @@ const read = new WeakMap();
 function rgbaOf(picture) {
   let found = read.get(picture);
   if (!found) {
-    const canvas = new OffscreenCanvas(picture.width, picture.height);
-    const context = canvas.getContext("2d", { willReadFrequently: true });
-    if (!context) throw new Error("this browser has no canvas to decode pictures with");
-    context.drawImage(picture, 0, 0);
-    found = context.getImageData(0, 0, picture.width, picture.height).data;
+    found = pixels(picture).data;
     read.set(picture, found);
   }
   return found;

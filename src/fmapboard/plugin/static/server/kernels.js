@@ -1,7 +1,7 @@
 // @ts-check
 /** Kernels of one convolution, read back from the stored picture: their arrangement and weights. */
 
-import { corners, planesOf } from "./decode.js";
+import { corners, pixels, planesOf } from "./decode.js";
 
 /** @typedef {import("./answers.js").KernelsPicture} KernelsPicture */
 /** @typedef {import("./answers.js").RecordHeader} RecordHeader */
@@ -197,12 +197,7 @@ export function decodedKernels({ header, kernels: bitmap }) {
   /** @type {Kernels|null} */
   let found = null;
   if (of) {
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-    const context = canvas.getContext("2d", { willReadFrequently: true });
-    if (!context) throw new Error("this browser has no canvas to decode pictures with");
-    context.drawImage(bitmap, 0, 0);
-    const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
-    found = readKernels(data, bitmap.width, of);
+    found = readKernels(pixels(bitmap).data, bitmap.width, of);
   }
   held.set(bitmap, found);
   return found;

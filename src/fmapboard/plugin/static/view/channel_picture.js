@@ -6,8 +6,8 @@ import { columnIndex, columnOf, isDifference, partName } from "../model/scene.js
 import { pointOf } from "../model/state.js";
 import { prepare } from "../picture/canvas.js";
 import { differenceRange, drawnRange } from "../picture/captions.js";
-import { isDrawn, pixelsOf } from "../picture/grid_paint.js";
-import { tileCanvas } from "../picture/paint.js";
+import { isDrawn } from "../picture/grid_paint.js";
+import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { drawCrosshair } from "../picture/point.js";
 import { h, say, show } from "./dom.js";
 import { place, reading } from "./grid.js";

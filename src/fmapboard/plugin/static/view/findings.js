@@ -5,8 +5,7 @@ import { scope, unreadText } from "../model/front.js";
 import { flags, loudest } from "../model/scene.js";
 import { callName, counted, runText, stepText } from "../model/words.js";
 import { BORDER, prepare, runColour, stateFrame } from "../picture/canvas.js";
-import { pixelsOf } from "../picture/grid_paint.js";
-import { tileCanvas } from "../picture/paint.js";
+import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { h, say, show } from "./dom.js";
 import { explain } from "./help.js";
 

@@ -167,7 +167,7 @@ export function createCompare(app) {
     if (on) options.push(["off", "Remove all columns"]);
     kind.fill(options, "");
     show(view.element, on);
-    show(rank, on && !isKernels);
+    show(rank, on && !isKernels && !app.report);
     rank.setAttribute("aria-pressed", String(state.rank > 0));
     view.draw(state.show);
   }
