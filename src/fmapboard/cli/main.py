@@ -40,7 +40,7 @@ PREPROCESSING = "input_size", "mean", "std", "resize", "crop"
 def fmapboard(context: click.Context) -> None:
     """Feature maps, histograms and gradient norms of a PyTorch model in TensorBoard.
 
-    Every command exits with 0 if it is done, 1 if it failed (check and diff: if something was
+    Every command exits with 0 if it is done, 1 if it failed (check, why and diff: if something was
     found), 2 for bad usage or unreadable input, and 130 if it was interrupted.
     """
     if context.invoked_subcommand is None:
@@ -88,6 +88,20 @@ def check(runs: tuple[Path, ...], **options: Any) -> int:
     from fmapboard.cli.commands.check import check_runs
 
     return _judged(lambda: check_runs(runs, **options))
+
+
+@command("fmapboard why runs/demo", "Say why a run does not learn, and what to do next.")
+@click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
+@options_of("why_runs", "as_json", "pictures", "silenced", "further")
+def why(runs: tuple[Path, ...], **options: Any) -> int:
+    """Say of each RUN directory why it does not learn: cause, evidence, next step.
+
+    Of several runs the worst comes first. Exits with 1 for a fault, 0 for a suspicion or nothing,
+    2 for bad usage or an unreadable run.
+    """
+    from fmapboard.cli.commands.why import why_runs
+
+    return _judged(lambda: why_runs(runs, **options))
 
 
 @command("fmapboard doctor", "Check that TensorBoard has the Feature maps tab.")
@@ -242,7 +256,7 @@ def patches_command(**options: Any) -> None:
 
 
 for _command in (
-    *(demo, serve, check, doctor, docs, completion),
+    *(demo, serve, check, why, doctor, docs, completion),
     *(visualize, diff_command, patches_command, report_command),
 ):
     fmapboard.add_command(_command)

@@ -199,7 +199,9 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "std": {"type": lambda text: _numbers(text, positive=True), "metavar": "NUMBERS"},
     "resize": {"type": _size, "metavar": "SIZE"},
     "crop": {"type": _size, "metavar": "SIZE"},
+    "pictures": {"type": Directory(remote=False), "metavar": "DIR"},
     "check_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
+    "why_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
     "further": {"flags": ("--check",), "metavar": "MODULE:NAME"},
     "run_demo.log_dir": {"type": Directory(remote=False), "default": "runs/demo"},
     "steps": {"type": click.IntRange(min=1)},
@@ -227,6 +229,7 @@ FILES = {
     "visualize_images": "cli/commands/visualize.py",
     "diff_checkpoints": "cli/commands/diff.py",
     "check_runs": "cli/commands/check.py",
+    "why_runs": "cli/commands/why.py",
     "run_demo": "cli/commands/demo.py",
     "run_server": "cli/commands/serve.py",
 }

@@ -1,13 +1,14 @@
 """Stored format of what the checks found up to a step (series ``tags.CHECKS``): one JSON blob.
 
-It is an object with ``format`` and ``findings``, a list of objects with the keys of
-`StoredFinding`. Readers ignore keys that they do not know.
+It is an object with ``format``, ``findings``, a list of objects with the keys of `StoredFinding`,
+and, if it is known, ``not_checked``, an object (see `StoredChecks`). Readers ignore keys that they
+do not know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -35,32 +36,51 @@ class StoredFinding:
     value: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredChecks:
+    """What the checks said of the steps up to one.
+
+    Attributes:
+        findings: what they found.
+        not_checked: kind of a check that says nothing of the run -> why; None if it is not known.
+    """
+
+    findings: tuple[StoredFinding, ...] = ()
+    not_checked: Mapping[str, str] | None = None
+
+
 _STORED_AS = {"class_": "class", "since_step": "since"}
 _KEYS = {each.name: _STORED_AS.get(each.name, each.name) for each in fields(StoredFinding)}
 """Field -> its key in the blob."""
 
 
-def pack_checks(findings: Iterable[StoredFinding]) -> tuple[bytes, ...]:
+def pack_checks(
+    findings: Iterable[StoredFinding], not_checked: Mapping[str, str] | None = None
+) -> tuple[bytes, ...]:
     """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
     for each in list(findings)[:_MAX_FINDINGS]:
         kept = replace(each, parameters=each.parameters[:MAX_NAMES], value=_finite(each.value))
         listed.append({key: stored(getattr(kept, name)) for name, key in _KEYS.items()})
-    return (write_json({"findings": listed}),)
+    known = {} if not_checked is None else {"not_checked": stored(dict(not_checked))}
+    return (write_json({"findings": listed, **known}),)
 
 
-def unpack_checks(blob: bytes | None) -> list[StoredFinding]:
+def unpack_checks(blob: bytes | None) -> StoredChecks:
     """Parse and validate the blob of a record.
 
     Raises:
         FormatError: the blob is missing, too large, damaged, or of a newer format.
     """
     with reading("the findings are"):
-        listed = read_json(blob)["findings"]
+        whole = read_json(blob)
+        listed = whole["findings"]
         if not isinstance(listed, list) or len(listed) > _MAX_FINDINGS:
             raise TypeError(f"expected a list of at most {_MAX_FINDINGS} findings")
         by_field = [{name: raw[key] for name, key in _KEYS.items()} for raw in listed]
-        return [typed(StoredFinding, raw) for raw in by_field]
+        found = [typed(StoredFinding, raw) for raw in by_field]
+        not_checked = typed(StoredChecks, {"not_checked": whole.get("not_checked")}).not_checked
+        return StoredChecks(tuple(found), not_checked)
 
 
 def _finite(value: float | None) -> float | None:

@@ -45,10 +45,16 @@ class Finding(StoredFinding):
         return f"`fmapboard docs checks#{self.kind}`" if documented else ""
 
     @property
+    def sentence(self) -> str:
+        """The model's name unless the message has it, the message, and the healthy values."""
+        model = f"`{self.model}`: " if self.model and self.kind != "nonfinite" else ""
+        healthy = f" (healthy: {self.healthy})" if self.healthy else ""
+        return f"{model}{self.message}{healthy}"
+
+    @property
     def text(self) -> str:
         """The whole finding in sentences: message, healthy values, meaning, advice, picture."""
-        said = f"{f'`{self.model}`: ' if self.model else ''}{self.message}"
-        parts = [f"{said} (healthy: {self.healthy})" if self.healthy else said]
+        parts = [self.sentence]
         parts += [part.rstrip(".") for part in (self.meaning, self.advice) if part]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")

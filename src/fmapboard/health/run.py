@@ -64,12 +64,21 @@ class Report:
         findings: warnings first; of each class, the earliest first.
         not_recorded: kind of a check -> what the run lacks for it.
         failed: kind of a check -> the error that it raised.
+        off: kinds of the built-in checks that did not run.
     """
 
     record: RunRecord
     findings: tuple[Finding, ...]
     not_recorded: Mapping[str, str]
     failed: Mapping[str, str]
+    off: tuple[str, ...] = ()
+
+    @property
+    def not_checked(self) -> dict[str, str]:
+        """Kind of a check that says nothing of the run -> why, in words."""
+        lacking = {kind: f"needs {why}" for kind, why in self.not_recorded.items()}
+        failed = {kind: f"failed: {error}" for kind, error in self.failed.items()}
+        return {**lacking, **failed, **dict.fromkeys(self.off, "switched off")}
 
 
 def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
@@ -87,7 +96,9 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
             lacking[check.kind] = str(missing)
         except Exception as error:
             failed[check.kind] = f"{type(error).__name__}: {first_line(error)}"
-    return Report(record, tuple(sorted(found, key=order)), lacking, failed)
+    known = {check.kind for check in checks}
+    off = tuple(check.kind for check in BUILT_IN if check.kind not in known)
+    return Report(record, tuple(sorted(found, key=order)), lacking, failed, off)
 
 
 def record_as_live(builder: RecordBuilder) -> RunRecord:
@@ -162,6 +173,7 @@ class LiveState:
     Attributes:
         record: what was collected of the steps.
         blobs: the findings that were stored last.
+        report: what the checks said last; None before the first step.
         begins: steps since which something is wrong.
         reported: kind, layer and parameter of the findings that are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
@@ -169,6 +181,7 @@ class LiveState:
 
     record: RecordBuilder
     blobs: tuple[bytes, ...] = pack_checks(())
+    report: Report | None = None
     begins: frozenset[int | None] = frozenset()
     reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
     new: tuple[Finding, ...] = ()
@@ -193,6 +206,11 @@ class LiveChecks:
         self._prefix = tags.prefix(name)
         self._state = LiveState(RecordBuilder(name=name or ""))
 
+    @property
+    def report(self) -> Report | None:
+        """What they say of the stored steps; None if there are no steps or no checks."""
+        return self._state.report
+
     def __call__(self, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
         """What ``stored`` takes, and the step with what the checks say of the run up to it.
 
@@ -206,11 +224,13 @@ class LiveChecks:
         for kind, error in report.failed.items():
             self._failed(kind, error)
         blobs = pack_checks(report.findings)
-        state = replace(before, record=record, blobs=blobs, begins=_begins(report), new=())
+        begins = _begins(report)
+        state = replace(before, record=record, blobs=blobs, report=report, begins=begins, new=())
         if blobs == before.blobs:
             return state, step
         state = _with_new(state, report.findings)
-        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, blobs))
+        stored = pack_checks(report.findings, report.not_checked)
+        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
         lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in report.findings]
         text = "\n".join(lines or ["Nothing is found any more."])
         texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}

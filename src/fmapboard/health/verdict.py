@@ -1,18 +1,150 @@
-"""What is said of a run in which nothing was found."""
+"""Why a run does not learn: of its findings the root cause, with evidence and the next step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from fmapboard.formats import tags
-from fmapboard.health.checks.weights import UpdateRatioCheck
-from fmapboard.health.table import HealthTable
+from fmapboard.health.finding import Finding
+from fmapboard.health.record import FIRST_STEPS, LAST_STEPS
+from fmapboard.health.run import Report
+
+Stage = Literal["input", "labels", "loss", "optimizer", "weights", "layers", "gradients", "output"]
+
+
+class Place(NamedTuple):
+    """Where on the data's way a check looks, and what may follow from what it finds.
+
+    Attributes:
+        stage: of the way.
+        leads_to: ``"less"``: signals, gradients, updates or answers that fade or are all alike;
+            ``"any"``: these, and values that grow or are no longer finite.
+        is_result: other findings may lead to it: it is a number that the run came to, and nothing
+            that the code does.
+    """
+
+    stage: Stage
+    leads_to: Literal["nothing", "less", "any"]
+    is_result: bool = False
+
+
+WAY: Mapping[str, Place] = {
+    "constant_images": Place("input", "less"),
+    "identical_images": Place("input", "less"),
+    "input_scale": Place("input", "any"),
+    "eval_mode": Place("optimizer", "any"),
+    "not_in_optimizer": Place("optimizer", "less"),
+    "gradients_not_cleared": Place("optimizer", "any"),
+    "copied_channels": Place("weights", "less"),
+    "uneven_upsampling": Place("layers", "nothing"),
+    # Results in the order in which they arise within a step: forward, backward, update.
+    "exploding": Place("layers", "any", is_result=True),
+    "nonfinite": Place("layers", "any", is_result=True),
+    "dead": Place("layers", "less", is_result=True),
+    "batchnorm_gap": Place("layers", "nothing", is_result=True),
+    "vanishing": Place("gradients", "less", is_result=True),
+    "unchanged_weights": Place("weights", "less", is_result=True),
+    "update_ratio": Place("weights", "any", is_result=True),
+}
+"""Kind of each built-in check -> its place, in the order in which causes come before effects."""
+_GROWN = frozenset({"exploding", "nonfinite", "update_ratio"})
+"""Results to which only what leads to ``"any"`` may lead."""
+_SMALL_UPDATE = 1e-3
+"""Update ratio below which it is the small size that was found, not the large one."""
+
+
+class Cause(NamedTuple):
+    """A finding to which no other one leads, and what may follow from it."""
+
+    finding: Finding
+    consequences: tuple[Finding, ...]
+
+
+def causes_of(findings: Iterable[Finding]) -> list[Cause]:
+    """The findings that no other one explains, the most probable root cause first.
+
+    A finding explains results of the same model that come later in `WAY` at the same step, or
+    at a later step, and findings of its own kind and class. Causes with a warning, their own or
+    one that follows, come first; then those to which something may be due at all; then what the
+    code does before results; then what is earlier. Findings of checks that `WAY` does not have
+    explain nothing, and come last.
+    """
+    ordered = sorted(findings, key=_moment)
+    roots = [
+        each
+        for index, each in enumerate(ordered)
+        if not any(_explains(other, each) for other in ordered[:index])
+    ]
+    groups: dict[int, list[Finding]] = {id(root): [] for root in roots}
+    roots.sort(key=lambda root: _rank(root, [one for one in ordered if _explains(root, one)]))
+    for each in ordered:
+        if id(each) not in groups:
+            groups[id(next(root for root in roots if _explains(root, each)))].append(each)
+    return [Cause(root, tuple(groups[id(root)])) for root in roots]
+
+
+def _moment(finding: Finding) -> tuple[int, int]:
+    """Step since which it is so, -1 for from the start, and its place within a step."""
+    kinds = list(WAY)
+    place = kinds.index(finding.kind) if finding.kind in WAY else len(kinds)
+    return -1 if finding.since_step is None else finding.since_step, place
+
+
+def _explains(cause: Finding, effect: Finding) -> bool:
+    if cause is effect or cause.model != effect.model or _moment(cause) > _moment(effect):
+        return False
+    one, other = WAY.get(cause.kind), WAY.get(effect.kind)
+    if one is None or other is None:
+        return False
+    from_small, to_small = _is_small_update(cause), _is_small_update(effect)
+    if cause.kind == effect.kind and from_small == to_small:
+        return cause.class_ == effect.class_
+    if not other.is_result or one.leads_to == "nothing":
+        return False
+    return effect.kind not in _GROWN or to_small or (one.leads_to == "any" and not from_small)
+
+
+def _is_small_update(finding: Finding) -> bool:
+    return finding.kind == "update_ratio" and (finding.value or 0.0) < _SMALL_UPDATE
+
+
+def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool, bool, bool, tuple[int, int]]:
+    place = WAY.get(root.kind, Place("output", "nothing", is_result=True))
+    is_certain = any(one.class_ == "warning" for one in (root, *led_to))
+    return not is_certain, place.leads_to == "nothing", place.is_result, _moment(root)
+
 
 Update = tuple[str, int, float]
 """Tag of an update ratio, a step, and |Δw| / |w| of the optimizer step."""
+Curve = Sequence[tuple[int, float]]
+"""A number at logged steps, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a run was looked through for, and the numbers that are told in any case.
+
+    Attributes:
+        layers: number of layers of all models.
+        steps: number of logged steps.
+        last_step: the newest one; None if none is known.
+        is_of_images: each step is another image.
+        updates: those for which `is_update_of_weights` holds.
+        curves: the loss, and what else is told of the output, by what it is called in a sentence.
+        not_checked: kind of a check that could not run -> why, in words; None if it is not known.
+    """
+
+    layers: int = 0
+    steps: int = 0
+    last_step: int | None = None
+    is_of_images: bool = False
+    updates: Sequence[Update] = ()
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    not_checked: Mapping[str, str] | None = None
 
 
 def is_update_of_weights(tag: str) -> bool:
@@ -21,32 +153,220 @@ def is_update_of_weights(tag: str) -> bool:
     return group == tags.UPDATE_RATIO and parameter.rpartition(".")[2] == "weight"
 
 
-def nothing_found(
-    table: HealthTable, updates: Iterable[Update]
-) -> tuple[Literal["well", "large_updates"], str]:
-    """A class and one line: what was looked through, and how much the weights moved.
+def as_checked(updates: Sequence[Update], begins: Collection[int | None]) -> list[Update]:
+    """The updates at the steps that the checks see in the end; see `health.record.FIRST_STEPS`."""
+    steps = sorted({step for _, step, _ in updates})
+    kept = {*steps[:FIRST_STEPS], *steps[-LAST_STEPS:], *begins}
+    return [update for update in updates if update[1] in kept]
 
-    Args:
-        table: of the run.
-        updates: those for which `is_update_of_weights` holds, in any order.
 
-    Returns:
-        ``large_updates`` if a ratio is larger than the check of update ratios takes for healthy,
-        otherwise ``well``; and the line.
+def seen_in(reports: Sequence[Report]) -> Seen:
+    """What the checks of a run's models looked at."""
+    tables = [report.record.health for report in reports if report.record.health is not None]
+    updates: list[Update] = []
+    curves: dict[str, Curve] = {}
+    for report in reports:
+        prefix = tags.prefix(report.record.name)
+        for name, series in report.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+            tag = f"{prefix}{tags.of(tags.UPDATE_RATIO, name)}"
+            if is_update_of_weights(tag):
+                values = zip(series.steps.tolist(), series.values.tolist(), strict=True)
+                updates += [(tag, step, value) for step, value in values]
+        model = f"`{report.record.name}`: " if report.record.name else ""
+        known = {at: of.outputs[0] for at, of in report.record.facts.items() if of.outputs}
+        for what, of in _OF_OUTPUT.items():
+            points = [(at, getattr(output, of)) for at, output in known.items()]
+            if told := [(at, value) for at, value in points if value is not None]:
+                curves[f"{model}{what}"] = told
+    return Seen(
+        layers=sum(len(table.rows) for table in tables),
+        steps=max((table.written for table in tables), default=0),
+        last_step=max((table.steps[-1] for table in tables if table.steps), default=None),
+        is_of_images=any(table.is_of_images for table in tables),
+        updates=updates,
+        curves=curves,
+        not_checked={kind: why for report in reports for kind, why in report.not_checked.items()},
+    )
+
+
+_OF_OUTPUT = {
+    "loss": "loss",
+    "share of right answers": "accuracy",
+    "spread of the output": "spread",
+}
+"""A curve -> the field of `formats.training_facts.OutputFacts`."""
+MOST_LINES, MOST_CHARACTERS = 15, 2400
+"""Limits of the text about a run."""
+_SHOWN = 2
+"""Maximum number of consequences, and of further causes, that the text names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a run is as it is.
+
+    Attributes:
+        run: its name or path.
+        causes: see `causes_of`.
+        seen: what it was looked through for.
     """
-    layers, columns = len(table.rows), len(table.steps)
-    kind = "image" if table.is_of_images else "step"
-    text = f"Nothing found in {_counted(layers, 'layer')} × {_counted(columns, kind)}"
+
+    run: str
+    causes: Sequence[Cause]
+    seen: Seen
+
+    @property
+    def verdict(self) -> Literal["fault", "suspicion", "nothing found"]:
+        """``fault`` if there is a warning, ``suspicion`` if there are notes only."""
+        classes = {f.class_ for one in self.causes for f in (one.finding, *one.consequences)}
+        return "fault" if "warning" in classes else "suspicion" if classes else "nothing found"
+
+    @property
+    def cause(self) -> Finding | None:
+        """The root cause; None if nothing was found."""
+        return self.causes[0].finding if self.causes else None
+
+    @property
+    def consequences(self) -> tuple[Finding, ...]:
+        """What may follow from the root cause."""
+        return self.causes[0].consequences if self.causes else ()
+
+    @property
+    def extent(self) -> str:
+        """How much was looked through: "9 layers × 10 steps"."""
+        kind = "image" if self.seen.is_of_images else "step"
+        return f"{_counted(self.seen.layers, 'layer')} × {_counted(self.seen.steps, kind)}"
+
+    @property
+    def _looked_at(self) -> str:
+        last = self.seen.last_step
+        return self.extent + ("" if last is None else f", the last one {last}")
+
+    @property
+    def line(self) -> str:
+        """The cause, or that there is none and how much the weights moved, in one sentence."""
+        if self.cause is not None:
+            return self.cause.sentence
+        return ": ".join(["Nothing found in " + self.extent, *_of_updates(self.seen.updates)])
+
+    @property
+    def figures(self) -> list[str]:
+        """What is told of any run, each a sentence without its full stop."""
+        curves = "; ".join(_of_curve(*of) for of in self.seen.curves.items())
+        return [*([curves] if curves else []), *_of_updates(self.seen.updates)]
+
+    @property
+    def evidence(self) -> list[str]:
+        """What was measured, and what else was found that does not follow from the cause."""
+        own = [] if self.cause is None else [self.cause.sentence]
+        also = [f"found besides: {_brief(one.finding)}" for one in self.causes[1:]]
+        return [*own, *self.figures, self._looked_at, *also]
+
+    @property
+    def next(self) -> str:
+        """What to do, in sentences."""
+        if self.cause is not None:
+            advice = self.cause.advice.rstrip(".") or "Look at the run in the Feature maps tab"
+            return f"{advice}." + (f" See {self.cause.link}" if self.cause.link else "")
+        if self.seen.is_of_images:
+            return "Look at the maps in the Feature maps tab."
+        return (
+            "If it does not learn all the same: look at the input images and their labels, train "
+            "on a single batch until its loss is near 0, and see what the checks cannot see: "
+            "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """An object for ``fmapboard why --json``."""
+        return {
+            "run": self.run,
+            "verdict": self.verdict,
+            "cause": None if self.cause is None else self.cause.as_json(),
+            "consequences": [each.as_json() for each in self.consequences],
+            "evidence": self.evidence,
+            "next": self.next,
+            "not_checked": dict(self.seen.not_checked or {}),
+        }
+
+    @property
+    def rest(self) -> list[str]:
+        """What the text says besides `line`."""
+        meaning = [] if self.cause is None else [self.cause.meaning.rstrip(".")]
+        named = [_brief(each) for each in self.consequences]
+        besides = [_brief(one.finding) for one in self.causes[1:]]
+        reasons: dict[str, list[str]] = {}
+        for kind, why in (self.seen.not_checked or {}).items():
+            reasons.setdefault(why, []).append(kind)
+        lacking = [f"{', '.join(kinds)} ({why})" for why, kinds in reasons.items()]
+        return [
+            *(f"means: {each}" for each in meaning if each),
+            *(f"evidence: {each}" for each in self.figures),
+            *_listed("may follow from it", named),
+            *_listed("found besides", besides),
+            f"next: {self.next}",
+            *_listed("not checked", lacking),
+        ]
+
+    def lines(self, pictures: Sequence[str] = ()) -> list[str]:
+        """The text: at most `MOST_LINES` lines and `MOST_CHARACTERS` characters.
+
+        Args:
+            pictures: paths of pictures that show it; those are not shortened, but left out.
+        """
+        said = [] if self.cause is None else [f"cause: {self.cause.kind}: {self.line}"]
+        said = [f"{self.verdict}: {self.run} ({self._looked_at})", *said, *self.rest]
+        room = MOST_CHARACTERS // 2
+        shown = [f"picture: {path}" for path in pictures]
+        while shown and (len(said) + len(shown) > MOST_LINES or len("\n".join(shown)) > room):
+            shown.pop()
+        left = MOST_CHARACTERS - sum(len(line) + 1 for line in shown)
+        return [*_shortened(said, left), *shown]
+
+
+def judge(run: str, findings: Iterable[Finding], seen: Seen) -> Verdict:
+    """The verdict on a run, from what was found and what was looked at."""
+    return Verdict(run, causes_of(findings), seen)
+
+
+def severity(verdict: Verdict) -> int:
+    """Sort key: faults first, then suspicions."""
+    return ("fault", "suspicion", "nothing found").index(verdict.verdict)
+
+
+def _brief(finding: Finding) -> str:
+    return f"{finding.kind}: {finding.sentence}"
+
+
+def _listed(label: str, named: Sequence[str]) -> list[str]:
+    """One line for each of the first `_SHOWN`, the last of which says how many more there are."""
+    more = len(named) - _SHOWN
+    rows = [f"{label}: {each}" for each in named[:_SHOWN]]
+    return [*rows[:-1], f"{rows[-1]}; and {more} more"] if more > 0 else rows
+
+
+def _shortened(lines: Sequence[str], most: int) -> list[str]:
+    """The lines with the longest ones cut, so that they have at most so many characters."""
+    lengths = [len(line) + 1 for line in lines]
+    size = next(s for s in range(max(lengths), -1, -1) if sum(min(s, n) for n in lengths) <= most)
+    return [line if len(line) < size else f"{line[: max(0, size - 2)]}…" for line in lines]
+
+
+def _of_curve(what: str, points: Curve) -> str:
+    """A number at the first and at the last step: "loss 2.3 at step 0, 0.41 at step 90"."""
+    ends = [points[0], points[-1]] if len(points) > 1 else points
+    return f"{what} " + ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
+
+
+def _of_updates(updates: Iterable[Update]) -> list[str]:
     known = [update for update in updates if math.isfinite(update[2])]
     if not known:
-        return "well", text
+        return []
     tag, step, most = max(known, key=lambda update: update[2])
     usual = median(value for *_, value in known)
     model, rest = tags.split(tag)
     name = rest.partition("/")[2]
     name = f"{model}: {name}" if model else name
-    figures = f"median update {_percent(usual)}, largest {_percent(most)} (`{name}`, step {step})"
-    return ("large_updates" if most > UpdateRatioCheck().high else "well"), f"{text}: {figures}"
+    return [f"median update {_percent(usual)}, largest {_percent(most)} (`{name}`, step {step})"]
 
 
 def _counted(number: int, noun: str) -> str:

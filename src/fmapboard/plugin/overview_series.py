@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fmapboard.formats import tags
-from fmapboard.formats.checks import StoredFinding, unpack_checks
+from fmapboard.formats.checks import StoredChecks, unpack_checks
 from fmapboard.formats.overview import COLUMNS, OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
@@ -79,7 +79,7 @@ class RunOverview:
         models: those with records that can be read, by name.
         table: the health of all of them; None if there is none.
         errors: step -> why the records of other models cannot be read.
-        checked: name of a model -> what the checks say of it.
+        checked: name of a model -> what the checks said last while it was logged.
         restored: steps at which findings begin, read from the run's files as they were dropped.
         tags: tags of all of the tab's records in the run.
         listed_at: when they were listed, s.
@@ -89,7 +89,7 @@ class RunOverview:
     models: tuple[ModelOverview, ...]
     table: HealthTable | None
     errors: Mapping[int, str]
-    checked: Mapping[str, Sequence[StoredFinding]]
+    checked: Mapping[str, StoredChecks]
     restored: frozenset[int]
     tags: tuple[str, ...]
     listed_at: float
@@ -133,7 +133,7 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
     restored = frozenset[int]() if last is None else last.restored
     checked = _checked(provider, names, found)
     steps = {tag: {point.step for point in points} for tag, points in found.items()}
-    begins = {each.since_step for one in checked.values() for each in one}
+    begins = {each.since_step for one in checked.values() for each in one.findings}
     begins.update(*(of for tag, of in steps.items() if tag.endswith(tags.FIRST_NONFINITE_RECORD)))
     begins.difference_update(*(of for tag, of in steps.items() if tags.OVERVIEW in tag))
     lost = frozenset(step for step in begins if step is not None)
@@ -158,7 +158,7 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
 
 def _checked(
     provider: Provider, names: Sequence[str], found: Mapping[str, Sequence[Point]]
-) -> dict[str, list[StoredFinding]]:
+) -> dict[str, StoredChecks]:
     """What the newest record of each model says of it; a damaged one is left out."""
     series = {name: found.get(tags.prefix(name) + tags.CHECKS, ())[-1:] for name in names}
     newest = {name: (of[0], 0) for name, of in series.items() if of and of[0].blobs}

@@ -101,7 +101,7 @@ class FolderWriter:
                 path = folder / f"{name}.png"
                 self.replaced += path not in self._own and path.exists()
                 self._own.add(path)
-                _store(path, png.encode(picture, enlargement(picture)))
+                store(path, png.encode(picture, enlargement(picture)))
                 paths.append(path)
 
     def flush(self) -> None:
@@ -111,7 +111,7 @@ class FolderWriter:
         """Do nothing: no file is kept open."""
 
 
-def _store(path: Path, data: bytes) -> None:
+def store(path: Path, data: bytes) -> None:
     """Write a file atomically; on failure an existing file is left unchanged."""
     # Several processes may write into the folder, so temporary names must be unique.
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")

@@ -6,19 +6,32 @@ If the process is killed, the steps that are not yet written are lost: at most 8
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
+from fmapboard.errors import (
+    WarnOnce,
+    WorkerEnded,
+    WriteError,
+    is_interrupted,
+    log,
+    raise_interrupt,
+)
+from fmapboard.formats import tags
+from fmapboard.formats.checks import pack_checks
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
-from fmapboard.health.run import LiveChecks, LiveState, chosen
+from fmapboard.health.run import LiveChecks, LiveState, Report, chosen
+from fmapboard.health.verdict import Verdict, judge, seen_in
 from fmapboard.options import Options
-from fmapboard.records import LoggedStep, StepData
+from fmapboard.records import LoggedStep, StepData, TabRecord
 from fmapboard.summary.build import Limits, SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
+from fmapboard.writers.folder import store
+from fmapboard.writers.remote import RemoteDirectory, log_directory
 from fmapboard.writers.tensorboard import Encoder
 from fmapboard.writers.worker import Worker
 
@@ -67,6 +80,8 @@ class Pipeline:
             when_full=options.when_full,
             low_priority=True,
         )
+        self._prefix = tags.prefix(options.name)
+        self._newest: LoggedStep | None = None
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
         self._limits = Limits()
@@ -103,7 +118,9 @@ class Pipeline:
         self._guarded(self._writer.flush)
 
     def close(self) -> None:
-        """Flush, stop the worker and close the writer; a second call does nothing.
+        """Flush, stop the worker, write the verdict on the run, and close the writer.
+
+        A second call does nothing.
 
         After an interrupt, such as Ctrl-C, and if one arrives during the wait, this waits at most
         ``SECONDS_AFTER_INTERRUPT`` and reports how many steps are not written. They are still
@@ -120,6 +137,7 @@ class Pipeline:
 
     def _end(self, seconds: float | None) -> None:
         if self._worker.close(seconds):
+            self._conclude()
             self._guarded(self._writer.close)
             return
         count = self._worker.unfinished
@@ -128,6 +146,39 @@ class Pipeline:
             f"{seconds:g} s after the interrupt, logged steps are still being written: the last "
             f"{count} of them are lost if the process ends now",
         )
+
+    def _conclude(self) -> None:
+        """Log and write why the run is as it is: once, after its last step."""
+        report, newest = self._checks.report, self._newest
+        if report is None or newest is None or self._worker.is_inherited:
+            return
+        self._newest, handled = None, sys.exc_info()[1]
+        try:
+            run = "" if self.log_dir is None else str(self.log_dir)
+            verdict = judge(run, report.findings, seen_in([report]))
+            if verdict.verdict == "fault":
+                log.warning("%s", "\n  ".join(verdict.lines()))
+            if run:
+                self._write_verdict(verdict, report, newest)
+        except Exception as error:
+            raise_interrupt(error, handled)
+            self._warn.error("verdict", error, "the run is logged without it")
+
+    def _write_verdict(self, verdict: Verdict, report: Report, newest: LoggedStep) -> None:
+        """As a text and a record of the newest step, and as a file beside the events."""
+        records = (
+            TabRecord(self._prefix + tags.CHECKS, pack_checks(report.findings, report.not_checked)),
+        )
+        text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
+        step = LoggedStep(newest.step, newest.wall_time, records=records, texts=text)
+        if self._max_bytes is None or _size(step) <= self._max_bytes:
+            self._writer.write(step)
+        content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
+        directory, name = log_directory(verdict.run), self._prefix + tags.SUMMARY_FILE
+        if isinstance(directory, RemoteDirectory):
+            directory.put(name, content)
+        else:
+            store(directory / name, content)
 
     def _work(self, queued: tuple[Receive, float]) -> Iterator[None]:
         """Build and write one step; at each yield the work may move to another thread.
@@ -150,6 +201,7 @@ class Pipeline:
                 self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
         self._writer.write(step)
         self._build.state = state  # what is known of the stored steps
+        self._newest = LoggedStep(step.step, step.wall_time)
         if checked is not None:
             self._checks.stored(checked, step.step)
 

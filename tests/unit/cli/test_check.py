@@ -141,7 +141,7 @@ def framed(path: Path, *contents: bytes) -> None:
 def test_a_run_that_is_still_written_is_read_up_to_its_last_whole_record(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (file,) = (runs / "nan").iterdir()
+    (file,) = (runs / "nan").glob("*tfevents*")
     whole = file.read_bytes()
     copy = tmp_path / file.name
     for size in (len(whole) - 1, len(whole) * 3 // 4, len(whole) // 2, 1000):
@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_checked(
 def test_a_damaged_record_is_left_out(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (file,) = (runs / "healthy").iterdir()
+    (file,) = (runs / "healthy").glob("*tfevents*")
     damaged = bytearray(file.read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
     (tmp_path / file.name).write_bytes(damaged)
@@ -189,7 +189,7 @@ def test_a_damaged_record_is_left_out(
 def test_huge_and_hostile_values_are_no_error(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (file,) = (runs / "healthy").iterdir()
+    (file,) = (runs / "healthy").glob("*tfevents*")
     shutil.copy(file, tmp_path)
     events = []
     for step in range(-2, STEPS + 2):

@@ -27,7 +27,7 @@ WARNING = Finding(
 
 
 def test_a_finding_is_read_back() -> None:
-    (read,) = unpack_checks(pack_checks([WARNING])[0])
+    (read,) = unpack_checks(pack_checks([WARNING])[0]).findings
     assert Finding(**asdict(read)) == WARNING
 
 
@@ -73,10 +73,10 @@ def test_a_newer_format_says_what_to_do() -> None:
 
 
 def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
-    (read,) = unpack_checks(pack_checks([replace(WARNING, value=float("inf"))])[0])
+    (read,) = unpack_checks(pack_checks([replace(WARNING, value=float("inf"))])[0]).findings
     assert read.value is None
 
 
 def test_a_name_that_cannot_be_sent_is_replaced() -> None:
-    (read,) = unpack_checks(pack_checks([replace(WARNING, layer="a\ud800b")])[0])
+    (read,) = unpack_checks(pack_checks([replace(WARNING, layer="a\ud800b")])[0]).findings
     assert read.layer == "a?b"

@@ -13,7 +13,7 @@ from check_records import layer, record
 
 from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
 from fmapboard.errors import ConfigurationError
-from fmapboard.formats.checks import pack_checks, unpack_checks
+from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.health.finding import named
 from fmapboard.health.run import LiveChecks, LiveState
@@ -193,11 +193,11 @@ def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() ->
     checks = live(says, name="gen")
     first = stored(checks, step(0)).records[-1]
     assert first.tag == "gen.fmapboard_checks"
-    (read,) = unpack_checks(first.blobs[0])
+    (read,) = unpack_checks(first.blobs[0]).findings
     assert Finding(**asdict(read)) == WARNING
     object.__setattr__(says, "findings", [])
     gone = stored(checks, step(1))
-    assert gone.records[-1].blobs == pack_checks([])
+    assert unpack_checks(gone.records[-1].blobs[0]).findings == ()
     assert gone.texts == {"gen.fmapboard/checks": "Nothing is found any more."}
 
 
@@ -210,7 +210,7 @@ def test_what_the_checks_say_is_stored_again_when_it_is_something_else() -> None
     object.__setattr__(says, "findings", [replace(WARNING, value=2.0, message="two faults")])
     said = stored(checks, step(2))
     assert said.texts == {"fmapboard/checks": "- **warning: mine**: two faults"}
-    assert [one.value for one in unpack_checks(said.records[-1].blobs[0])] == [2.0]
+    assert [one.value for one in unpack_checks(said.records[-1].blobs[0]).findings] == [2.0]
 
 
 def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:

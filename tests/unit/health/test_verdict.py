@@ -1,19 +1,175 @@
-"""The line of a run in which nothing was found."""
+"""The verdict on a run: which finding is the cause, and what is said within the limits."""
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from check_records import STEPS, record
 
-from fmapboard.health.verdict import Update, is_update_of_weights, nothing_found
+from fmapboard.checks import BUILT_IN, Finding
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
+from fmapboard.health.run import run_checks
+from fmapboard.health.verdict import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    WAY,
+    Seen,
+    Update,
+    as_checked,
+    causes_of,
+    is_update_of_weights,
+    judge,
+    seen_in,
+    severity,
+)
 
 
-def table(layers: int = 9, steps: int = 10, *, of_images: bool = False) -> Any:
-    rows, columns = (None,) * layers, tuple(range(steps))
-    return SimpleNamespace(rows=rows, steps=columns, is_of_images=of_images)
+def note(kind: str, since: int | None = 0, **known: Any) -> Finding:
+    return Finding(kind=kind, message=f"{kind} is so", since_step=since, **known)
+
+
+def warning(kind: str, since: int | None = 0, **known: Any) -> Finding:
+    return note(kind, since, class_="warning", **known)
+
+
+LARGE, SMALL = {"value": 0.5}, {"value": 1e-8}
+
+
+def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> None:
+    assert WAY.keys() == {check.kind for check in BUILT_IN}
+
+
+@pytest.mark.parametrize(
+    ("found", "cause", "consequences", "besides"),
+    [
+        # what comes earlier on the data's way explains what comes later
+        ([note("dead", 10), note("input_scale")], "input_scale", ["dead"], []),
+        ([warning("constant_images"), note("vanishing")], "constant_images", ["vanishing"], []),
+        # and what comes earlier in time
+        ([warning("nonfinite", 30), note("update_ratio", 0, **LARGE), note("dead", 20)],
+         "update_ratio", ["dead", "nonfinite"], []),
+        ([note("exploding", 0), note("update_ratio", 0, **LARGE)],
+         "exploding", ["update_ratio"], []),
+        ([note("update_ratio", 10, **LARGE), note("dead", 0)], "dead", [], ["update_ratio"]),
+        # what the code does follows from nothing
+        ([note("input_scale"), warning("eval_mode", 20)], "eval_mode", [], ["input_scale"]),
+        ([warning("eval_mode", 20), warning("not_in_optimizer")],
+         "not_in_optimizer", [], ["eval_mode"]),
+        # what fades does not lead to what grows
+        ([note("dead", 0), warning("nonfinite", 50)], "nonfinite", [], ["dead"]),
+        ([note("update_ratio", 0, **SMALL), note("exploding", 20)],
+         "update_ratio", [], ["exploding"]),
+        ([warning("not_in_optimizer"), note("update_ratio", 0, **SMALL)],
+         "not_in_optimizer", ["update_ratio"], []),
+        # what is uneven explains nothing
+        ([note("uneven_upsampling", None), note("dead", 10)], "dead", [], ["uneven_upsampling"]),
+        # a certain fault comes before a suspicion that does not lead to it
+        ([note("input_scale"), note("mine"), warning("theirs", 9)],
+         "theirs", [], ["input_scale", "mine"]),
+        # the same in several layers is one cause
+        ([note("dead", 10, layer="b"), note("dead", 5, layer="a")], "dead", ["dead"], []),
+    ],
+)  # fmt: skip
+def test_the_cause_is_what_no_other_finding_explains(
+    found: list[Finding], cause: str, consequences: list[str], besides: list[str]
+) -> None:
+    for given in (found, found[::-1]):
+        first, *others = causes_of(given)
+        assert first.finding.kind == cause
+        assert [one.kind for one in first.consequences] == consequences
+        assert [one.finding.kind for one in others] == besides
+
+
+def test_each_finding_is_told_once_whatever_they_are() -> None:
+    kinds = [*WAY, "mine"]
+    found = [
+        note(kind, step, value=value)
+        for index, kind in enumerate(kinds)
+        for step, value in ((7 * index % 5, 0.5), (3 * index % 4, 1e-9))
+    ]
+    listed = [one for cause in causes_of(found) for one in (cause.finding, *cause.consequences)]
+    assert len(listed) == len(found) == len(set(map(id, listed)))
+
+
+def test_models_explain_nothing_of_each_other() -> None:
+    causes = causes_of([note("input_scale", model="a"), warning("nonfinite", 5, model="b")])
+    assert [one.finding.kind for one in causes] == ["nonfinite", "input_scale"]
+
+
+def test_a_warning_anywhere_is_a_fault_and_notes_alone_are_a_suspicion() -> None:
+    fault = judge("a", [note("input_scale"), warning("nonfinite", 9)], Seen())
+    assert (fault.verdict, fault.cause and fault.cause.class_) == ("fault", "note")
+    suspicion, nothing = judge("b", [note("dead")], Seen()), judge("c", [], Seen())
+    assert (suspicion.verdict, nothing.verdict) == ("suspicion", "nothing found")
+    assert sorted([nothing, fault, suspicion], key=severity) == [fault, suspicion, nothing]
+
+
+def test_the_object_has_the_findings_as_check_has_them() -> None:
+    found = [warning("eval_mode", 4, advice="Call train()"), note("batchnorm_gap", 8, value=2.0)]
+    seen = Seen(2, 3, 20, curves={"loss": [(0, 2.3), (20, 2.25)]}, not_checked={"dead": "needs x"})
+    assert judge("runs/a", [*found, note("mine")], seen).as_json() == {
+        "run": "runs/a",
+        "verdict": "fault",
+        "cause": found[0].as_json(),
+        "consequences": [found[1].as_json()],
+        "evidence": [
+            "eval_mode is so", "loss 2.3 at step 0, 2.25 at step 20",
+            "2 layers × 3 steps, the last one 20", "found besides: mine: mine is so",
+        ],
+        "next": "Call train(). See `fmapboard docs checks#eval_mode`",
+        "not_checked": {"dead": "needs x"},
+    }  # fmt: skip
+
+
+def test_the_text_begins_with_verdict_and_cause() -> None:
+    found = [warning("eval_mode", 4, meaning="Dropout is off.", advice="Call train().")]
+    found += [note("batchnorm_gap", 8, healthy="a factor of 1.2")]
+    lacking = {"dead": "needs x", "vanishing": "needs x"}
+    assert judge("runs/a", found, Seen(2, 3, 20, not_checked=lacking)).lines(["p/a.png"]) == [
+        "fault: runs/a (2 layers × 3 steps, the last one 20)",
+        "cause: eval_mode: eval_mode is so",
+        "means: Dropout is off",
+        "may follow from it: batchnorm_gap: batchnorm_gap is so (healthy: a factor of 1.2)",
+        "next: Call train(). See `fmapboard docs checks#eval_mode`",
+        "not checked: dead, vanishing (needs x)",
+        "picture: p/a.png",
+    ]
+
+
+def test_however_much_is_found_the_text_keeps_its_limits() -> None:
+    long = "x" * 3000
+    found = [note(kind, 0, healthy=long, meaning=long, advice=long) for kind in WAY]
+    found += [warning(f"mine{n}", model=long, meaning=long) for n in range(5)]
+    seen = Seen(
+        9, 9, 9,
+        updates=[(f"update_ratio/{long}.weight", 0, 0.1)],
+        curves={f"loss {n} {long}": [(0, 1.0)] for n in range(3)},
+        not_checked={f"other{n}": f"{n} {long}" for n in range(5)},
+    )  # fmt: skip
+    paths = [f"pictures/{'y' * 200}{n}.png" for n in range(3)]
+    for pictures, shown in ((paths, 3), (["z" * 5000] * 3, 0), ([], 0)):
+        lines = judge(long, found, seen).lines(pictures)
+        assert len(lines) <= MOST_LINES == 15
+        assert MOST_CHARACTERS - 40 < len("\n".join(lines)) <= MOST_CHARACTERS == 2400
+        assert [line for line in lines if line.startswith("picture: ")] == [
+            f"picture: {path}" for path in pictures[:shown]
+        ]
+        for label in ("fault: ", "cause: ", "means: ", "next: ", "not checked: "):
+            assert any(line.startswith(label) for line in lines)
+
+
+def test_what_is_not_named_is_counted() -> None:
+    found = [warning("eval_mode"), *(note("dead", n, layer=f"l{n}") for n in range(5))]
+    rest = judge("", found, Seen()).rest
+    assert [line for line in rest if "follow" in line] == [
+        "may follow from it: dead: dead is so", "may follow from it: dead: dead is so; and 3 more",
+    ]  # fmt: skip
+
+
+def seen(layers: int = 9, steps: int = 10, updates: Any = (), *, of_images: bool = False) -> Seen:
+    return Seen(layers, steps, steps - 1, of_images, updates)
 
 
 def test_only_ratios_of_weights_count() -> None:
@@ -24,34 +180,49 @@ def test_only_ratios_of_weights_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "said", "expected"),
-    [
-        (0.027, "2.7 %", "well"),
-        (0.2, "20 %", "well"),
-        (0.571, "57 %", "large_updates"),
-        (13.3, "1,300 %", "large_updates"),
-    ],
+    ("most", "said"), [(0.027, "2.7 %"), (0.2, "20 %"), (0.571, "57 %"), (13.3, "1,300 %")]
 )
-def test_the_median_and_the_largest_update_are_named(most: float, said: str, expected: str) -> None:
+def test_the_median_and_the_largest_update_are_named(most: float, said: str) -> None:
     updates: list[Update] = [
         ("update_ratio/head.weight", 25, most),
         ("update_ratio/stem.weight", 25, 0.0084),
         ("update_ratio/stem.weight", 50, 0.0042),
         ("update_ratio/stem.weight", 75, math.nan),
     ]
-    class_, text = nothing_found(table(), updates)
     figures = f"median update 0.84 %, largest {said} (`head.weight`, step 25)"
-    assert (class_, text) == (expected, f"Nothing found in 9 layers × 10 steps: {figures}")
+    assert judge("", [], seen(updates=updates)).line == (
+        f"Nothing found in 9 layers × 10 steps: {figures}"
+    )
 
 
 def test_without_updates_only_the_extent_is_told() -> None:
-    assert nothing_found(table(1, 1), []) == ("well", "Nothing found in 1 layer × 1 step")
-    images = table(1200, 6, of_images=True)
-    assert nothing_found(images, [])[1] == "Nothing found in 1,200 layers × 6 images"
+    assert judge("", [], seen(1, 1)).line == "Nothing found in 1 layer × 1 step"
+    images = judge("", [], seen(1200, 6, of_images=True))
+    assert images.line == "Nothing found in 1,200 layers × 6 images"
+    assert "train" not in images.next
 
 
 def test_the_model_of_a_named_run_is_told() -> None:
-    class_, text = nothing_found(table(), [("net.update_ratio/a.weight", 3, 1e-7)])
-    assert (class_, text.partition(": ")[2]) == (
-        "well", "median update 1.0e-05 %, largest 1.0e-05 % (`net: a.weight`, step 3)",
-    )  # fmt: skip
+    line = judge("", [], seen(updates=[("net.update_ratio/a.weight", 3, 1e-7)])).line
+    assert line.endswith(": median update 1.0e-05 %, largest 1.0e-05 % (`net: a.weight`, step 3)")
+
+
+def test_updates_are_told_of_the_steps_that_the_checks_see() -> None:
+    updates = [("update_ratio/a.weight", step, 0.1) for step in range(100)]
+    kept = [step for _, step, _ in as_checked(updates, {50, None})]
+    assert kept == [*range(4), 50, *range(72, 100)]
+
+
+def test_numbers_are_taken_from_what_the_checks_read() -> None:
+    outputs = [OutputFacts("", (8, 10), loss=2.5 - n / 10, spread=0.5) for n in range(len(STEPS))]
+    facts = [TrainingFacts(outputs=(each,)) for each in outputs]
+    scalars = {"update_ratio/conv0.weight": [0.01] * len(STEPS), "update_ratio/conv0.bias": [9.0]}
+    report = run_checks(record(facts=facts, scalars=scalars))
+    found = seen_in([report])
+    assert (found.layers, found.steps, found.last_step) == (6, len(STEPS), 70)
+    assert {tag for tag, *_ in found.updates} == {"update_ratio/conv0.weight"}
+    assert judge("", [], found).figures[0] == (
+        "loss 2.5 at step 0, 1.8 at step 70; spread of the output 0.5 at step 0, 0.5 at step 70"
+    )
+    assert found.not_checked is not None
+    assert found.not_checked["vanishing"] == "needs the scalars gradient_norm/…"

@@ -31,7 +31,7 @@ def check_runs(
     Raises:
         FmapboardError: an argument is invalid, or a run cannot be read.
     """
-    checks = _checks(silenced, further)
+    checks = checks_of(silenced, further)
     runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
     reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
     found = [
@@ -50,7 +50,8 @@ def check_runs(
     return any(finding.class_ == "warning" for _, finding in found)
 
 
-def _checks(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
+def checks_of(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
+    """The built-in checks but those silenced, and further ones; see `check_runs`."""
     added = {check.kind: check for check in chosen([_imported(name) for name in further])}
     known = {check.kind for check in BUILT_IN}
     chosen({kind: False for kind in silenced if kind not in added.keys() - known})

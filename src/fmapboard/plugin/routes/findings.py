@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
 from fmapboard.health.finding import Finding, order
@@ -12,7 +12,8 @@ from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerF
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthTable
-from fmapboard.health.verdict import is_update_of_weights, nothing_found
+from fmapboard.health.verdict import Seen, as_checked, is_update_of_weights, judge
+from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
 from fmapboard.runs.events import SCALARS
@@ -49,12 +50,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the run is, in one line.
+    """How the run is, in one line, and why.
 
     Attributes:
-        class_: that of the first finding; without any, ``well``, or ``large_updates`` if weights
-            moved more than those of healthy runs do.
-        text: names are between backticks.
+        class_: ``warning`` for a fault, ``note`` for a suspicion, ``well`` if nothing was found.
+        text: the cause, or that nothing was found; names are between backticks.
+        rest: the other lines of ``fmapboard why``.
         name: name of the model; "" for none.
         label: the layer call; "" if it is not about a layer.
         key: of the layer; None if it has no pictures.
@@ -62,8 +63,9 @@ class Verdict:
         since: step since which it lasts; None if nothing was found.
     """
 
-    class_: Literal["warning", "note", "state", "large_updates", "well"]
+    class_: Literal["warning", "note", "well"]
     text: str
+    rest: list[str]
     name: str
     label: str
     key: str | None
@@ -83,7 +85,7 @@ class Findings(Answer):
         unread: the newest logged step if TensorBoard has not read it yet, otherwise None.
         findings: those of the checks, in the words of ``fmapboard check``; after them, with the
             class ``state``, the lasting states of layers that no check tells of.
-        line: the first of them, or that there is none.
+        line: the cause of them, or that there is none.
     """
 
     run: str
@@ -117,25 +119,38 @@ def findings(provider: Provider, run: str) -> Findings:
         written=table.written,
         unread=unread_step(provider, overview.models[0]),
         findings=lines,
-        line=_verdict(lines[0]) if lines else _well(provider, table),
+        line=_verdict(judge(run, found, _seen(provider, overview, found)), found, lines),
     )
 
 
-def _verdict(line: Line) -> Verdict:
-    of, places = line.facts, (line.key, line.shown_at)
-    return Verdict(line.class_, of.message, of.name, of.label, *places, of.since)
+def _verdict(of: Judged, found: Sequence[Finding], lines: Sequence[Line]) -> Verdict:
+    if of.cause is None:
+        return Verdict("well", of.line, of.rest, "", "", None, None, None)
+    line = next(line for each, line in zip(found, lines, strict=False) if each is of.cause)
+    place = line.facts.name, line.facts.label, line.key, line.shown_at, line.facts.since
+    return Verdict("warning" if of.verdict == "fault" else "note", of.line, of.rest, *place)
 
 
-def _well(provider: Provider, table: HealthTable) -> Verdict:
-    """What is said of a run without findings."""
+def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -> Seen:
+    """What a run was looked through for, with the same numbers as `fmapboard why` has."""
+    table = overview.health()
+    begins = {finding.since_step for finding in found}
 
-    def verdict() -> Verdict:
+    def seen() -> Seen:
         asked = filter(is_update_of_weights, provider.tags_of(SCALARS, table.run))
         ratios = provider.scalars(table.run, asked)
-        updates = ((tag, datum.step, datum.value) for tag, data in ratios.items() for datum in data)
-        return Verdict(*nothing_found(table, updates), "", "", None, None, None)
+        updates = [(tag, datum.step, datum.value) for tag, data in ratios.items() for datum in data]
+        return Seen(
+            layers=len(table.rows),
+            steps=table.written,
+            last_step=table.steps[-1] if table.steps else None,
+            is_of_images=table.is_of_images,
+            updates=as_checked(updates, begins),
+        )
 
-    return _kept(provider, ("verdict", table.run), table, verdict)
+    known = [one.not_checked for one in overview.checked.values() if one.not_checked is not None]
+    not_checked = {kind: why for one in known for kind, why in one.items()}
+    return replace(_kept(provider, ("seen", table.run), table, seen), not_checked=not_checked)
 
 
 def _kept(provider: Provider, key: tuple[str, ...], of: object, make: Callable[[], T]) -> T:
@@ -156,8 +171,10 @@ def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     found: list[Finding] = []
     for model in sorted(overview.models, key=lambda each: each.name):
         stored, name = overview.checked.get(model.name), model.name
-        own = None if stored is None else [Finding(**asdict(each), model=name) for each in stored]
-        found += _of_series(provider, model) if own is None else own
+        if stored is None:
+            found += _of_series(provider, model)
+        else:
+            found += [Finding(**asdict(each), model=name) for each in stored.findings]
     return sorted(found, key=order)
 
 
@@ -192,9 +209,6 @@ def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
     if layer is None and finding.parameter is not None:
         layer = finding.parameter.rpartition(".")[0]
     first = table.steps[0] if table.steps else 0
-    names_model = not finding.model or finding.kind == "nonfinite"
-    model = "" if names_model else f"`{finding.model}`: "
-    healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
     return LayerFinding(
         kind=finding.kind,
         severity=_SEVERITY[finding.class_],
@@ -203,7 +217,7 @@ def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
         index=table.index(finding.model, layer),
         since=first if finding.since_step is None else finding.since_step,
         value=math.nan if finding.value is None else finding.value,
-        message=f"{model}{finding.message}{healthy}",
+        message=finding.sentence,
         more=0,
         until=None,
     )

@@ -178,16 +178,20 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     assert every == sorted(every, key=lambda line: -line["severity"])
 
 
-def test_the_line_of_a_run_is_its_first_finding_or_that_there_is_none(
+def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log(tmp_path / "faulty", checks=[Parameter()])
     faulty = open_tab(tmp_path).ask("data/findings", run="faulty")
     first, line = faulty["findings"][0], faulty["line"]
+    rest = line.pop("rest")
     assert line == {
         "class": "warning", "text": "a fault", "name": "", "label": "", "key": None,
         "shown_at": first["shown_at"], "since": 1,
     }  # fmt: skip
+    assert [one.split(": ")[:2] for one in rest if one.startswith("found")] == [
+        ["found besides", "copied_channels"], ["found besides", "mine"],
+    ]  # fmt: skip
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3))

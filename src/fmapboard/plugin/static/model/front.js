@@ -309,7 +309,7 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
 export function noteVerdict(verdicts, run, answer, error) {
   if (answer) verdicts.set(run, { ...answer.line, run });
   else if (error) {
-    const nowhere = { name: "", label: "", key: null, shown_at: null, since: null };
+    const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
     verdicts.set(run, { ...nowhere, run, class: "unreadable", text: `cannot be read: ${error}` });
   }
 }

@@ -109,7 +109,7 @@ export interface FindingsAnswer {
   unread: number | null;
   /** those of the checks, in the words of `fmapboard check`; after them, with the class `state`, the lasting states of layers that no check tells of. */
   findings: Line[];
-  /** the first of them, or that there is none. */
+  /** the cause of them, or that there is none. */
   line: Verdict;
 }
 
@@ -366,12 +366,14 @@ export interface Line {
   explanation: string;
 }
 
-/** How the run is, in one line. */
+/** How the run is, in one line, and why. */
 export interface Verdict {
-  /** that of the first finding; without any, `well`, or `large_updates` if weights moved more than those of healthy runs do. */
-  class: "warning" | "note" | "state" | "large_updates" | "well";
-  /** names are between backticks. */
+  /** `warning` for a fault, `note` for a suspicion, `well` if nothing was found. */
+  class: "warning" | "note" | "well";
+  /** the cause, or that nothing was found; names are between backticks. */
   text: string;
+  /** the other lines of `fmapboard why`. */
+  rest: string[];
   /** name of the model; "" for none. */
   name: string;
   /** the layer call; "" if it is not about a layer. */

@@ -10,24 +10,17 @@ import { sentence } from "./findings.js";
 /** @typedef {import("../server/health.js").Verdict} Verdict */
 /** @typedef {import("../model/front.js").Front} Front */
 
-/** Sign of each class, and its place in the list: what has no colour vision can be told apart too. */
+/** Word and sign of each class, and its place in the list: without colour they can be told apart too. */
 const SIGNS = Object.freeze({
-  warning: { sign: "✕", rank: 0 },
-  note: { sign: "!", rank: 1 },
-  state: { sign: "◐", rank: 2 },
-  large_updates: { sign: "!", rank: 3 },
-  unreadable: { sign: "?", rank: 4 },
-  well: { sign: "✓", rank: 5 },
+  warning: { word: "Fault:", sign: "✕", rank: 0 },
+  note: { word: "Suspicion:", sign: "!", rank: 1 },
+  unreadable: { word: "", sign: "?", rank: 2 },
+  well: { word: "", sign: "✓", rank: 3 },
 });
 
 /** @param {Verdict["class"]|"unreadable"} of */
 function markOf(of) {
-  return h("span", {
-    class: "mark",
-    "data-class": of,
-    text: SIGNS[of].sign,
-    title: of.replace("_", " "),
-  });
+  return h("span", { class: "mark", "data-class": of, text: SIGNS[of].sign, title: of });
 }
 
 /** @param {import("../app.js").App} app */
@@ -35,7 +28,9 @@ export function createVerdict(app) {
   const line = h("h1", { class: "verdict" });
   const rows = h("ol", { class: "run-rows", "aria-label": "Further runs" });
   const note = h("span", { class: "awaited" });
-  const element = h("div", { class: "verdicts" }, line, rows);
+  const rest = h("ul");
+  const why = h("details", { class: "why" }, h("summary", { text: "Evidence, next step" }), rest);
+  const element = h("div", { class: "verdicts" }, line, why, rows);
   let before = "";
 
   /** @param {import("../app.js").Model} model @param {Front} front */
@@ -55,6 +50,9 @@ export function createVerdict(app) {
         ? large(shown, stepWords, unread !== null)
         : [h("span", { text: "Looking through the run…" })]),
     );
+    const lines = shown?.rest ?? [];
+    show(why, lines.length > 0);
+    rest.replaceChildren(...lines.map((each) => h("li", {}, ...sentence(each))));
     const nameOf = (/** @type {string} */ run) => named(run, runColour(run, runs));
     const ordered = [...others].sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
     const well = ordered.filter((each) => each.class === "well");
@@ -106,8 +104,9 @@ export function createVerdict(app) {
   function large(of, words, isPart) {
     const text = isPart ? of.text.replace(/^Nothing found/, "Nothing found so far") : of.text;
     const said = h("span", { class: "sentence" }, ...sentence(text));
-    const mark = markOf(of.class);
-    if (of.shown_at === null || of.since === null) return [mark, said];
+    const { word } = SIGNS[of.class];
+    const mark = [markOf(of.class), ...(word ? [h("b", { text: word })] : [])];
+    if (of.shown_at === null || of.since === null) return [...mark, said];
     const { name, label, key, shown_at, since } = of;
     const click = () =>
       void app.overview.go({ name, label, key, shown_at, run: of.run, step: since });
@@ -117,7 +116,7 @@ export function createVerdict(app) {
       text: `Open ${wordOf(words, since)} →`,
       on: { click },
     });
-    return [mark, said, go];
+    return [...mark, said, go];
   }
   return { element, note, draw };
 }
