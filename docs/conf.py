@@ -90,6 +90,7 @@ CONTENTS = {
             "tab_keys",
             "reading_the_pictures",
             "checks",
+            "why",
             "check_command",
             "troubleshooting",
             "report",

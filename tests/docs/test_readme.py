@@ -78,7 +78,7 @@ def test_the_warning_that_the_readme_shows_is_the_one_that_is_logged_and_check_a
     loop = blocks("python")[0].replace("model.parameters()", without)
     exec(compile(loop, "README.md", "exec"), {})
     (shown,) = blocks("text")[0].splitlines()
-    (said,) = caplog.messages
+    said, verdict = caplog.messages
     assert shown.endswith("…")
     assert said.startswith(shown.removesuffix("…"))
     with pytest.raises(SystemExit):
@@ -86,6 +86,11 @@ def test_the_warning_that_the_readme_shows_is_the_one_that_is_logged_and_check_a
     said = capsys.readouterr().out
     assert "warning: not_in_optimizer: 2 trainable parameters" in said
     assert said.count("warning") == 1
+    page = (ROOT / "docs" / "why.md").read_text()
+    (example,) = re.findall(r"```text\n(.*?)\n```", page, re.DOTALL)
+    logged = verdict.removeprefix("fmapboard: ").split("\n  ")
+    pairs = zip(example.splitlines(), logged, strict=True)
+    assert {one.split(": ")[0] for one, other in pairs if one != other} <= {"evidence"}
 
 
 def test_every_option_in_the_table_is_one_of_watch_with_that_default() -> None:

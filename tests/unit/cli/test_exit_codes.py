@@ -38,6 +38,7 @@ MISSING = {
     "diff": ["mine.pt", "mine.pt", "nowhere.png", *FINE],
     "diff of checkpoints": ["mine.pt", "nowhere.pt", "cat.png", *FINE],
     "check": ["nowhere"],
+    "why": ["nowhere"],
     "report": ["nowhere"],
     "serve": ["nowhere", "--no-open"],
 }
@@ -52,6 +53,7 @@ UNREADABLE = {
     "diff": ["mine.pt", "mine.pt", "broken.png", *FINE],
     "diff of checkpoints": ["mine.pt", "broken.png", "cat.png", *FINE],
     "check": ["empty"],
+    "why": ["empty"],
     "check of a file": ["cat.png"],
     "report": ["empty"],
     "report of a file": ["cat.png"],
