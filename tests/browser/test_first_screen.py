@@ -92,6 +92,21 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     person.drawn(NAN_FROM, "block.0")
 
 
+def test_the_verdict_is_named_and_the_rest_of_it_opens_on_a_click(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="ill", chosen="ill")
+    assert person.see(".verdict b").inner_text() == "Fault:"
+    rest = person.see(".why li")
+    assert not rest.first.is_visible()
+    person.see(".why summary").click()
+    said = rest.all_inner_texts()
+    assert said[0].startswith("means: The fault is in the weights: block.0.weight is not finite")
+    assert [one for one in said if one.startswith("next: ")]
+    well = first(run="healthy", chosen="healthy")
+    assert not well.see(".verdict b").count()
+
+
 def test_a_healthy_run_says_what_was_looked_through_and_how_far_its_weights_moved(
     first: Callable[..., Person],
 ) -> None:

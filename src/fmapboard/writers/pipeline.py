@@ -171,7 +171,8 @@ class Pipeline:
         )
         text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
         step = LoggedStep(newest.step, newest.wall_time, records=records, texts=text)
-        if self._max_bytes is None or _size(step) <= self._max_bytes:
+        is_too_large = self._max_bytes is not None and _size(step) > self._max_bytes
+        if not is_too_large and not getattr(self._writer, "is_closed", False):
             self._writer.write(step)
         content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
         directory, name = log_directory(verdict.run), self._prefix + tags.SUMMARY_FILE

@@ -157,6 +157,11 @@ class SummaryWriterAdapter:
         """The directory that the user's SummaryWriter writes to, as it has it."""
         return getattr(self._writer, "log_dir", None) or getattr(self._writer, "logdir", None)
 
+    @property
+    def is_closed(self) -> bool:
+        """True if the user has closed it; a further step would begin another event file."""
+        return getattr(self._writer, "all_writers", ()) is None
+
     def _message(self, kind: str) -> Any:
         """The writer's ``Event`` or ``Summary`` class; tensorboardX has its own, alike in bytes."""
         kinds = type(self._writer).__mro__

@@ -17,6 +17,7 @@ from run_reader import read
 from tab_client import open_tab
 from tensorboard.util import tensor_util
 from torch import nn
+from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
 from fmapboard.cli.main import run
@@ -218,6 +219,20 @@ def test_without_event_files_it_is_logged_only_and_without_checks_not_at_all(
     torch.manual_seed(0)
     train(tmp_path / "healthy", network())
     assert logged(caplog) == []
+
+
+def test_a_summary_writer_that_the_user_has_closed_begins_no_further_file(tmp_path: Path) -> None:
+    writer = SummaryWriter(tmp_path)
+    torch.manual_seed(0)
+    model = network()
+    with fmapboard.watch(model, writer=writer, every=1) as board:
+        for step, (images, _) in enumerate(batches(2)):
+            with board.step(step):
+                model(images).sum().backward()
+        board.flush()
+        writer.close()
+    assert len(list(tmp_path.glob("*tfevents*"))) == 1
+    assert json.loads((tmp_path / SUMMARY_FILE).read_text())["verdict"] == "nothing found"
 
 
 def test_an_error_while_it_is_written_does_not_reach_the_training(
