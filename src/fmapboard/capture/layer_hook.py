@@ -29,13 +29,8 @@ class InertInCopies:
     __slots__ = ()
     follows_recording = False
 
-    def __copy__(self) -> Hook:
-        return _inert()
-
-    def __deepcopy__(self, memo: object) -> Hook:
-        return _inert()
-
     def __reduce__(self) -> tuple[Any, ...]:
+        """What `copy` and `pickle` make of the hook."""
         return getattr, (contextlib.nullcontext(), "__exit__")
 
 
@@ -100,10 +95,6 @@ def own_layers(replica: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module
 
 _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks")
 """Where a module keeps the hooks that are installed here; beside it ``…_with_kwargs``."""
-
-
-def _inert() -> Hook:
-    return contextlib.nullcontext().__exit__
 
 
 # Whether a layer is recorded before the user's forward hooks or after all hooks on it.
