@@ -21,7 +21,6 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.layer_hook import InertInCopies
-from fmapboard.model.weak_table import WeakTable
 
 _SLOT = "_compiled_call_impl"
 """What torch calls instead of ``_call_impl``, which runs the hooks and ``forward``."""
@@ -364,22 +363,17 @@ def has_compiled_parts(model: nn.Module) -> bool:
         own = vars(module)
         if "_orig_mod" in own["_modules"] or compiled_call(module) is not None:
             return True
-        if _any_compiled(own) or _holds_compiled(type(module)):
+        if _any_compiled(own) or _holds_compiled(type(module)):  # type: ignore[arg-type]  # a class is hashable
             return True
         waiting += [child for child in own["_modules"].values() if child is not None]
     return False
 
 
-_classes: WeakTable[type, bool] = WeakTable()
-"""Class of modules -> whether a method of it is compiled."""
-
-
-def _holds_compiled(kind: type) -> bool:
-    found = _classes.get(kind)
-    if found is None:
-        own = [one for one in kind.__mro__ if issubclass(one, nn.Module) and one is not nn.Module]
-        found = _classes[kind] = any(_any_compiled(vars(one)) for one in own)
-    return found
+@functools.lru_cache(maxsize=1024)
+def _holds_compiled(kind: Any) -> bool:
+    """True if a method of a class of modules is compiled."""
+    own = [one for one in kind.__mro__ if issubclass(one, nn.Module) and one is not nn.Module]
+    return any(_any_compiled(vars(one)) for one in own)
 
 
 def _any_compiled(attributes: Any) -> bool:
