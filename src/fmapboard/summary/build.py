@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -328,8 +327,8 @@ def _counts(part: LayerMeasurement) -> Nonfinite:
     return Nonfinite(*(int(row.sum()) for row in rows))
 
 
-def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
-    """Count the finite values of a sample in buckets of equal width, scaled up to the whole tensor.
+def histogram(tag: str, sample: Sample) -> Histogram:
+    """Count the finite values of a sample in ``BUCKETS`` of equal width, scaled up to the tensor.
 
     The buckets span the tensor's finite range if it is known (``Sample.lo``), otherwise the
     sample's. With n sampled values, the count of a bucket that holds the fraction p of the tensor
@@ -339,7 +338,6 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     Args:
         tag: Tag of the histogram.
         sample: The values.
-        buckets: Number of buckets.
 
     Returns:
         Edges f64 [K + 1] and counts f64 [K]; both are empty if there is no finite value.
@@ -352,8 +350,8 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
         return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
     lo, hi = float(np.fmin(smallest, sample.lo)), float(np.fmax(largest, sample.hi))  # NaN: unknown
     nonfinite = round((values.size - finite.size) * sample.total / seen)
+    buckets = 1 if lo == hi else BUCKETS
     if lo == hi:
-        buckets = 1
         lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
         hi = max(hi + 0.5, math.nextafter(hi, math.inf))
     edges, counts = _count(finite, lo, hi, buckets)
@@ -364,7 +362,7 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     """Edges f64 [buckets + 1] and the number of values in each bucket, f64 [buckets]."""
     half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
     start, span = lo * half, hi * half - lo * half
-    edges = np.minimum((start + span * _fractions(buckets)) / half, hi)
+    edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
     edges[-1] = hi
     factor = buckets / span if span * 1e300 > buckets else math.inf
     if math.isfinite(factor) and half == 1.0:
@@ -375,12 +373,6 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
     counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
     return edges, counts[:buckets].astype(np.float64)
-
-
-@lru_cache(maxsize=8)
-def _fractions(buckets: int) -> Floats:
-    """f64 [buckets + 1], evenly spaced from 0 to 1."""
-    return np.linspace(0, 1, buckets + 1)
 
 
 # Steps within ``max_bytes_per_step``: fewer pixels, then fewer channels.
