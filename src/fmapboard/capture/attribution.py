@@ -327,7 +327,10 @@ class AttributionPass:
             kept.activation = maps.clone(memory_format=torch.contiguous_format)
         self._kept.append(kept)
         if kept.tokens and self.layers.selects:
-            self._drop_early_tokens(kept.size)
+            for size in {one.size for one in self._kept if one.tokens}:
+                count = _LAST_TOKENS if size == kept.size else 1
+                for early in self._tokens(size)[:-count]:
+                    early.drop()
         self._follow(kept, tensor, axes)
 
     def _is_selected(self, kept: _Kept) -> bool:
@@ -346,13 +349,6 @@ class AttributionPass:
 
     def _tokens(self, size: Size) -> list[_Kept]:
         return [one for one in self._kept if one.tokens and one.size == size and one.is_alive]
-
-    def _drop_early_tokens(self, newest: Size) -> None:
-        """Keep the last outputs that hold tokens, see ``_LAST_TOKENS``."""
-        for size in {one.size for one in self._kept if one.tokens}:
-            count = _LAST_TOKENS if size == newest else 1
-            for early in self._tokens(size)[:-count]:
-                early.drop()
 
     def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
         """Compute the attribution in the backward pass, of the sum if there are several."""

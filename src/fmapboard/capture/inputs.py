@@ -211,16 +211,10 @@ def _on_cpu(images: Tensor) -> Compared:
     samples = [values.tobytes() for values in rows[:, :: -(-rows.shape[1] // _SAMPLE)]]
     counts = Counter(samples)
     keys = [
-        sample if counts[sample] == 1 else _digest(image)
+        sample if counts[sample] == 1 else hashlib.blake2b(as_bytes(image).numpy().data).digest()
         for sample, image in zip(samples, images, strict=True)
     ]
     return constant, tuple(sorted(_pairs(keys))), _digest_of(keys)
-
-
-def _digest(image: Tensor) -> bytes:
-    """Equal for images with equal bytes."""
-    values = as_bytes(image).numpy()
-    return hashlib.blake2b(values.data).digest()
 
 
 def _digest_of(keys: list[bytes]) -> str:
