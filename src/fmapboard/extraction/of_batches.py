@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
-from fmapboard.capture.hooks import HookRegistry
 from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.extraction.of_outputs import Sides, extracted, hooked_layers
 from fmapboard.model.given import described
@@ -72,7 +71,15 @@ def extract_batches(
     """
     registry = hooked_layers(model, layers)
     _check_batches(batches)
-    return _extracted(registry, batches, side, arguments or _default_arguments, progress)
+    device = next((p.device for p in model.parameters()), None)
+
+    def maps_of(batch: Any) -> LayerMaps:
+        given = (arguments or _default_arguments)(batch)
+        given = map_tensors(given, lambda tensor: tensor.to(device=device))
+        args, kwargs = ((), given) if isinstance(given, Mapping) else (given, {})
+        return extracted(registry, args, side, kwargs)
+
+    return map(maps_of, _followed(batches) if progress else batches)
 
 
 def extract_to_folder(
@@ -170,24 +177,6 @@ def _named_tensors(maps: LayerMaps) -> Iterator[tuple[str, Tensor]]:
                 yield f"{name}{suffix}" + (f".tensor{number}" if number > 1 else ""), tensor
 
 
-def _extracted(
-    registry: HookRegistry,
-    batches: Iterable[Any],
-    side: Sides,
-    arguments: Arguments,
-    progress: bool,
-) -> Iterator[LayerMaps]:
-    device = next((p.device for p in registry.model.parameters()), None)
-    for batch in _followed(batches) if progress else batches:
-        given = arguments(batch)
-        if device is not None:
-            given = map_tensors(given, lambda tensor: tensor.to(device))
-        if isinstance(given, Mapping):
-            yield extracted(registry, (), side, given)
-        else:
-            yield extracted(registry, given, side, {})
-
-
 def _default_arguments(batch: Any) -> Any:
     if isinstance(batch, (tuple, list)) and batch:
         return batch[0]
@@ -198,8 +187,7 @@ def _followed(batches: Iterable[Any]) -> Iterable[Any]:
     """The batches, with a progress bar on stderr if that is a terminal."""
     console = Console(stderr=True)
     total = len(batches) if isinstance(batches, Sized) else None
-    shown = console.is_terminal
-    return track(batches, "extracting", total, console=console, disable=not shown)
+    return track(batches, "extracting", total, console=console, disable=not console.is_terminal)
 
 
 def _check_batches(batches: Any) -> None:
