@@ -6,6 +6,7 @@ At the end: keep a step within ``max_bytes_per_step``.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -142,19 +143,23 @@ class SummaryBuilder:
         kernels = [self._kernels(k) for k in data.kernels]
         drawn = [self._finished(tagged) for tagged, _ in (*pictures, *kernels)]
         headers = {tagged.tag: header for tagged, header in (*pictures, *kernels)}
+        of_layers: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
+        for tagged in drawn:
+            assert tagged.layer_call is not None  # `drawn` holds no network input
+            of_layers[tagged.layer_call.label].append(tagged)
         inputs = map(self._input_image, data.inputs)
         after = followers(data.measured)
         maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
         weights = followed_weights(before.weights, data)
         written, records = tab_records(
-            before.written, data, drawn, headers, changes, after, self._prefix
+            before.written, data, of_layers, headers, changes, after, self._prefix
         )
         heat, attributed, norms, firsts = attributions(
             before.attributions, data, self._prefix, self.attribution_side
         )
         idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
         numbers, overviews, fractions = overview(
-            before.overview, data, drawn, changes, after, self._prefix
+            before.overview, data, of_layers, changes, after, self._prefix
         )
         nonfinite = None if before.has_nonfinite else first_nonfinite(data)
         texts: dict[str, str] = {}

@@ -286,7 +286,7 @@ class OverviewState:
 def overview(
     state: OverviewState,
     data: StepData,
-    drawn: Sequence[TaggedPictures],
+    drawn: Mapping[str, Sequence[TaggedPictures]],
     changes: Changes,
     followers: Mapping[str, LayerMeasurement],
     prefix: str,
@@ -298,7 +298,7 @@ def overview(
     Args:
         state: What is known from the steps before.
         data: The measurements.
-        drawn: The pictures of layers and kernels.
+        drawn: Label of a layer -> the pictures of it and of its kernels.
         changes: See ``change.changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
@@ -314,7 +314,14 @@ def overview(
     ]
     if not measured:
         return state, [], {}
-    roles, missed = _pictures_so_far(state, drawn)
+    roles = dict(state.roles)
+    for label, pictures in drawn.items():
+        kinds = [*roles.get(label, ()), *(tagged.kind for tagged in pictures)]
+        roles[label] = tuple(dict.fromkeys(kinds))
+    missed = {
+        label: state.missed.get(label, state.steps_written) + (label not in drawn)
+        for label in roles
+    }
     layers = layers_of(state.layers, roles, measured, followers)
     statistics = [numbers for _, numbers in measured]
     numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
@@ -331,24 +338,6 @@ def overview(
     series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if written == 1 else ()))
     records = [TabRecord(prefix + tag, blobs) for tag in series]
     return state, records, channel_fractions(layers, numbers)
-
-
-def _pictures_so_far(
-    state: OverviewState, drawn: Sequence[TaggedPictures]
-) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
-    """``roles`` and ``missed`` with the pictures of another step."""
-    roles, shown = dict(state.roles), set()
-    for tagged in drawn:
-        assert tagged.layer_call is not None  # `drawn` holds no network input
-        label = tagged.layer_call.label
-        shown.add(label)
-        if tagged.kind not in roles.get(label, ()):
-            roles[label] = (*roles.get(label, ()), tagged.kind)
-    missed = {
-        label: state.missed.get(label, state.steps_written) + (label not in shown)
-        for label in roles
-    }
-    return roles, missed
 
 
 def _dead(

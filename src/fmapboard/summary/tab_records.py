@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ _STATISTICS = (
 def tab_records(
     written: Mapping[str, int],
     data: StepData,
-    drawn: Sequence[TaggedPictures],
+    drawn: Mapping[str, Sequence[TaggedPictures]],
     headers: Mapping[str, Mapping[str, Any]],
     changes: Changes,
     followers: Mapping[str, LayerMeasurement],
@@ -48,7 +47,7 @@ def tab_records(
     Args:
         written: Label of a layer -> number of its records at the steps before; not changed.
         data: The measurements.
-        drawn: The pictures of layers and kernels, without those of the network's input.
+        drawn: Label of a layer -> the pictures of it and of its kernels.
         headers: Tag -> what a record says of these pictures: ``of_maps`` or ``of_kernels``.
         changes: See ``change.changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
@@ -57,14 +56,10 @@ def tab_records(
     Returns:
         ``written`` with this step, and the records.
     """
-    of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
-    for tagged in drawn:
-        assert tagged.layer_call is not None  # `drawn` holds no network input
-        of_call[tagged.layer_call.label].append(tagged)
     measured = {(m.layer_call.label, m.kind): m for m in data.measured}
-    written = {**written, **{label: written.get(label, 0) + 1 for label in of_call}}
+    written = {**written, **{label: written.get(label, 0) + 1 for label in drawn}}
     records = []
-    for label, pictures in of_call.items():
+    for label, pictures in drawn.items():
         layer_call = pictures[0].layer_call
         assert layer_call is not None
         arrays: dict[str, Floats] = {}
