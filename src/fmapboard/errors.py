@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import importlib
@@ -106,6 +107,15 @@ class DownloadError(FmapboardError):
 
 class WriteError(FmapboardError):
     """A directory or file that cannot be written to."""
+
+
+@contextlib.contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Raise an `OSError` of the block as a `WriteError`: "cannot write", and what."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"cannot write {what}: {error.strerror or error}") from error
 
 
 class WorkerEnded(FmapboardError):

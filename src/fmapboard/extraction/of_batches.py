@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
-from fmapboard.errors import ConfigurationError, WriteError
+from fmapboard.errors import ConfigurationError, writing
 from fmapboard.extraction.of_outputs import Sides, extracted, hooked_layers
 from fmapboard.model.given import described
 from fmapboard.model.layers import Layers
@@ -242,10 +242,8 @@ class ArrayFile:
                 f"holds {dtype} {[self._rows, *shape]}: only the first axis may differ; use "
                 "extract_batches, or images of one size"
             )
-        try:
+        with writing(str(self.path)):
             self._write(values)
-        except OSError as error:
-            raise WriteError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _write(self, values: npt.NDArray[Any]) -> None:
         rows = self._rows + len(values)

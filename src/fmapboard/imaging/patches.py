@@ -16,7 +16,7 @@ from PIL import Image
 from rich.table import Table
 from torch import Tensor, nn
 
-from fmapboard.errors import CaptureError, WriteError, log
+from fmapboard.errors import CaptureError, log, writing
 from fmapboard.imaging.all_images import AllImages
 from fmapboard.imaging.drawing import Drawing, batched, draw_folder
 from fmapboard.imaging.forward_inputs import ForwardInputs
@@ -105,10 +105,8 @@ def _make_directories(*places: Path | RemoteDirectory | None) -> None:
             place.make()
         elif place is not None:
             make_directory(place)
-            try:
+            with writing(f"to {place}"):
                 TemporaryFile(dir=place).close()
-            except OSError as error:
-                raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
 
 
 def find_patches(

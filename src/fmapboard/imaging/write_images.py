@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from fmapboard.errors import WriteError
+from fmapboard.errors import writing
 from fmapboard.imaging.labels import labelled
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
@@ -175,12 +175,10 @@ def new_directory(first: Path) -> Path:
         WriteError: the directory cannot be created.
     """
     path, number = first, 1
-    try:
+    with writing(f"to {first}"):
         while os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
             number += 1
             path = first.with_name(f"{first.name}-{number}")
-    except OSError as error:
-        raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
     make_directory(path)
     return path
 

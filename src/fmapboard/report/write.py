@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fmapboard import __version__
-from fmapboard.errors import ConfigurationError, WriteError
+from fmapboard.errors import ConfigurationError, writing
 from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
 from fmapboard.report.result import Report
@@ -69,10 +69,8 @@ def write_report(
             "left_out": contents.left_out,
         }
     )
-    try:
+    with writing(str(out)):
         _replace(out, page)
-    except OSError as error:
-        raise WriteError(f"cannot write {out}: {error.strerror or error}") from error
     if len(page) > max_mb * 1e6:
         problems.append(
             f"{out} has {len(page) / 1e6:.1f} MB, more than {max_mb:g} MB: it already holds the "

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from tensorboard.compat.proto import event_pb2, graph_pb2
 
-from fmapboard.errors import WriteError, log
+from fmapboard.errors import WriteError, log, writing
 from fmapboard.formats import framing
 from fmapboard.records import ModelGraph
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
@@ -63,10 +63,8 @@ class LocalFile:
         make_directory(directory)
         begun = begun_for_trackers(directory, MARKER + suffix)
         self.path = begun or directory / _file_name(suffix)
-        try:
+        with writing(f"to {self.path}"):
             self._file = self.path.open("ab" if begun else "xb", buffering=0)
-        except OSError as error:
-            raise WriteError(f"cannot write to {self.path}: {error.strerror or error}") from error
         if begun:
             return  # with its first record
         try:

@@ -22,6 +22,7 @@ from fmapboard.errors import (
     WriteError,
     first_line,
     raise_interrupt,
+    writing,
 )
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has one letter
@@ -78,10 +79,8 @@ def make_directory(directory: Path) -> None:
     Raises:
         WriteError: It cannot be created.
     """
-    try:
+    with writing(f"to {directory}"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
 
 
 _PACKAGES = {
