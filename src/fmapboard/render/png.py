@@ -101,7 +101,7 @@ def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
     probe = rows[:, ::step]
     if _entropy(probe) < _entropy(probe[1:] - probe[:-1]):
         return _prefiltered(_NONE, pixels)
-    return _filter_up(pixels)
+    return _prefiltered(_UP, _filter_up(pixels))
 
 
 def _minimum_sum(pixels: Bytes8) -> Iterator[Bytes8]:
@@ -111,40 +111,30 @@ def _minimum_sum(pixels: Bytes8) -> Iterator[Bytes8]:
     the other filters are hardly ever chosen.
     """
     plain = pixels.reshape(len(pixels), -1)
-    above = plain.copy()
-    above[1:] -= plain[:-1]
-    candidates = {_NONE: plain, _UP: above, _PAETH: _filter_paeth(pixels)}
-    sums = [np.minimum(rows, -rows).sum(1, dtype=np.int64) for rows in candidates.values()]
-    chosen = np.array(list(candidates), np.uint8)[np.argmin(sums, axis=0)]  # [H]
-    for first, block in _blocks(_NONE, *plain.shape):
-        block[:, 0] = filter_types = chosen[first : first + len(block)]
-        for kind, rows in candidates.items():
-            block[filter_types == kind, 1:] = rows[first : first + len(block)][filter_types == kind]
-        yield block
+    candidates = np.stack([plain, _filter_up(plain), _filter_paeth(pixels)])  # [3, H, W]
+    sums = [np.minimum(rows, -rows).sum(1, dtype=np.int64) for rows in candidates]
+    best = np.argmin(sums, axis=0)  # [H]
+    kinds = np.array([_NONE, _UP, _PAETH], np.uint8)[best]
+    return _prefiltered(kinds, candidates[best, np.arange(len(best))])
 
 
-def _prefiltered(kind: int, rows: Bytes8) -> Iterator[Bytes8]:
-    """Blocks of rows that are already filtered."""
-    for first, block in _blocks(kind, *rows.shape):
-        block[:, 1:] = rows[first : first + len(block)]
-        yield block
-
-
-def _filter_up(pixels: Bytes8) -> Iterator[Bytes8]:
-    for first, block in _blocks(_UP, *pixels.shape):
-        rows = pixels[first : first + len(block)]
-        np.subtract(rows[1:], rows[:-1], out=block[1:, 1:])
-        block[0, 1:] = rows[0] - pixels[first - 1] if first else rows[0]
-        yield block
-
-
-def _blocks(kind: int, height: int, width: int) -> Iterator[tuple[int, Bytes8]]:
-    """First row and buffer [rows, 1 + width] of each block; the filter type is set in column 0."""
+def _prefiltered(kinds: int | Bytes8, rows: Bytes8) -> Iterator[Bytes8]:
+    """Blocks of filtered rows, each row preceded by its filter type, or that of all."""
+    height, width = rows.shape
+    types = np.broadcast_to(np.uint8(kinds), height)
     rows_per_block = max(1, _BLOCK_BYTES // (width + 1))
-    block = np.empty((min(rows_per_block, height), width + 1), np.uint8)
-    block[:, 0] = kind
+    buffer = np.empty((min(rows_per_block, height), width + 1), np.uint8)
     for first in range(0, height, rows_per_block):
-        yield first, block[: height - first]
+        block = buffer[: height - first]
+        block[:, 0], block[:, 1:] = types[first:][: len(block)], rows[first:][: len(block)]
+        yield block
+
+
+def _filter_up(rows: Bytes8) -> Bytes8:
+    """Each row without the one above, modulo 256."""
+    filtered: Bytes8 = rows.copy()
+    filtered[1:] -= rows[:-1]
+    return filtered
 
 
 def _filter_enlarged(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
