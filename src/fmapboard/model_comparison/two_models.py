@@ -1,22 +1,51 @@
-"""``diff``: run two models in lockstep and find the first layer in which they differ."""
+"""``diff``: run two models in lockstep, find the first layer in which they differ; draw both."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from torch import nn
+import numpy as np
+from torch import Tensor, nn
 
-from fmapboard.errors import ConfigurationError
+from fmapboard.capture.inputs import input_images
+from fmapboard.capture.isolation import aside
+from fmapboard.errors import ConfigurationError, NoConvolution
+from fmapboard.measure.layout import Sequences
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input
-from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.comparison import Rows, compared, tolerance_of
-from fmapboard.model_comparison.layer_calls import Arguments
-from fmapboard.model_comparison.pictures import draw_maps_of
+from fmapboard.model.layers import Layers, named_layers, select
+from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model_comparison.comparison import Comparison, Rows, compared, tolerance_of
+from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
+from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.model_comparison.result import ModelDifference, is_different
-from fmapboard.records import Normalization
+from fmapboard.records import (
+    InputImage,
+    LayerCall,
+    LayerMeasurement,
+    Normalization,
+    Scale,
+    StepData,
+)
+from fmapboard.render.quantize import Quantizer
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+Side = Literal["a", "b", "difference"]
+
+SIDES: tuple[Side, ...] = ("a", "b", "difference")
+"""Names of the folders and of the runs."""
+
+_ZERO = np.uint8(128)
+"""The pixel of 0 on a scale from -m to m."""
 
 
 def diff(
@@ -126,4 +155,155 @@ def difference(
             comparison, found, batches,
             layers=layers, out=out, log_dir=log_dir, normalization=normalization,
         )  # fmt: skip
+    return found
+
+
+def draw_maps_of(
+    comparison: Comparison,
+    found: ModelDifference,
+    batches: Collection[Arguments],
+    *,
+    layers: Layers,
+    out: str | Path | None,
+    log_dir: str | Path | None,
+    normalization: Normalization | None = None,
+) -> None:
+    """Draw the maps of the first image of each batch: both models', and the second's minus these.
+
+    The difference is drawn in the zero-centered palette, with one scale per layer.
+
+    Args:
+        comparison: The models, and their paired layer calls.
+        found: Their first difference is drawn in any case.
+        batches: What the models are called with; one step each.
+        layers: Layers to draw, as in ``diff``.
+        out: Folder of PNG files; one folder below it for each of ``SIDES``, and in these one for
+            each batch if there are several. None writes none.
+        log_dir: Log directory; one run below it for each of ``SIDES``. None writes none.
+        normalization: Mean and standard deviation per channel of the input images.
+
+    Raises:
+        LayerNotFound: A pattern in ``layers`` matches no layer.
+        WriteError: A folder cannot be created, or a picture cannot be written.
+    """
+    first, second = comparison.models
+    named, drawn = named_layers(first), _drawn_layers(first, found, comparison.pairs, layers)
+    pairs = [(one, other) for one, other in in_both(comparison.pairs) if one.layer in drawn]
+    sequences = Sequences.of(first)
+    with contextlib.ExitStack() as stack:
+        sides = {side: _Side(side, sequences) for side in SIDES}
+        for side, own in sides.items():
+            if out is not None:
+                own.writers.append(FolderWriter(Path(out) / side, len(batches) > 1))
+            if log_dir is not None:
+                board = TensorBoardWriter(Path(log_dir) / side)
+                own.writers.append(stack.enter_context(contextlib.closing(board)))
+        for step, arguments in enumerate(batches):
+            ones = _outputs(first, [one for one, _ in pairs], arguments)
+            others = _outputs(second, [other for _, other in pairs], arguments)
+            for position, (one, other) in enumerate(pairs):
+                call, module = replace(one, position=position), named[one.layer]
+                maps = _together(ones.get(one.label), others.get(other.label))
+                for side, tensor in maps.items():
+                    sides[side].add(call, tensor, module)
+            given = on_device_of(first, arguments)
+            images = input_images(given, 1, normalization, sequences=sequences.are_expected)
+            inputs = tuple(image.to_host() for image in images)
+            for own in sides.values():
+                own.write(step, inputs)
+
+
+def _drawn_layers(
+    model: nn.Module, found: ModelDifference, pairs: Sequence[Pair], layers: Layers
+) -> list[str]:
+    """Names of the first model's layers to draw: the selected ones and the first difference.
+
+    Of a difference between two layers, both are drawn.
+    """
+    try:
+        names = list(select(model, layers))
+    except NoConvolution:
+        if layers is not None:
+            raise
+        names = []
+    of_label = {call.label: call.layer for call, _ in pairs if call is not None}
+    labels = [row.name for row in found.layers]
+    if found.first is not None:
+        place = labels.index(found.first)
+        near = [place] if found.layers[place].type else [place - 1, place + 1]
+        names += [
+            of_label[labels[n]] for n in near if 0 <= n < len(labels) and labels[n] in of_label
+        ]
+    return list(dict.fromkeys(names))
+
+
+def _outputs(
+    model: nn.Module, calls: Sequence[LayerCall], arguments: Arguments
+) -> dict[str, list[Tensor]]:
+    """Label of a call -> the tensors that it returned, copies."""
+    if not calls:
+        return {}
+    layers = {call.label: call.layer for call in calls}
+    found, _ = record(model, layers, arguments, "the model")
+    return {label: call.tensors["output"] for label, call in found.items()}
+
+
+class _Side:
+    """Draws and writes the maps of one model, or the difference.
+
+    Args:
+        side: Which of them.
+        sequences: How tensors with three axes are read.
+
+    Attributes:
+        writers: Receive the pictures.
+    """
+
+    def __init__(self, side: Side, sequences: Sequences) -> None:
+        self._is_difference = side == "difference"
+        colormap = "signed" if self._is_difference else "grey"
+        scale: Scale = "layer" if self._is_difference else "channel"
+        quantize = Quantizer(None, scale, self._is_difference)
+        self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
+        self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
+        self._measured: list[LayerMeasurement] = []
+        self.writers: list[Writer] = []
+
+    def add(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
+        with aside(tensor.device.type):
+            measured = self._reduce(call, "feature_maps", tensor, module).to_host()
+        self._measured.append(_as_difference(measured) if self._is_difference else measured)
+
+    def write(self, step: int, inputs: tuple[InputImage, ...]) -> None:
+        measured, self._measured = tuple(self._measured), []
+        summary = self._summarize(StepData(step, time.time(), measured=measured, inputs=inputs))
+        for writer in self.writers:
+            writer.write(summary)
+
+
+def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
+    """Draw constant channels in their colour: a difference that is 0 everywhere is no fault."""
+    planes, statistics = measured.planes, measured.statistics
+    if planes is not None:
+        equal = planes.lo == planes.hi  # the whole layer: no value gives a scale
+        planes = replace(
+            planes,
+            pixels=np.where(equal[..., None, None], _ZERO, planes.pixels),
+            lo=np.where(equal, -1.0, planes.lo),
+            hi=np.where(equal, 1.0, planes.hi),
+            flat=np.zeros_like(planes.flat),
+        )
+    if statistics is not None:
+        none = np.zeros_like(statistics.constant)
+        statistics = replace(statistics, constant=none, dead=None)
+    return replace(measured, planes=planes, statistics=statistics)
+
+
+def _together(first: Any, second: Any) -> dict[Side, Tensor]:
+    """Both models' first tensor and their difference, as far as they can be drawn."""
+    both: dict[Side, Tensor | None] = {"a": first_tensor(first), "b": first_tensor(second)}
+    found = {side: t for side, t in both.items() if t is not None and is_observable(t)}
+    if len(found) == 2 and found["a"].shape == found["b"].shape:
+        own, other = (t.cpu().double() for t in found.values())
+        found["difference"] = (other - own).float()
     return found
