@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import count, product
+from itertools import count, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ _TOKEN = re.compile(
 )
 _APART = re.compile(r"[\w$][\w$#.]|\+\+|--|/[/\w]")
 """Ends of two tokens that would be other tokens without a space between them."""
+_NO_LINE_AFTER = frozenset("{}(,;[=>:?&|")
+"""Ends of tokens after which a line cannot end a statement."""
 _CONTROL = frozenset({"for", "if", "while", "with"})
 _BEFORE_OPERAND = _CONTROL | frozenset(
     re.findall(r"\w+", "await case delete do else in instanceof new return throw typeof void yield")
@@ -56,7 +58,7 @@ _LETTERS = "etaoinsrhldcumfpgwybvkxjqzETAOINSRHLDCUMFPGWYBVKXJQZ"
 
 class _Token(NamedTuple):
     gap: str
-    """What is left of the space in front of it: lines, a space if it may be needed, or nothing."""
+    """What is left of the space in front of it: a line, a space if it may be needed, or nothing."""
     text: str
     kind: str | None
 
@@ -73,9 +75,8 @@ def script(folder: Path, entry: str) -> str:
     """The module ``entry`` and everything that it imports as one ES module with its exports.
 
     Comments and indentation are left out, and variables have short names: all that is declared
-    outside of functions one of its own, and other variables one per name. What is in ``vendor``
-    stays as it is. The line ``// <name>`` stands ahead of each module, and line n of the module's
-    file is the n-th line after it.
+    outside of functions one of its own, other variables one per name and statement of a module.
+    What is in ``vendor`` stays as it is. The line ``// <name>`` stands ahead of each module.
 
     Args:
         folder: of the modules.
@@ -97,19 +98,21 @@ def script(folder: Path, entry: str) -> str:
     order = list(TopologicalSorter(needs).static_order())
     variables = {name: list(_variables(modules[name].tokens)) for name in order}
     owners = {name: _owners(name, modules[name], variables[name]) for name in order}
-    counts = Counter(
-        owners[name].get(variable.name, ("", variable.name))
-        for name in order
-        for variable in variables[name]
-    )
-    counts += Counter(owner for of in owners.values() for owner in of.values())
-    short = dict(zip((each for each, _ in counts.most_common()), _short_names(), strict=False))
+    units = {name: _units(variables[name], owners[name]) for name in order}
+    most = max((len(unit) for of in units.values() for unit in of.values()), default=0)
+    names = _short_names()
+    inside = list(islice(names, most))
+    uses = Counter(owners[n].get(v.name) for n in order for v in variables[n])
+    uses.update(owner for of in owners.values() for owner in of.values())
+    del uses[None]
+    short = dict(zip((each for each, _ in uses.most_common()), names, strict=False))
     parts = []
     for name in order:
         of, tokens = owners[name], list(modules[name].tokens)
         for each in variables[name]:
-            token = tokens[each.at]
-            text = short[of.get(each.name, ("", each.name))] + token.text[len(each.name) :]
+            token, owner = tokens[each.at], of.get(each.name)
+            new = short[owner] if owner else inside[units[name][each.unit][each.name]]
+            text = new + token.text[len(each.name) :]
             text = f"{each.name}:{text}" if each.is_key_too else text
             tokens[each.at] = _Token(token.gap, text, token.kind)
         pairs = ",".join(
@@ -123,8 +126,8 @@ def script(folder: Path, entry: str) -> str:
         if (name, "*") in short:
             code += f"\nconst {short[name, '*']}={{{pairs}}};"
         parts.append(f"// {name}\n{code}\n")
-    names = ",".join(f"{short[entry, n]} as {n}" for n in modules[entry].exports)
-    return f"{''.join(parts)}export{{{names}}};\n"
+    given = ",".join(f"{short[entry, n]} as {n}" for n in modules[entry].exports)
+    return f"{''.join(parts)}export{{{given}}};\n"
 
 
 def _short_names() -> Iterator[str]:
@@ -133,6 +136,16 @@ def _short_names() -> Iterator[str]:
         for first, *others in product(_LETTERS, *[f"{_LETTERS}0123456789_$"] * (length - 1)):
             if (name := "".join([first, *others])) not in {*_KEPT, "of"}:
                 yield name
+
+
+def _units(variables: list[_Variable], owners: Mapping[str, object]) -> dict[int, dict[str, int]]:
+    """Statement of a module -> its own variables, inside of functions -> their order in it."""
+    found: dict[int, dict[str, int]] = {}
+    for each in variables:
+        if each.name not in owners:
+            own = found.setdefault(each.unit, {})
+            own.setdefault(each.name, len(own))
+    return found
 
 
 def _owners(name: str, module: _Module, variables: list[_Variable]) -> dict[str, tuple[str, str]]:
@@ -146,7 +159,7 @@ def _owners(name: str, module: _Module, variables: list[_Variable]) -> dict[str,
 
 
 def stripped(code: str) -> str:
-    """JavaScript without comments and indentation; each token stays on its line.
+    """JavaScript without comments, and without lines and spaces that it does not need.
 
     Raises:
         ValueError: a string, a template or a regular expression has no end.
@@ -158,7 +171,8 @@ def _joined(tokens: list[_Token]) -> str:
     parts: list[str] = []
     last = ""
     for each in tokens:
-        if each.gap != " " or _APART.match(last[-1:] + each.text[:1]):
+        is_needed = each.gap == "\n" or _APART.match(last[-1:] + each.text[:1])
+        if is_needed and last[-1:] not in _NO_LINE_AFTER:
             parts.append(each.gap)
         parts.append(each.text)
         last = each.text
@@ -183,7 +197,7 @@ def _tokens(code: str) -> list[_Token]:
         if ends_hole or (kind == "slash" and not is_operand):
             pattern = _HOLE_END if ends_hole else _REGEX
             continue
-        found.append(_Token("\n" * gap.count("\n") or (gap and " "), token, kind))
+        found.append(_Token("\n" if "\n" in gap else gap and " ", token, kind))
         closed = nested.pop() if token[:1] in (")", "}") else ""
         if kind == "open":
             is_control = token == "(" and last in _CONTROL and not is_operand
@@ -205,6 +219,8 @@ class _Variable(NamedTuple):
     """It is also the name of a property, as in ``{a}``."""
     is_declared_outside: bool
     """The token declares it, outside of all functions and blocks."""
+    unit: int
+    """Number of the module's statement that it is in."""
 
 
 def _variables(tokens: list[_Token]) -> Iterator[_Variable]:
@@ -215,12 +231,14 @@ def _variables(tokens: list[_Token]) -> Iterator[_Variable]:
     nested: list[str] = []
     last, before = "", ""
     is_class = is_case = is_declaring = False
+    unit = 0
     for at, (token, kind) in enumerate((each.text, each.kind) for each in tokens):
         within = nested[-1] if nested else ""
         if token == "]" or (kind in ("close", "text") and token[0] in ")}"):
             nested.pop()
         if kind == "word" and (not last.endswith(".") or last == "..."):
             name = token.split(".")[0]
+            unit += not nested and token in _DECLARING and last in (";", "}", "async", "")
             following = tokens[at + 1].text if at + 1 < len(tokens) else ""
             begins = before if last in _MODIFIERS else last
             is_first = within == "object" and begins in ("{", ",")
@@ -230,7 +248,7 @@ def _variables(tokens: list[_Token]) -> Iterator[_Variable]:
             is_other = is_key or is_operator or within == "class" or name[0].isdigit()
             if not is_other and name not in _KEPT:
                 is_outside = is_declaring or (not nested and last in _DECLARING)
-                yield _Variable(at, name, is_first, is_outside)
+                yield _Variable(at, name, is_first, is_outside, unit)
             token = "in" if is_operator else token
             is_class |= token == "class" and not is_key
             is_case |= token in ("case", "default") and not is_key

@@ -6,6 +6,9 @@ import { cutStart, prepare, theme } from "../picture/canvas.js";
 import { FAULT_COLOURS, mixed, rgbOf } from "../server/palettes.js";
 import { nearest } from "../server/steps.js";
 
+/** @import {Words} from "../model/words.js" */
+/** @import {Heat} from "./series.js" */
+
 const LEFT = 44;
 const RIGHT = 8;
 const TOP = 6;
@@ -27,7 +30,7 @@ const BOTTOM = 16;
  * @param {[number, number]} steps first and last
  * @param {[number, number]} values lowest and highest
  * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`)
- * @param {import("../model/words.js").Words} words names of the steps @returns {Frame}
+ * @param {Words} words names of the steps @returns {Frame}
  */
 export function frame(canvas, width, height, steps, values, log = false, words = {}) {
   const look = theme();
@@ -70,8 +73,7 @@ export function frame(canvas, width, height, steps, values, log = false, words =
 
 /**
  * The first or last step, with the name of what it shows if there is one.
- * @param {CanvasRenderingContext2D} context
- * @param {import("../model/words.js").Words} words @param {number} step
+ * @param {CanvasRenderingContext2D} context @param {Words} words @param {number} step
  * @param {number} width CSS px
  */
 function endText(context, words, step, width) {
@@ -180,7 +182,7 @@ function densities() {
   );
 }
 
-/** @param {Frame} of @param {import("./series.js").Heat} heat */
+/** @param {Frame} of @param {Heat} heat */
 export function drawHeat({ context, x, height }, heat) {
   const columns = heat.steps.length;
   const image = new ImageData(columns, heat.rows);

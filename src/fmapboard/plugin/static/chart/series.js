@@ -3,8 +3,9 @@
 
 import { number } from "../server/container.js";
 
-/** @typedef {import("../server/routes.js").HistogramChart} HistogramSeries */
-/** @typedef {import("../server/routes.js").ScalarChart} ScalarSeries */
+/** @import {History} from "../model/scene.js" */
+/** @import {HistogramChart as HistogramSeries, ScalarChart as ScalarSeries} from "../server/routes.js" */
+
 /** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
 
 /**
@@ -146,7 +147,7 @@ export function shareOf(history, name) {
 /**
  * Lowest and highest value of a layer at each step, over all channels where these are known, else
  * over the drawn ones; null if they are not stored.
- * @param {import("../model/scene.js").History} history
+ * @param {History} history
  */
 export function rangeLines(history) {
   const isOfAll = Boolean(history.arrays["layer.minimum"]);

@@ -5,10 +5,10 @@ import { decodeInput } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../server/routes.js").AttributionSeries} Series */
-/** @typedef {import("../server/source.js").Source} Source */
-/** @typedef {import("./state.js").State} State */
+/** @import {App} from "../app.js" */
+/** @import {AttributionSeries as Series} from "../server/routes.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {State} from "./state.js" */
 
 /**
  * A picture of a series.

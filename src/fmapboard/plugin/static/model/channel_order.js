@@ -4,10 +4,10 @@
 import { short, stepText } from "./words.js";
 import { sideOf } from "../server/decode.js";
 
-// Orders of channels: by index, strength, change or similarity.
-
-/** @typedef {import("../server/decode.js").Planes} Planes */
-/** @typedef {import("./scene.js").History} History */
+/** @import {Maps, Planes} from "../server/decode.js" */
+/** @import {Question} from "./compare.js" */
+/** @import {History} from "./scene.js" */
+/** @import {State} from "./state.js" */
 
 /**
  * Channels by descending score; NaN (no finite value) first, ties by index.
@@ -174,10 +174,6 @@ export function whyUnsorted(role, history, channels) {
 
 // The selected order of a layer's channels, the number that each is sorted by, and what it means.
 
-/** @typedef {import("../server/decode.js").Maps} Maps */
-/** @typedef {import("./compare.js").Question} Question */
-/** @typedef {import("./state.js").State} State */
-
 /**
  * @typedef {object} Sorting
  * @property {number[]} order all channels
@@ -307,9 +303,7 @@ function near(maps, role, sample) {
   return known.get(key) ?? null;
 }
 
-/**
- * @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null}
- */
+/** @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null} */
 function bySimilar(maps, { role, sample }, channels) {
   const found = near(maps, role, sample);
   if (!found) return null;

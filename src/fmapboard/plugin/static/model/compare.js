@@ -4,9 +4,9 @@
 import { callName, callText, runText, stepText } from "./words.js";
 import { indexOf } from "../server/steps.js";
 
-// Finds the layer of another run that corresponds to a layer: by name, else by its position.
-
-/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {RunEntry} from "../server/routes.js" */
+/** @import {Column, State} from "./state.js" */
 
 /** @typedef {{layer: Layer, by: "name"|"position"}} Match */
 
@@ -82,10 +82,6 @@ export function parted(name, end) {
 }
 
 // The columns of the view: run, layer, step, sample and role of each, and what they differ in.
-
-/** @typedef {import("../server/api.js").LayersAnswer} LayersAnswer */
-/** @typedef {import("./state.js").Column} Column */
-/** @typedef {import("./state.js").State} State */
 
 /**
  * Identifies a picture.
@@ -164,16 +160,15 @@ export function matchText({ layer, by }) {
 
 /**
  * Runs to compare with, the likeliest first: those with as many layers, then by time of start.
- * @param {string} run @param {import("../server/routes.js").RunEntry[]} runs @returns {string[]}
+ * @param {string} run @param {RunEntry[]} runs @returns {string[]}
  */
 export function partners(run, runs) {
   const own = runs.find((each) => each.run === run);
   const others = runs.filter((each) => each !== own);
   if (!own) return others.map((each) => each.run);
-  const away = (/** @type {import("../server/routes.js").RunEntry} */ each) =>
+  const away = (/** @type {RunEntry} */ each) =>
     each.started === null || own.started === null ? Infinity : Math.abs(each.started - own.started);
-  const unlike = (/** @type {import("../server/routes.js").RunEntry} */ each) =>
-    Number(each.layers !== own.layers);
+  const unlike = (/** @type {RunEntry} */ each) => Number(each.layers !== own.layers);
   return others
     .sort((a, b) => unlike(a) - unlike(b) || (away(a) < away(b) ? -1 : Number(away(a) > away(b))))
     .map((each) => each.run);
@@ -230,7 +225,7 @@ export function replaced(before, what, name, shown) {
 
 /**
  * Says what is gone, as long as its replacement is shown; "" for nothing.
- * @param {Gone[]} gone @param {import("./state.js").State} state
+ * @param {Gone[]} gone @param {State} state
  */
 export function goneText(gone, state) {
   return gone

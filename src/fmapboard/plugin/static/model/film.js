@@ -10,20 +10,25 @@ import { decodedKernels } from "../server/kernels.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
-// The frames of a film strip: one layer at many steps, and the network's input at each.
+/** @import {Film} from "../picture/film_paint.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {Cache, Pass} from "../server/cache.js" */
+/** @import {Maps} from "../server/decode.js" */
+/** @import {Kernels} from "../server/kernels.js" */
+/** @import {Model, Source} from "../server/source.js" */
+/** @import {Question} from "./compare.js" */
+/** @import {History} from "./scene.js" */
+/** @import {State} from "./state.js" */
+/** @import {Side} from "./value_scale.js" */
 
-/** @typedef {import("../server/cache.js").Cache} Cache */
 /** @template T @typedef {import("../server/cache.js").Entry<T>} Entry */
-/** @typedef {import("./value_scale.js").Side} Side */
-/** @typedef {import("./compare.js").Question} Question */
-/** @typedef {import("../server/decode.js").Maps} Maps */
 
 /**
  * A layer at one step.
  * @typedef {object} Frame
  * @property {Maps} maps with the planes of one role and sample only
  * @property {Side|null} side null if there is no picture
- * @property {import("../server/kernels.js").Kernels|null} kernels
+ * @property {Kernels|null} kernels
  */
 
 /**
@@ -67,7 +72,7 @@ export function frameOf(cache, of) {
 
 /**
  * Requests these frames, the most wanted first, and none of the others that this pass asked for.
- * @param {Cache} cache @param {import("../server/cache.js").Pass} pass @param {Question[]} questions
+ * @param {Cache} cache @param {Pass} pass @param {Question[]} questions
  */
 export function wantFrames(cache, pass, questions) {
   cache.begin(pass);
@@ -108,7 +113,7 @@ function inputKey(of) {
   return `film/${JSON.stringify(of)}`;
 }
 
-/** Requests these inputs and no others. @param {Cache} cache @param {import("../server/cache.js").Pass} pass @param {InputQuestion[]} questions */
+/** Requests these inputs and no others. @param {Cache} cache @param {Pass} pass @param {InputQuestion[]} questions */
 function wantInputs(cache, pass, questions) {
   cache.begin(pass);
   for (const of of questions) {
@@ -120,11 +125,6 @@ function wantInputs(cache, pass, questions) {
 }
 
 // The film strips of the columns: the main one, and each that is not of the same maps.
-
-/** @typedef {import("./scene.js").History} History */
-/** @typedef {import("./compare.js").Placed} Placed */
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/source.js").Model} Model */
 
 /**
  * What one strip is of.
@@ -209,8 +209,6 @@ function placeText(run, role, sample) {
 
 // Builds what a film strip shows from the state, the history of the layer, and loaded frames.
 
-/** @typedef {import("../picture/film_paint.js").Film} Film */
-
 /** Roles of which a channel has a kernel of its own. */
 const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 
@@ -250,7 +248,7 @@ function inTurn(lists) {
 /**
  * The column of the first of the most severe faults of the channels while no step is chosen; else
  * that of the step.
- * @param {FilmColumn} of @param {number[]} channels @param {import("./state.js").State} state
+ * @param {FilmColumn} of @param {number[]} channels @param {State} state
  */
 function opensAt({ layer, history, role, step }, channels, state) {
   const [worst] = onsets(history, role, channels);
@@ -263,7 +261,7 @@ function drawnIn({ layer, role }) {
 }
 
 export class FilmSource {
-  /** @param {import("../server/source.js").Source} source @param {() => void} changed */
+  /** @param {Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
     this.cache = source.cache;
@@ -315,10 +313,7 @@ export class FilmSource {
     return { strips, notes };
   }
 
-  /**
-   * What a strip has of its own.
-   * @param {FilmColumn} of @param {import("./state.js").State} state
-   */
+  /** What a strip has of its own. @param {FilmColumn} of @param {State} state */
   strip(of, state) {
     const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";

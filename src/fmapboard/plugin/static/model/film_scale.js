@@ -7,13 +7,14 @@ import { inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS, LARGE } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @typedef {import("./scene.js").History} History */
-/** @typedef {import("./value_scale.js").Ranges} Ranges */
-/** @typedef {import("./value_scale.js").Side} Side */
+/** @import {Film} from "../picture/film_paint.js" */
+/** @import {History, StateMark} from "./scene.js" */
+/** @import {Scale} from "./state.js" */
+/** @import {Ranges, Side} from "./value_scale.js" */
 
 /**
  * @typedef {object} ScaleChoice
- * @property {import("./state.js").Scale} scale
+ * @property {Scale} scale
  * @property {boolean} zeroCentred
  */
 
@@ -160,10 +161,7 @@ export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
   return hi[channel] > locked.hi[channel] || lo[channel] < locked.lo[channel];
 }
 
-/**
- * The lines of text at the colour bar of a channel.
- * @param {import("../picture/film_paint.js").Film} film @param {number} channel
- */
+/** The lines of text at the colour bar of a channel. @param {Film} film @param {number} channel */
 export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit }, channel) {
   if (!locked) {
     return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
@@ -207,7 +205,7 @@ const WORDS = Object.freeze({
 /**
  * The most severe fault of a channel at a step; null for none.
  * @param {History|null} history @param {string} role @param {number} step @param {number} channel
- * @returns {import("./scene.js").StateMark|null}
+ * @returns {StateMark|null}
  */
 export function faultAt(history, role, step, channel) {
   if (!history) return null;

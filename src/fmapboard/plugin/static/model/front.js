@@ -8,10 +8,16 @@ import { callName, counted, stepText, whole, wordOf } from "./words.js";
 import { MARK } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
-// Runs whose findings the overview lists, and the order of the findings of several runs.
-
-/** @typedef {import("../server/health.js").Finding} Finding */
-/** @typedef {import("./state.js").State} State */
+/** @import {App} from "../app.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {Maps} from "../server/decode.js" */
+/** @import {Finding, FindingsAnswer, Health, HealthSource, Verdict} from "../server/health.js" */
+/** @import {RunEntry} from "../server/routes.js" */
+/** @import {SheetSource} from "../server/sheet.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {Question} from "./compare.js" */
+/** @import {MapsScene, Scene} from "./scene.js" */
+/** @import {State} from "./state.js" */
 
 const BETWEEN = "\n";
 /** Runs whose findings are listed at once, at most. */
@@ -22,7 +28,7 @@ export const FEW_RUNS = 8;
 /**
  * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
  * @param {Pick<State, "run"|"chosen">} state
- * @param {readonly Pick<import("../server/routes.js").RunEntry, "run"|"started">[]} runs
+ * @param {readonly Pick<RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
   const names = new Set(chosen ? chosen.split(BETWEEN) : []);
@@ -83,10 +89,6 @@ export function ranked(answers) {
 
 // The pictures that show a finding: of which layer and step they are, and which channels.
 
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/decode.js").Maps} Maps */
-/** @typedef {import("./scene.js").MapsScene} MapsScene */
-
 /** Maximum number of tiles per finding. */
 export const TILES = 6;
 /** Number of tiles where no channel is known to be affected. */
@@ -103,10 +105,7 @@ const OTHERS = 4;
  * @property {boolean} loading
  */
 
-/**
- * @param {import("../server/source.js").Source} source @param {Line} line
- * @param {import("./state.js").State} state @returns {Evidence}
- */
+/** @param {Source} source @param {Line} line @param {State} state @returns {Evidence} */
 export function evidenceOf(source, { run, finding }, state) {
   /** @type {Evidence} */
   const none = {
@@ -158,13 +157,10 @@ export function marked(maps, channels) {
   );
 }
 
-/** @type {WeakMap<Maps, {key: string, scene: import("./scene.js").Scene}>} */
+/** @type {WeakMap<Maps, {key: string, scene: Scene}>} */
 const scenes = new WeakMap();
 
-/**
- * @param {Maps} maps @param {import("./compare.js").Question} question
- * @param {import("./state.js").State} state
- */
+/** @param {Maps} maps @param {Question} question @param {State} state */
 function sceneOf(maps, question, { colours }) {
   const held = scenes.get(maps);
   if (held && held.key === colours) return held.scene;
@@ -208,7 +204,7 @@ const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
 
 /**
  * Where the tiles stem from: layer, step and channels.
- * @param {import("../server/health.js").Finding} finding @param {Layer} layer @param {number} step
+ * @param {Finding} finding @param {Layer} layer @param {number} step
  * @param {string} word for the step
  * @param {number[]} channels drawn as tiles @param {number} hit affected ones @param {number} all drawn
  */
@@ -232,11 +228,6 @@ function described(finding, layer, step, word, channels, hit, all) {
 
 // What the overview page shows: the map of one run, and the findings of all chosen runs.
 
-/** @typedef {import("../server/health.js").FindingsAnswer} FindingsAnswer */
-/** @typedef {import("../server/health.js").Health} Health */
-/** @typedef {import("../server/health.js").HealthSource} HealthSource */
-/** @typedef {import("../server/source.js").Source} Source */
-
 /** Lines shown before all are asked for, so that the map stays in sight. */
 export const LINES = 6;
 
@@ -254,17 +245,17 @@ export const LINES = 6;
  * @property {boolean} unread TensorBoard has not read one of the chosen runs to its end
  * @property {RunVerdict[]} verdicts of the chosen runs, and of others that were looked through
  * @property {number} awaited number of runs that are still to be looked through
- * @property {import("../server/sheet.js").SheetSource} sheet pictures
+ * @property {SheetSource} sheet pictures
  */
 
-/** @typedef {Omit<import("../server/health.js").Verdict, "class"> &
- *   {run: string, class: import("../server/health.js").Verdict["class"]|"unreadable"}} RunVerdict */
+/** @typedef {Omit<Verdict, "class"> &
+ *   {run: string, class: Verdict["class"]|"unreadable"}} RunVerdict */
 
 /**
  * @param {Source} source
- * @param {{source: HealthSource, sheet: import("../server/sheet.js").SheetSource, all: boolean, isOpen: boolean,
+ * @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
  *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
- * @param {State} state @param {import("../server/routes.js").RunEntry[]} runs @returns {Front}
+ * @param {State} state @param {RunEntry[]} runs @returns {Front}
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
@@ -356,10 +347,9 @@ function answersOf(source, asked, run) {
 
 /**
  * The picture that shows a layer call at a step.
- * @param {import("../server/answers.js").Layer[]} layers of the run
- * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null,
- *   step: number}} asked
- * @param {string} keeper of the pictures
+ * @param {Layer[]} layers of the run
+ * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null, step:
+ * number}} asked @param {string} keeper of the pictures
  * @returns {Target|null} null if there is none
  */
 export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
@@ -405,7 +395,7 @@ export function isOfDifferences(run) {
 
 /**
  * The first layer whose values are not all 0 at a step; undefined if there is none, or not known yet.
- * @param {import("../app.js").App} app @param {readonly import("../server/answers.js").Layer[]} layers
+ * @param {App} app @param {readonly Layer[]} layers
  */
 export function firstDifferent({ source, overview, state }, layers) {
   const table = tableFor(source, overview.source, state.run);

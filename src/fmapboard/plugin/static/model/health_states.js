@@ -14,9 +14,11 @@ import {
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
-// Colours of the states of layers, and the hatching that tells severe ones without colour.
-
-/** @typedef {import("../server/palettes.js").Rgb} Rgb */
+/** @import {FaultName} from "../server/answers.js" */
+/** @import {Cache, Pass} from "../server/cache.js" */
+/** @import {NamedArrays} from "../server/container.js" */
+/** @import {Health, HealthLayer} from "../server/health.js" */
+/** @import {Rgb} from "../server/palettes.js" */
 
 /** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
 export const LEVELS = 24;
@@ -115,7 +117,6 @@ export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;
 
 // The states that a layer can be in at a step, and the brightness of its cell of the map.
 
-/** @typedef {import("../server/health.js").Health} Health */
 /** @typedef {"range"|"change"} Shade what the brightness of a cell shows */
 
 /**
@@ -136,7 +137,7 @@ export const CODE = Object.freeze({
 
 /**
  * The kind of fault of each code, also the keys of `since`; null for those that are none.
- * @type {readonly (import("../server/answers.js").FaultName|null)[]}
+ * @type {readonly (FaultName|null)[]}
  */
 export const KINDS = Object.freeze([
   null,
@@ -153,10 +154,7 @@ export const KINDS = Object.freeze([
 /** From this code on a state is severe. */
 export const SEVERE = CODE.MOSTLY_CONSTANT;
 
-/**
- * Word and meaning of each state, by code.
- * @type {readonly {word: string, what: string}[]}
- */
+/** Word and meaning of each state, by code. @type {readonly {word: string, what: string}[]} */
 export const STATES = Object.freeze([
   { word: "not recorded", what: "no number of the layer is known at this step" },
   { word: "fine", what: "none of the other states" },
@@ -243,8 +241,8 @@ export function tableOf(of) {
  * The most severe fault of the network at one step.
  * @typedef {object} Fault
  * @property {number} step it may be a step without pictures
- * @property {import("../server/answers.js").FaultName} kind
- * @property {import("../server/health.js").HealthLayer[]} layers that have it, at least one
+ * @property {FaultName} kind
+ * @property {HealthLayer[]} layers that have it, at least one
  */
 
 /** @type {WeakMap<Health, Fault[]>} */
@@ -288,7 +286,7 @@ export function faultsOf(of) {
     .sort(([a], [b]) => a - b)
     .map(([step, { code, rows }]) => ({
       step,
-      kind: /** @type {import("../server/answers.js").FaultName} */ (KINDS[code]),
+      kind: /** @type {FaultName} */ (KINDS[code]),
       layers: rows.map((row) => of.layers[row]),
     }));
   faults.set(of, found);
@@ -297,12 +295,11 @@ export function faultsOf(of) {
 
 /**
  * The kind of fault of one layer at each step that has one.
- * @param {Health} of @param {string} key of the layer
- * @returns {Map<number, import("../server/answers.js").FaultName>}
+ * @param {Health} of @param {string} key of the layer @returns {Map<number, FaultName>}
  */
 export function faultsOfLayer(of, key) {
   const row = of.layers.findIndex((each) => each.key === key);
-  /** @type {Map<number, import("../server/answers.js").FaultName>} */
+  /** @type {Map<number, FaultName>} */
   const found = new Map();
   of.steps.forEach((step, at) => {
     const kind = row < 0 ? null : KINDS[of.cells.codes[at * of.layers.length + row]];
@@ -312,8 +309,6 @@ export function faultsOfLayer(of, key) {
 }
 
 // Describes a cell of the map of layers × steps in words.
-
-/** @typedef {import("../server/health.js").HealthLayer} HealthLayer */
 
 /** What the pictures of a layer are drawn from, if not itself; "" otherwise. @param {HealthLayer} of @param {string} shown */
 export function shownInstead(of, shown) {
@@ -407,7 +402,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
 
 /**
  * Numbers of a cell; text on why they are not there, until they have arrived.
- * @param {import("../server/cache.js").Cache} cache @param {import("../server/cache.js").Pass} pass
+ * @param {Cache} cache @param {Pass} pass
  * @param {Health} health @param {number} at index in [steps, layers] @returns {Numbers|string}
  */
 export function numbersOf(cache, pass, health, at) {
@@ -425,12 +420,12 @@ export function numbersOf(cache, pass, health, at) {
   return value ? numbers(value, at % count) : (error?.message ?? "numbers: loading …");
 }
 
-/** Memory of arrays, bytes. @param {import("../server/container.js").NamedArrays} arrays */
+/** Memory of arrays, bytes. @param {NamedArrays} arrays */
 function sizeOf(arrays) {
   return Object.values(arrays).reduce((sum, each) => sum + (each?.values.byteLength ?? 0), 0);
 }
 
-/** @param {import("../server/container.js").NamedArrays} arrays @param {number} at @returns {Numbers} */
+/** @param {NamedArrays} arrays @param {number} at @returns {Numbers} */
 function numbers(arrays, at) {
   return (name) => arrays[name]?.values[at] ?? NaN;
 }

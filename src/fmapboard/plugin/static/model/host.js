@@ -3,8 +3,6 @@
 
 import { readHash, writeHash } from "./state.js";
 
-// TensorBoard's page around the frame: address bar, dark mode, messages. All of it is optional.
-
 const PREFIX = "p.feature_maps.";
 
 /**

@@ -8,12 +8,12 @@ import { valueAt } from "../server/decode.js";
 import { channelsOf, decodedKernels, placeOf, planeOf } from "../server/kernels.js";
 import { LEGEND } from "../server/palettes.js";
 
-/** @typedef {import("../server/decode.js").Maps} Maps */
-/** @typedef {import("../server/kernels.js").Kernels} Kernels */
-/** @typedef {import("./compare.js").Question} Question */
-/** @typedef {import("./scene.js").KernelsScene} KernelsScene */
-/** @typedef {import("./scene.js").SceneBase} SceneBase */
-/** @typedef {import("./value_scale.js").Difference} Difference */
+/** @import {Maps} from "../server/decode.js" */
+/** @import {Kernels} from "../server/kernels.js" */
+/** @import {Question} from "./compare.js" */
+/** @import {KernelsScene, SceneBase} from "./scene.js" */
+/** @import {Shown} from "./state.js" */
+/** @import {Difference, Side} from "./value_scale.js" */
 
 /**
  * The kernels of one column of a comparison.
@@ -82,7 +82,7 @@ function alike(a, b) {
 
 /**
  * @param {SceneBase} scene @param {Maps} maps with kernels @param {KernelSource[]} others
- * @param {import("./state.js").Shown} shown @returns {KernelsScene}
+ * @param {Shown} shown @returns {KernelsScene}
  */
 export function kernelScene(scene, maps, others, shown) {
   const of = decodedKernels(maps);
@@ -121,10 +121,7 @@ export function kernelScene(scene, maps, others, shown) {
   return { ...base, grid, why: why.filter(Boolean).join("; "), order: grid.cells };
 }
 
-/**
- * @param {KernelSide[]} sides @param {import("./state.js").Shown} shown
- * @returns {KernelPart[]}
- */
+/** @param {KernelSide[]} sides @param {Shown} shown @returns {KernelPart[]} */
 function partsOf(sides, shown) {
   const drawn = sides.flatMap(({ kernels }, side) => (kernels ? [side] : []));
   const weights = drawn.map((side) => ({ side, difference: false }));
@@ -198,7 +195,7 @@ export function partName({ sides }, part) {
   return part.difference ? `A − ${sides[part.side].letter}` : sides[part.side].letter;
 }
 
-/** @param {import("./value_scale.js").Side} side @param {number} plane */
+/** @param {Side} side @param {number} plane */
 export function unitOf({ planes, lo, hi }, plane) {
   return ((hi[plane] - lo[plane]) / 255) * planes.coarse;
 }
@@ -220,10 +217,7 @@ export function weightText(grid, part, plane, y, x) {
   return what + parts.join(", ");
 }
 
-/**
- * Largest rounding error of the differences; 0 if there are none.
- * @param {KernelCells} grid
- */
+/** Largest rounding error of the differences; 0 if there are none. @param {KernelCells} grid */
 export function roundingOf({ of, sides }) {
   const others = sides.flatMap(({ kernels, difference: d }) => (kernels && d ? [kernels] : []));
   return Math.max(0, ...others.map((kernels) => unitOf(of, 0) + unitOf(kernels, 0)));
@@ -274,7 +268,7 @@ export function kernelMeaning({ grid, question }) {
 
 /**
  * Extremes and 2-norm of planes with their uncertainties, over finite weights.
- * @param {import("./value_scale.js").Side} side @param {number[]} planes
+ * @param {Side} side @param {number[]} planes
  */
 export function measured(side, planes) {
   const { height, width } = side.planes;

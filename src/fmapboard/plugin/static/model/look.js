@@ -13,13 +13,13 @@ import { callRoot } from "./words.js";
 import { ServerError } from "../server/api.js";
 import { indexOf } from "../server/steps.js";
 
-// The layers whose curves over the steps are drawn: one per run, layer and role of the columns.
-
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/routes.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("./scene.js").History} History */
-/** @typedef {import("./compare.js").Placed} Placed */
-/** @typedef {import("./state.js").State} State */
+/** @import {App} from "../app.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {NumbersAnswer} from "../server/routes.js" */
+/** @import {Model, Source} from "../server/source.js" */
+/** @import {Placed} from "./compare.js" */
+/** @import {History} from "./scene.js" */
+/** @import {State} from "./state.js" */
 
 /**
  * @typedef {object} Series
@@ -33,7 +33,7 @@ import { indexOf } from "../server/steps.js";
 
 /**
  * The main column's series first. Columns that differ only in step or sample share one.
- * @param {Pick<import("../server/source.js").Source, "history"|"numbers">} source
+ * @param {Pick<Source, "history"|"numbers">} source
  * @param {State} state @param {Layer} layer of the main column
  * @param {Placed[]} columns beside the main one @returns {Series[]}
  */
@@ -94,7 +94,7 @@ const PINNED = new Set(["strength", "similarity"]);
 
 /**
  * The layers ranked by difference, if that list is open.
- * @param {import("../app.js").App} app @param {import("../server/answers.js").Layer[]} layers
+ * @param {App} app @param {Layer[]} layers
  * @param {number|undefined} step of the slider @param {boolean} calm
  */
 function ranking({ state, source, report }, layers, step, calm) {
@@ -107,7 +107,7 @@ function ranking({ state, source, report }, layers, step, calm) {
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
  * Begins a pass of the cache, which the caller ends.
- * @param {import("../app.js").App} app @returns {import("../server/source.js").Model}
+ * @param {App} app @returns {Model}
  */
 export function look(app) {
   const { source } = app;

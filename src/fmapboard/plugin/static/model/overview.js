@@ -5,12 +5,13 @@ import { choosing, front, isOfDifferences, noteVerdict, targetOf } from "./front
 import { HealthSource } from "../server/health.js";
 import { SheetSource } from "../server/sheet.js";
 
-// Actions of the overview page: going to a layer and step, and back.
-
-/** @typedef {import("./front.js").Target} Target */
+/** @import {App} from "../app.js" */
+/** @import {RunEntry} from "../server/routes.js" */
+/** @import {RunVerdict, Target} from "./front.js" */
+/** @import {Palette, State} from "./state.js" */
 
 export class Overview {
-  /** @param {import("../app.js").App} app */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.source = new HealthSource(app.source.cache);
@@ -20,7 +21,7 @@ export class Overview {
     this.arrived = null;
     /** Number of warnings of each run whose findings are known. @type {Map<string, number>} */
     this.warnings = new Map();
-    /** What is known of each run, in one line. @type {Map<string, import("./front.js").RunVerdict>} */
+    /** What is known of each run, in one line. @type {Map<string, RunVerdict>} */
     this.verdicts = new Map();
     /** All that is in sight is drawn. */
     this.isUp = false;
@@ -37,7 +38,7 @@ export class Overview {
     }
   }
 
-  /** What the page shows now. @param {import("../server/routes.js").RunEntry[]} runs */
+  /** What the page shows now. @param {RunEntry[]} runs */
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
@@ -116,7 +117,7 @@ export class Overview {
   }
 }
 
-/** @typedef {(app: import("../app.js").App, target: HTMLElement) => void|boolean} Act */
+/** @typedef {(app: App, target: HTMLElement) => void|boolean} Act */
 
 /** @param {number} rows @param {number} columns @returns {Act} */
 function moving(rows, columns) {
@@ -149,9 +150,6 @@ export const OVERVIEW_ACTS = Object.freeze({
 });
 
 // The palette of what is shown: gradients have one of their own.
-
-/** @typedef {import("./state.js").Palette} Palette */
-/** @typedef {import("./state.js").State} State */
 
 /** The field of the state with the palette of its role: differences are signed too. @param {State} state */
 function field({ role, run }) {

@@ -5,11 +5,10 @@ import { arrays, bytes } from "../server/container.js";
 import { decodeInput } from "../server/decode.js";
 import * as api from "../server/api.js";
 
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/answers.js").PatchesHeader} Header */
-/** @typedef {import("../server/container.js").NamedArrays} NamedArrays */
-/** @typedef {import("../server/source.js").Source} Source */
-/** @typedef {import("./state.js").State} State */
+/** @import {PatchesHeader as Header, Layer} from "../server/answers.js" */
+/** @import {FloatArray, NamedArrays} from "../server/container.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {State} from "./state.js" */
 
 /**
  * One search of a layer.
@@ -107,7 +106,7 @@ export function isUnexcited(crops) {
   return crops.length > 0 && !(crops[0].value > 0);
 }
 
-/** @param {import("../server/container.js").FloatArray|undefined} array @param {number} at */
+/** @param {FloatArray|undefined} array @param {number} at */
 function numbers(array, at) {
   const width = array?.shape[2] ?? 0;
   return array ? [...array.values.subarray(at * width, (at + 1) * width)] : [];

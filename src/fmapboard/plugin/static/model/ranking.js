@@ -5,11 +5,11 @@ import { match } from "./compare.js";
 import { number } from "../server/container.js";
 import * as api from "../server/api.js";
 
-/** @typedef {import("./state.js").Column} Column */
-/** @typedef {import("./compare.js").Match} Match */
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/routes.js").LayerDifference} LayerDifference */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {LayerDifference} from "../server/routes.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {Match} from "./compare.js" */
+/** @import {Column, State} from "./state.js" */
 
 /** Layers per request. */
 const CHUNK = 24;
@@ -31,9 +31,8 @@ const CHUNK = 24;
 
 /**
  * The ranking of one column; requests what is missing, one chunk after the other.
- * @param {Pick<import("../server/source.js").Source, "cache">} source @param {State} state
- * @param {Column} column @param {number} step of the slider
- * @param {readonly Layer[]} layers of the main column's run
+ * @param {Pick<Source, "cache">} source @param {State} state @param {Column} column
+ * @param {number} step of the slider @param {readonly Layer[]} layers of the main column's run
  * @param {readonly Layer[]} others layers of the column's run
  * @param {boolean} calm false while the step is changing: only known differences are shown
  * @returns {Ranking}

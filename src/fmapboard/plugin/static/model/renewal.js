@@ -3,9 +3,8 @@
 
 import * as host from "./host.js";
 
-// Whether a run is still being written, and how old the list of its steps is.
-
-/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @import {App} from "../app.js" */
+/** @import {Layer} from "../server/answers.js" */
 
 /** A run whose newest record is younger is fresh, s. */
 const FRESH = 600;
@@ -63,7 +62,7 @@ const FIRST_RUNS_EVERY_MS = 5000;
 const FIRST_MS = 60000;
 
 export class Renewal {
-  /** @param {import("../app.js").App} app */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     /** @type {boolean|null} null for live while the run is fresh */

@@ -11,12 +11,16 @@ import { pictureOf, sideOf } from "../server/decode.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-// The columns of a scene: the maps of each, and its difference from the main column.
-
-/** @typedef {import("../server/decode.js").Maps} Maps */
-/** @typedef {import("./compare.js").Question} Question */
-/** @typedef {import("./value_scale.js").Difference} Difference */
-/** @typedef {import("./value_scale.js").Side} Side */
+/** @import {KernelsPicture, Layer, MapsPicture, Picture} from "../server/answers.js" */
+/** @import {NamedArrays} from "../server/container.js" */
+/** @import {Maps} from "../server/decode.js" */
+/** @import {DrawnKernels} from "../server/routes.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {Sorting} from "./channel_order.js" */
+/** @import {Placed, Question} from "./compare.js" */
+/** @import {KernelCells} from "./kernel_scene.js" */
+/** @import {State} from "./state.js" */
+/** @import {Difference, Ranges, Side} from "./value_scale.js" */
 
 /**
  * A tile of a cell: the maps of a column, or the main column minus another one.
@@ -167,17 +171,9 @@ export function differencePeaks(columns, channels) {
 
 // Computes everything that a picture of one layer needs, before anything is drawn.
 
-/** @typedef {import("../server/answers.js").KernelsPicture} KernelsPicture */
-/** @typedef {import("../server/answers.js").MapsPicture} MapsPicture */
-/** @typedef {import("../server/answers.js").Picture} Picture */
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./value_scale.js").Ranges} Ranges */
-/** @typedef {import("./channel_order.js").Sorting} Sorting */
-
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
- * @typedef {{steps: number[], arrays: import("../server/container.js").NamedArrays,
- *   kernels?: import("../server/routes.js").DrawnKernels[]}} History
+ * @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[]}} History
  */
 
 /**
@@ -205,7 +201,7 @@ export function differencePeaks(columns, channels) {
 /**
  * Kernels, on one scale; without `grid` only the stored picture is known.
  * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap,
- *   grid: import("./kernel_scene.js").KernelCells|null}} KernelsScene
+ *   grid: KernelCells|null}} KernelsScene
  */
 
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
@@ -214,9 +210,8 @@ export function differencePeaks(columns, channels) {
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
 
 /**
- * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[],
- *   history: History|null, sortMaps: Maps|null}} from
- * @returns {Scene}
+ * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[], history:
+ * History|null, sortMaps: Maps|null}} from @returns {Scene}
  */
 export function buildScene({ state, question, maps, others, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
@@ -352,9 +347,6 @@ export function loudest(of) {
 
 // Builds the scene of the state from the answers that have arrived, and keeps the last one.
 
-/** @typedef {import("./compare.js").Placed} Placed */
-/** @typedef {import("../server/answers.js").Layer} Layer */
-
 /**
  * @typedef {object} Shown
  * @property {Scene|null} scene
@@ -369,7 +361,7 @@ export function loudest(of) {
 const KERNELS_WITHIN = 12;
 
 export class Scenes {
-  /** @param {import("../server/source.js").Source} source */
+  /** @param {Source} source */
   constructor(source) {
     this.source = source;
     /** @type {Scene|null} */

@@ -7,11 +7,10 @@ import { scaleNote } from "./value_scale.js";
 import { runText, stepText } from "./words.js";
 import { samePixels } from "../server/decode.js";
 
-/** @typedef {import("../server/decode.js").Inputs} Inputs */
-/** @typedef {import("../server/source.js").Source} Source */
-/** @typedef {import("./scene.js").Scene} Scene */
-/** @typedef {import("./compare.js").Placed} Placed */
-/** @typedef {import("./compare.js").Question} Question */
+/** @import {Inputs} from "../server/decode.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {Placed, Question} from "./compare.js" */
+/** @import {Scene} from "./scene.js" */
 
 /**
  * One column as it is drawn.
@@ -152,7 +151,7 @@ function compared(a, b, first, second) {
 
 /**
  * The series with the input image of exactly the step and sample of a side.
- * @param {import("../server/source.js").Source} source @param {Question} side
+ * @param {Source} source @param {Question} side
  */
 export function inputSeries(source, side) {
   const listed = source.layers(side.run).value;
@@ -165,7 +164,7 @@ export function inputSeries(source, side) {
 
 /**
  * The input image of exactly the step of a side.
- * @param {import("../server/source.js").Source} source @param {Question} side @returns {Found}
+ * @param {Source} source @param {Question} side @returns {Found}
  */
 export function inputOf(source, side) {
   if (side.role === "kernels") return { picture: null, loading: false }; // of no input

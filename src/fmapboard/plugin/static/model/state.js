@@ -3,10 +3,8 @@
 
 import { indexOf } from "../server/steps.js";
 
-// The columns beside the main one: what each has instead of the main column's run, step, sample.
-
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../server/answers.js").Role} Role */
+/** @import {Layer, Role} from "../server/answers.js" */
+/** @import {Shade} from "./health_states.js" */
 
 /** @typedef {"step"|"run"|"sample"|"role"} Kind what a new column has of its own */
 
@@ -261,7 +259,6 @@ export function movedPoint(point, height, width, down, right) {
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"|"attribution"} View what the page shows */
-/** @typedef {import("./health_states.js").Shade} Shade */
 /** @typedef {"auto"|"pictures"|"states"} Front "auto" for pictures where they have room */
 /** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */

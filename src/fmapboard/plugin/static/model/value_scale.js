@@ -4,19 +4,17 @@
 import { short, stepText } from "./words.js";
 import { LARGE } from "../server/palettes.js";
 
-// Maps values to colours: ranges of channels, and tables from level to colour.
+/** @import {Planes} from "../server/decode.js" */
+/** @import {SceneColumn} from "./scene.js" */
+/** @import {Scale, State} from "./state.js" */
 
-/**
- * The drawn range of each channel.
- * @typedef {{lo: Float64Array, hi: Float64Array}} Ranges
- */
+/** The drawn range of each channel. @typedef {{lo: Float64Array, hi: Float64Array}} Ranges */
 
 /**
  * The range of each channel over several sources (two sides of a comparison, all steps).
  * @param {number} channels
  * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each of [k, channels] values
- * @param {{scale: import("./state.js").Scale, zeroCentred: boolean}} how
- * @returns {Ranges}
+ * @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
  */
 export function ranges(channels, sources, how) {
   const lo = new Float64Array(channels).fill(Infinity);
@@ -81,7 +79,7 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
 /**
  * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
  * @typedef {object} Side
- * @property {import("../server/decode.js").Planes} planes
+ * @property {Planes} planes
  * @property {ArrayLike<number>} lo
  * @property {ArrayLike<number>} hi
  */
@@ -126,10 +124,6 @@ function badMark(marks, i) {
 }
 
 // The scale that the columns of a scene share, at their steps or locked over all kept ones.
-
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./scene.js").History} History */
-/** @typedef {import("./scene.js").SceneColumn} SceneColumn */
 
 /**
  * The range of each channel over the maps of all columns; if the scale is locked, also over all

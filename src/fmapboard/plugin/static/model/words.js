@@ -1,8 +1,6 @@
 // @ts-check
 /** Formats numbers, and finds ticks for an axis. */
 
-// Formats numbers, and finds ticks for an axis.
-
 const MINUS = "−";
 
 /** A number in few characters. @param {number} value @param {number} digits significant digits */

@@ -1,7 +1,8 @@
 // @ts-check
 /** Colours and fonts of the style sheet, for drawing on canvas. */
 
-// Colours and fonts of the style sheet, for drawing on canvas.
+/** @import {StateMark} from "../model/scene.js" */
+/** @import {RunEntry} from "../server/routes.js" */
 
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
@@ -70,8 +71,6 @@ export function cutStart(context, text, width) {
 
 // TensorBoard's colour of a run: that of its page, else the one that it would choose.
 
-/** @typedef {import("../server/routes.js").RunEntry} RunEntry */
-
 /** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
 const PALETTE = Object.freeze([
   "#ff7043",
@@ -136,8 +135,6 @@ export function runColour(run, runs) {
 }
 
 // Marks the picture of a faulty channel: a hatched border, so that it does not pass for a live one.
-
-/** @typedef {import("../model/scene.js").StateMark} StateMark */
 
 /** Width of the border, outside of the picture, CSS px. */
 export const BORDER = 3;

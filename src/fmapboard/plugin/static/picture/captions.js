@@ -6,13 +6,10 @@ import { short, ticks } from "../model/words.js";
 import { BORDER, stateFrame } from "./canvas.js";
 import { CAPTION_LINE, NUMBERS, corner, gapOf } from "./tile_layout.js";
 
-// Captions and frames of the tiles of a grid, each with the numbers of its own tile.
-
-/** @typedef {import("./grid_paint.js").Look} Look */
-/** @typedef {import("./grid_paint.js").Where} Where */
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../model/scene.js").Part} Part */
-/** @typedef {import("./tile_layout.js").Layout} Layout */
+/** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Maps} from "../server/decode.js" */
+/** @import {Look, Where} from "./grid_paint.js" */
+/** @import {Layout} from "./tile_layout.js" */
 
 /** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */
 export const BELOW = 6;
@@ -21,8 +18,7 @@ const RANGE_FROM = 88;
 
 /**
  * False if no value of the batch was finite, so that a picture has no range.
- * @param {import("../server/decode.js").Maps} maps @param {string} role
- * @param {number} channel
+ * @param {Maps} maps @param {string} role @param {number} channel
  */
 function anyFinite(maps, role, channel) {
   const { nan, positive, negative } = flags(maps, role, channel);
@@ -71,7 +67,7 @@ export function rangeText(scene, part, channel) {
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
 
-/** True if all values are 0, which a difference has no scale for. @param {import("../server/decode.js").Maps} maps @param {string} role @param {number} channel */
+/** True if all values are 0, which a difference has no scale for. @param {Maps} maps @param {string} role @param {number} channel */
 function isZero({ arrays }, role, channel) {
   const [least, most] = [arrays[`${role}.minimum`], arrays[`${role}.maximum`]];
   return least?.values[channel] === 0 && most?.values[channel] === 0;

@@ -10,11 +10,10 @@ import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
 import { drawCrosshair } from "./point.js";
 import { css, ramp } from "../server/palettes.js";
 
-// Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing.
+/** @import {Rgb} from "../server/palettes.js" */
+/** @import {FilmLayout} from "./film_layout.js" */
+/** @import {Film, FilmWhere} from "./film_paint.js" */
 
-/** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
-/** @typedef {import("./film_paint.js").Film} Film */
-/** @typedef {import("./film_paint.js").FilmWhere} FilmWhere */
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
@@ -282,7 +281,7 @@ export function gutter(context, film, of, where, look) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {import("../server/palettes.js").Rgb[]} colours
+ * @param {CanvasRenderingContext2D} context @param {Rgb[]} colours
  * @param {number} left @param {number} top CSS px
  */
 function drawRamp(context, colours, left, top) {

@@ -6,7 +6,8 @@ import { kernelPixels } from "./paint.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
 
-/** @typedef {import("../server/kernels.js").Kernels} Kernels */
+/** @import {Kernels} from "../server/kernels.js" */
+/** @import {Film} from "./film_paint.js" */
 
 /**
  * The kernel of one output channel: its tiles, one per input, in rows.
@@ -53,7 +54,7 @@ export function kernelBlock(of, channel, peak) {
 
 /**
  * The stored kernel of a channel at a step; otherwise why there is none, or "" while it is loaded.
- * @param {import("./film_paint.js").Film} film @param {number} i @param {number} channel
+ * @param {Film} film @param {number} i @param {number} channel
  */
 export function kernelAt(film, i, channel) {
   const step = kernelStep(film.history, film.steps[i], film.steps);
@@ -66,10 +67,7 @@ export function kernelAt(film, i, channel) {
   return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
 }
 
-/**
- * Palette of the kernels that have been loaded; "" before.
- * @param {import("./film_paint.js").Film} film
- */
+/** Palette of the kernels that have been loaded; "" before. @param {Film} film */
 export function kernelPalette({ history, kernelFrame }) {
   const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
   const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));

@@ -1,8 +1,6 @@
 // @ts-check
 /** How several film strips share the window: below each other, or also beside each other. */
 
-// How several film strips share the window: below each other, or also beside each other.
-
 /** Height of a strip's heading, and the least height of a strip with it, CSS px. */
 const STRIP_HEADING = 24;
 const LEAST_HEIGHT = 220;

@@ -7,33 +7,38 @@ import { kernelAt } from "./film_kernels.js";
 import { columnLeft, fitted, visibleColumns } from "./film_layout.js";
 import { colours, mapPixels, paintTiles, shrunkRow, tileCanvas } from "./paint.js";
 
-/** @typedef {import("../model/film.js").Frame} Frame */
-/** @typedef {import("../model/film.js").InputFrame} InputFrame */
-/** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
+/** @import {Frame, InputFrame} from "../model/film.js" */
+/** @import {InFilm, ScaleChoice} from "../model/film_scale.js" */
+/** @import {History} from "../model/scene.js" */
+/** @import {Point} from "../model/state.js" */
+/** @import {Ranges} from "../model/value_scale.js" */
+/** @import {Unit, Words} from "../model/words.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {FilmLayout} from "./film_layout.js" */
+
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
-/** @typedef {import("../model/value_scale.js").Ranges} Ranges */
 
 /**
  * What a film strip shows; frames are undefined until they have been loaded.
  * @typedef {object} Film
- * @property {import("../server/answers.js").Layer} layer
+ * @property {Layer} layer
  * @property {string} role
  * @property {number[]} steps
- * @property {import("../model/words.js").Words} words names of the steps
- * @property {import("../model/words.js").Unit} unit what each step is
+ * @property {Words} words names of the steps
+ * @property {Unit} unit what each step is
  * @property {number} current index of the step of the slider
  * @property {number[]} channels
- * @property {import("../model/scene.js").History|null} history
+ * @property {History|null} history
  * @property {boolean} isLocked
  * @property {Ranges|null} locked the scale of all steps, null if each step has its own
  * @property {number} leftOut steps with large values, which the locked scale leaves out
  * @property {Map<number, number>} beyond further steps that it leaves out, by channel
- * @property {import("../model/film_scale.js").InFilm} inFilm how many of these the film shows
+ * @property {InFilm} inFilm how many of these the film shows
  * @property {string} sharing letters of the strips with this scale, "" for one alone
- * @property {import("../model/film_scale.js").ScaleChoice} how
+ * @property {ScaleChoice} how
  * @property {number} kernelPeak of all steps; 0 if each step has its own
  * @property {boolean} kernelsBeyond it leaves kernels out, of steps with large values
- * @property {import("../model/state.js").Point|null} point
+ * @property {Point|null} point
  * @property {(i: number) => Frame|undefined} frame
  * @property {(i: number) => Error|undefined} error
  * @property {(step: number) => Frame|undefined} kernelFrame

@@ -6,9 +6,8 @@ import { caption, rowNames } from "./captions.js";
 import { paintTiles, pixelsOf } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../model/scene.js").Part} Part */
-/** @typedef {import("./tile_layout.js").Layout} Layout */
+/** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Layout} from "./tile_layout.js" */
 
 /**
  * Colours and font of the page, and the palette of the maps.

@@ -13,7 +13,7 @@ import {
 import { stepText } from "../model/words.js";
 import { cutStart } from "./canvas.js";
 
-// Rows and columns of the map of layers × steps: thinner the more there are, then binned.
+/** @import {Hatch, Theme} from "../model/health_states.js" */
 
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
@@ -142,8 +142,6 @@ export function binned({ layers, steps, rows, columns }, codes, levels) {
 
 // Paints the map of layers × steps: cells, names of rows, steps, and words for severe states.
 
-/** @typedef {import("../model/health_states.js").Theme} Theme */
-
 /** Smallest cell with a gap around it, CSS px. */
 const GAP_FROM = 7;
 
@@ -209,7 +207,7 @@ const DASH = 3;
  * Mark of a cell whose brightness is not known: a dash in its middle, or dots if it is small.
  * @param {{left: number, top: number, right: number, bottom: number}} box device px
  * @param {number} v line that is painted, CSS px @param {number} unit device px per CSS px
- * @returns {import("../model/health_states.js").Hatch|null} null if this line has none of it
+ * @returns {Hatch|null} null if this line has none of it
  */
 function unknownMark({ left, top, right, bottom }, v, unit) {
   if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return DOTS;

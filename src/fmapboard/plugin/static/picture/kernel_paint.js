@@ -7,11 +7,9 @@ import { kernelPixels, paintTiles } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 
-/** @typedef {import("./grid_paint.js").Look} Look */
-/** @typedef {import("./grid_paint.js").Where} Where */
-/** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
-/** @typedef {import("../model/kernel_scene.js").KernelPart} KernelPart */
-/** @typedef {import("./tile_layout.js").Layout} Layout */
+/** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
+/** @import {Look, Where} from "./grid_paint.js" */
+/** @import {Layout} from "./tile_layout.js" */
 
 /** Narrower tiles, in CSS px, have no range below them. */
 const RANGE_FROM = 88;

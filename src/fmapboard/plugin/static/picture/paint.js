@@ -6,10 +6,10 @@ import { levelColours, place } from "../model/value_scale.js";
 import { theme } from "./canvas.js";
 import { MARK, MARK_COLOURS, MARK_TABLE, mixed, packed, rgbOf, table } from "../server/palettes.js";
 
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
-/** @typedef {import("../model/value_scale.js").Side} Side */
-/** @typedef {import("../model/value_scale.js").Difference} Difference */
+/** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
+/** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Difference, Side} from "../model/value_scale.js" */
+/** @import {Planes} from "../server/decode.js" */
 
 /** @type {Map<string, Uint32Array>} */
 const tables = new Map();
@@ -59,8 +59,7 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
 
 /**
  * Pixels of a tile. A map of another size than the main column's is stretched to it.
- * @param {MapsScene} scene @param {import("../model/scene.js").Part} part
- * @param {number} channel @param {string} palette
+ * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
  */
 export function pixelsOf(scene, part, channel, palette) {
   const { side, difference } = columnOf(scene, part);
@@ -80,7 +79,7 @@ export function pixelsOf(scene, part, channel, palette) {
 /**
  * Pixels of a kernel; all sides have one scale.
  * @param {Pick<KernelCells, "sides"|"colour"|"peak"|"differencePeak">} grid
- * @param {import("../model/kernel_scene.js").KernelPart} part @param {number} plane
+ * @param {KernelPart} part @param {number} plane
  */
 export function kernelPixels({ sides, colour, peak, differencePeak }, part, plane) {
   const { kernels, difference } = sides[part.side];
@@ -189,7 +188,7 @@ const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
 /**
  * A map that is the same mark everywhere, which has no picture: its colour is only hinted at, and
  * lines tell it without colour vision, crossed for values that are not finite.
- * @param {import("../server/decode.js").Planes} planes @param {number} channel
+ * @param {Planes} planes @param {number} channel
  * @returns {Uint32Array|null} packed colours [h * w]; null if the map has values
  */
 export function markedField({ height, width, marks }, channel) {

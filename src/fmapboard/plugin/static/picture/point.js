@@ -8,7 +8,15 @@ import { colours, mapPixels } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 
-// The point that is looked at: its cell in a map, and a cross hair over a tile.
+/** @import {Question} from "../model/compare.js" */
+/** @import {Frame} from "../model/film.js" */
+/** @import {MapsScene} from "../model/scene.js" */
+/** @import {Point} from "../model/state.js" */
+/** @import {Side} from "../model/value_scale.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {Model, Source} from "../server/source.js" */
+/** @import {Where} from "./grid_paint.js" */
+/** @import {Layout} from "./tile_layout.js" */
 
 /** A dark line below a light one, which is visible on any colour. */
 const LINES = Object.freeze(
@@ -17,8 +25,6 @@ const LINES = Object.freeze(
     ["#ffffff", 1],
   ]),
 );
-
-/** @typedef {import("../model/state.js").Point} Point */
 
 /**
  * Draws a cross hair over a tile, open around the point, and the outline of its cell.
@@ -60,9 +66,8 @@ export function drawCrosshair(context, box, point, map) {
 
 /**
  * Cross hairs over all visible tiles of a grid; over sequences, a line at the position.
- * @param {CanvasRenderingContext2D} context @param {import("../model/scene.js").MapsScene} scene
- * @param {import("./tile_layout.js").Layout} of @param {import("./grid_paint.js").Where} where
- * @param {string} text point of the address, "" for none
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {Where} where @param {string} text point of the address, "" for none
  */
 export function gridCrosshairs(context, scene, of, where, text) {
   const point = pointOf(text);
@@ -87,8 +92,6 @@ export function gridCrosshairs(context, scene, of, where, text) {
 }
 
 // Orders channels by their response at a point, and measures how strongly a layer responds there.
-
-/** @typedef {import("../model/value_scale.js").Side} Side */
 
 /**
  * @typedef {object} Reading
@@ -185,8 +188,7 @@ function isBad(marks, i) {
 
 /**
  * Layers by how strongly they respond: those with channels that are not finite first.
- * @template {Response} T
- * @param {T[]} responses @returns {T[]}
+ * @template {Response} T @param {T[]} responses @returns {T[]}
  */
 export function byResponse(responses) {
   const score = (/** @type {Response} */ of) => (Number.isNaN(of.score) ? -1 : of.score);
@@ -194,10 +196,6 @@ export function byResponse(responses) {
 }
 
 // Measures how strongly each layer of a run responds at a point, a few requests at a time.
-
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("../model/film.js").Frame} Frame */
 
 /**
  * A layer at a point.
@@ -214,7 +212,7 @@ export function byResponse(responses) {
  */
 
 export class PixelLayers {
-  /** @param {import("../server/source.js").Source} source @param {() => void} changed */
+  /** @param {Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
     this.frames = { most: 3, changed };
@@ -225,8 +223,7 @@ export class PixelLayers {
 
   /**
    * What is known now; requests the rest.
-   * @param {import("../server/source.js").Model} model @param {MapsScene} scene @param {Point} point
-   * @returns {Ranked}
+   * @param {Model} model @param {MapsScene} scene @param {Point} point @returns {Ranked}
    */
   rank({ state, layers }, scene, point) {
     const { run, step, role, sample } = scene.question;
@@ -273,7 +270,7 @@ export class PixelLayers {
     this.want([]);
   }
 
-  /** @param {import("../model/compare.js").Question[]} questions */
+  /** @param {Question[]} questions */
   want(questions) {
     wantFrames(this.source.cache, this.frames, questions);
   }

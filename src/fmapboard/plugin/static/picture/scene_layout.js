@@ -3,10 +3,9 @@
 
 import { layout } from "./tile_layout.js";
 
-// Positions of the kernels of a layer: a matrix of inputs and outputs, or tiles with captions.
-
-/** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
-/** @typedef {import("./tile_layout.js").Layout} Layout */
+/** @import {KernelCells} from "../model/kernel_scene.js" */
+/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
+/** @import {Layout} from "./tile_layout.js" */
 
 /** Width for the numbers left of a matrix, and height for those above it. */
 const GUTTER = 40;
@@ -86,7 +85,7 @@ function matrix(
 // Positions of what a scene shows.
 
 /**
- * @param {import("../model/scene.js").MapsScene|import("../model/scene.js").KernelsScene} scene
+ * @param {MapsScene|KernelsScene} scene
  * @param {number} tile longer side in CSS px, 0 to about fit the window
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */

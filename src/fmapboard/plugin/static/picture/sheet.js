@@ -4,7 +4,8 @@
 import { paintTiles, stretched } from "./paint.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
-// Rows, columns and cells of the contact sheet: layers × steps as pictures.
+/** @import {FaultName} from "../server/answers.js" */
+/** @import {SheetPage as Page} from "../server/sheet.js" */
 
 /** Between two cells, CSS px; frames of states are drawn there. */
 export const GAP = 6;
@@ -37,8 +38,7 @@ export function fits(width) {
 }
 
 /**
- * @param {object} of
- * @param {number} of.layers number of layers with pictures
+ * @param {object} of @param {number} of.layers number of layers with pictures
  * @param {readonly number[]} of.steps kept ones, ascending
  * @param {readonly number[]} of.onsets kept steps that must have a column
  * @param {number} of.width CSS px @param {number} of.height of the page, CSS px
@@ -85,8 +85,6 @@ export function thinned(steps, count, onsets) {
 
 // Paints a page of the contact sheet: maps, what stands in place of a map, and frames of states.
 
-/** @typedef {import("../server/answers.js").FaultName} FaultName */
-
 /** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. */
 /** @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
 export const FRAMES = Object.freeze({
@@ -110,8 +108,6 @@ const WHOLE = Object.freeze({
 });
 /** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
 const [WORD_FROM, ROW_HEIGHT] = [40, 14];
-
-/** @typedef {import("../server/sheet.js").SheetPage} Page */
 
 /** @type {Map<string, Uint32Array>} */
 const tables = new Map();

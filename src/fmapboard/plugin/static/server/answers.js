@@ -10,11 +10,9 @@
 
 /**
  * One layer of `data/layers`, as `api.js` completes it.
- * @typedef {Omit<import("./routes.js").Layer, "steps"|"wall_times"> & {
- *   steps: number[],
- *   wall_times: number[],
- *   behind?: string,
- * }} Layer `behind` is the label of the layer that an activation directly follows
+ * @typedef {Omit<import("./routes.js").Layer, "steps"|"wall_times"> & { steps: number[],
+ * wall_times: number[], behind?: string, }} Layer `behind` is the label of the layer that an
+ * activation directly follows
  */
 
 /** @typedef {"nonfinite"|"large"|"dead"|"constant"|"unchanged"} FaultName */

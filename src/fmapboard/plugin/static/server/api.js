@@ -3,7 +3,10 @@
 
 import { arrays, open } from "./container.js";
 
-// Which layer each activation directly follows.
+/** @import {History} from "../model/scene.js" */
+/** @import {Layer} from "./answers.js" */
+/** @import {Container} from "./container.js" */
+/** @import {AttributionAnswer, DifferenceAnswer, HistoryAnswer as HistoryFacts, LayerPatchesAnswer, MapsAnswer as MapsFacts, NumbersAnswer, PatchesAnswer, RunsAnswer} from "./routes.js" */
 
 /**
  * The layers, activations with the label of the layer that they directly follow as `behind`.
@@ -25,12 +28,6 @@ export function withFeeders(layers) {
 }
 
 // Requests to the server, one function per route.
-
-/** @typedef {import("./routes.js").HistoryAnswer} HistoryFacts */
-/** @typedef {import("./answers.js").Layer} Layer */
-/** @typedef {import("./routes.js").MapsAnswer} MapsFacts */
-/** @typedef {import("./routes.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("./routes.js").RunsAnswer} RunsAnswer */
 
 /** @typedef {Omit<import("./routes.js").LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
 
@@ -113,7 +110,7 @@ export async function numbers(run, key, signal) {
 
 /**
  * @param {Record<string, string|number|string[]>} query two sides and pairs of layers
- * @param {AbortSignal} signal @returns {Promise<import("./routes.js").DifferenceAnswer>}
+ * @param {AbortSignal} signal @returns {Promise<DifferenceAnswer>}
  */
 export async function difference(query, signal) {
   return (await ask("difference", query, signal)).json();
@@ -121,28 +118,25 @@ export async function difference(query, signal) {
 
 /**
  * @param {{run: string, key: string, sample: number, ts: number}} of `ts` lets the browser cache it
- * @param {AbortSignal} signal @returns {Promise<import("../model/scene.js").History>}
+ * @param {AbortSignal} signal @returns {Promise<History>}
  */
 export async function history(of, signal) {
   const answer = await ask("history", of, signal);
-  /** @type {import("./container.js").Container<HistoryFacts>} */
+  /** @type {Container<HistoryFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
   return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
 }
 
 /**
  * @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal
- * @returns {Promise<import("./container.js").Container<MapsFacts>>}
+ * @returns {Promise<Container<MapsFacts>>}
  */
 export async function maps({ run, key, step, ts }, signal) {
   const answer = await ask("maps", { run, key, step, ts }, signal);
   return open(await answer.arrayBuffer());
 }
 
-/**
- * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<import("./routes.js").AttributionAnswer>}
- */
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<AttributionAnswer>} */
 export async function attribution(run, signal) {
   return (await ask("attribution", { run }, signal)).json();
 }
@@ -152,18 +146,14 @@ export async function attributionPicture(of, signal) {
   return (await ask("attribution_picture", of, signal)).blob();
 }
 
-/**
- * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<import("./routes.js").PatchesAnswer>}
- */
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<PatchesAnswer>} */
 export async function patches(run, signal) {
   return (await ask("patches", { run }, signal)).json();
 }
 
 /**
  * @param {{run: string, key: string, step: number, page: number, ts: number}} of
- * @param {AbortSignal} signal
- * @returns {Promise<import("./container.js").Container<import("./routes.js").LayerPatchesAnswer>>}
+ * @param {AbortSignal} signal @returns {Promise<Container<LayerPatchesAnswer>>}
  */
 export async function layerPatches(of, signal) {
   return open(await (await ask("layer_patches", of, signal)).arrayBuffer());

@@ -60,8 +60,7 @@ export class Cache {
 
   /**
    * The newest known entry; starts a request if there is none, or only one of an earlier epoch.
-   * @template T
-   * @param {string} key @param {(signal: AbortSignal) => Promise<T>} load
+   * @template T @param {string} key @param {(signal: AbortSignal) => Promise<T>} load
    * @param {{of?: Pass, epoch?: number, bytes?: (value: T) => number, prefetch?: boolean}} how
    * @returns {Entry<T>}
    */

@@ -1,6 +1,8 @@
 // @ts-check
 /** The server's binary answers: the length of a JSON text, the text, then arrays and bytes. */
 
+/** @import {ArrayEntry, Bytes, JsonFloat} from "./routes.js" */
+
 /**
  * @template T
  * @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it
@@ -21,8 +23,7 @@ export function open(buffer) {
 
 /**
  * Arrays of little-endian float32, by name.
- * @param {ArrayBuffer} body @param {Record<string, import("./routes.js").ArrayEntry>} listed
- * @returns {NamedArrays}
+ * @param {ArrayBuffer} body @param {Record<string, ArrayEntry>} listed @returns {NamedArrays}
  */
 export function arrays(body, listed) {
   /** @type {NamedArrays} */
@@ -38,13 +39,13 @@ export function arrays(body, listed) {
   return found;
 }
 
-/** An array of uint8. @param {ArrayBuffer} body @param {import("./routes.js").ArrayEntry} of */
+/** An array of uint8. @param {ArrayBuffer} body @param {ArrayEntry} of */
 export function octets(body, { offset, shape }) {
   if (offset + size(shape) > body.byteLength) throw new Error("an array was cut off");
   return new Uint8Array(body, offset, size(shape));
 }
 
-/** A copy of some bytes. @param {ArrayBuffer} body @param {import("./routes.js").Bytes} of */
+/** A copy of some bytes. @param {ArrayBuffer} body @param {Bytes} of */
 export function bytes(body, { offset, length }) {
   return body.slice(offset, offset + length);
 }
@@ -56,7 +57,7 @@ function size(shape) {
 
 /**
  * A JSON float as a number: NaN for null, and "NaN" and "Infinity" as what they spell.
- * @param {import("./routes.js").JsonFloat|null} value
+ * @param {JsonFloat|null} value
  */
 export function number(value) {
   return typeof value === "number" ? value : value === null ? NaN : Number(value);

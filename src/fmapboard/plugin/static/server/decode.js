@@ -4,9 +4,10 @@
 import { arrays, bytes } from "./container.js";
 import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
 
-// Decodes a stored grid picture from RGBA into the levels and marks of each channel.
-
-/** @typedef {import("./answers.js").MapsPicture} MapsPicture */
+/** @import {Side} from "../model/value_scale.js" */
+/** @import {MapsPicture, RecordHeader} from "./answers.js" */
+/** @import {Container, NamedArrays} from "./container.js" */
+/** @import {MapsAnswer as MapsFacts} from "./routes.js" */
 
 /**
  * Maps of C channels, h × w px each.
@@ -27,9 +28,8 @@ import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.j
 
 /**
  * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
- * @param {number} channels @param {number} height @param {number} width
- * @param {number} perRow @param {number} padding
- * @returns {{left: number, top: number}[]}
+ * @param {number} channels @param {number} height @param {number} width @param {number} perRow
+ * @param {number} padding @returns {{left: number, top: number}[]}
  */
 export function corners(channels, height, width, perRow, padding) {
   const around = channels === 1 ? 0 : padding; // a single tile has no padding
@@ -123,8 +123,7 @@ export function planesOf(rgba, pictureWidth, header) {
  * Value of one pixel: NaN where a mark says that it is not finite. A constant or dead channel has
  * the value `lo`. `unit` is the uncertainty of the value; `mark` is the code of its mark, or 0.
  * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
- * @param {number} lo @param {number} hi
- * @returns {{value: number, unit: number, mark: number}}
+ * @param {number} lo @param {number} hi @returns {{value: number, unit: number, mark: number}}
  */
 export function valueAt(planes, channel, y, x, lo, hi) {
   const at = (channel * planes.height + y) * planes.width + x;
@@ -136,14 +135,12 @@ export function valueAt(planes, channel, y, x, lo, hi) {
 
 // One layer at one step: header, per-channel numbers and pictures, decoded in the browser.
 
-/** @typedef {import("./routes.js").MapsAnswer} MapsFacts */
-
 /**
  * @typedef {object} Maps
- * @property {import("./answers.js").RecordHeader} header
+ * @property {RecordHeader} header
  * @property {number} step
  * @property {number} wallTime s
- * @property {import("./container.js").NamedArrays} arrays
+ * @property {NamedArrays} arrays
  * @property {Map<string, Planes>} planes by `role/sample`
  * @property {ImageBitmap|null} kernels
  * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
@@ -175,7 +172,7 @@ export function pixels(picture) {
 
 /**
  * Decodes an answer of `data/maps`.
- * @param {import("./container.js").Container<MapsFacts>} answer
+ * @param {Container<MapsFacts>} answer
  * @param {(role: string, sample: number) => boolean} wanted pictures to decode
  * @returns {Promise<Maps>}
  */
@@ -233,8 +230,7 @@ export function pictureOf(maps, role) {
 
 /**
  * The maps of one sample with the lo and hi of each channel; null if its picture is not there.
- * @param {Maps} maps @param {string} role @param {number} sample
- * @returns {import("../model/value_scale.js").Side|null}
+ * @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null}
  */
 export function sideOf(maps, role, sample) {
   const planes = maps.planes.get(`${role}/${sample}`);

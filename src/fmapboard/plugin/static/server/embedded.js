@@ -6,16 +6,17 @@ import { health, numbersAt } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
 
+/** @import {Answering, Query} from "./api.js" */
+/** @import {Maps, Planes} from "./decode.js" */
+/** @import {Health} from "./health.js" */
+
 /**
  * @typedef {object} Embedded
  * @property {Record<string, string[]>} answers names of an answer's parts, by question
  * @property {(name: string) => Promise<ArrayBuffer>} embedded the bytes of a part
  */
 
-/**
- * The function for `answerFrom`.
- * @param {Embedded} of @returns {import("./api.js").Answering}
- */
+/** The function for `answerFrom`. @param {Embedded} of @returns {Answering} */
 export function answersIn({ answers, embedded }) {
   return async (path, query) => {
     const parts = answers[question(path, query)];
@@ -29,7 +30,7 @@ export function answersIn({ answers, embedded }) {
 
 /**
  * How the index names a question; times, which only the server's caches need, are left out.
- * @param {string} path @param {import("./api.js").Query} query
+ * @param {string} path @param {Query} query
  */
 export function question(path, query) {
   const entries = Object.entries(query).filter(([name]) => name !== "ts");
@@ -39,16 +40,9 @@ export function question(path, query) {
 
 // In a report: pages of the contact sheet, made from embedded maps as the server makes them.
 
-/** @typedef {import("./api.js").Query} Query */
-/** @typedef {import("./decode.js").Maps} Maps */
-/** @typedef {import("./health.js").Health} Health */
-
 const ROLE = "feature_maps";
 
-/**
- * What a page is asked for.
- * @typedef {{run: string, steps: number[], cell: number}} Asked
- */
+/** What a page is asked for. @typedef {{run: string, steps: number[], cell: number}} Asked */
 
 /** @param {Query} query @returns {Asked} */
 function askedIn({ run, step, cell }) {
@@ -136,7 +130,7 @@ function cellOf(maps, channel, cell) {
 
 /**
  * A channel as palette indices, averaged where it is larger than a cell; marks are kept.
- * @param {import("./decode.js").Planes} planes @param {number} channel @param {number} cell px
+ * @param {Planes} planes @param {number} channel @param {number} cell px
  */
 function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
   const factor = Math.min(1, cell / Math.max(high, wide));

@@ -4,18 +4,17 @@
 import { ask, withFeeders } from "./api.js";
 import { arrays, number, octets, open } from "./container.js";
 
+/** @import {Cache} from "./cache.js" */
+/** @import {Container, NamedArrays} from "./container.js" */
+/** @import {HealthAnswer, HealthStepAnswer, Shading} from "./routes.js" */
+
 /** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
 
-/** Scale of the brightness of cells. @typedef {Omit<import("./routes.js").Shading, "levels">} Scale */
-
-/** @typedef {import("./routes.js").HealthAnswer} HealthAnswer */
+/** Scale of the brightness of cells. @typedef {Omit<Shading, "levels">} Scale */
 
 /**
- * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & {
- *   arrays: import("./container.js").NamedArrays,
- *   cells: Record<"codes"|"range"|"change", Uint8Array>,
- *   scales: Record<"range"|"change", Scale>,
- * }} Health
+ * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & { arrays: NamedArrays, cells:
+ * Record<"codes"|"range"|"change", Uint8Array>, scales: Record<"range"|"change", Scale>, }} Health
  */
 
 /** @typedef {import("./routes.js").Line} Finding */
@@ -27,7 +26,7 @@ import { arrays, number, octets, open } from "./container.js";
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
   const answer = await ask("health", { run }, signal);
-  /** @type {import("./container.js").Container<HealthAnswer>} */
+  /** @type {Container<HealthAnswer>} */
   const { json, body } = open(await answer.arrayBuffer());
   const { codes, shadings, ...facts } = json;
   return {
@@ -75,15 +74,14 @@ export async function health(run, signal) {
 /** @param {StepOfRun} of @param {AbortSignal} signal */
 async function stepOf(of, signal) {
   const answer = await ask("health_step", of, signal);
-  /** @type {import("./container.js").Container<import("./routes.js").HealthStepAnswer>} */
+  /** @type {Container<HealthStepAnswer>} */
   const { json, body } = open(await answer.arrayBuffer());
   return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
 
 /**
  * Numbers of all layers at one kept step, [layers] each; NaN of a layer that it does not have.
- * @param {StepOfRun} of @param {AbortSignal} signal
- * @returns {Promise<import("./container.js").NamedArrays>}
+ * @param {StepOfRun} of @param {AbortSignal} signal @returns {Promise<NamedArrays>}
  */
 export async function numbersAt(of, signal) {
   const { json, numbers } = await stepOf(of, signal);
@@ -132,7 +130,7 @@ const NOTHING = Object.freeze({
 });
 
 /**
- * @param {import("./routes.js").HealthStepAnswer} json @param {import("./container.js").NamedArrays} numbers
+ * @param {HealthStepAnswer} json @param {NamedArrays} numbers
  * @param {number} code @param {string} key @param {number} row @returns {Overview}
  */
 function layerAt(json, numbers, code, key, row) {
@@ -181,7 +179,7 @@ export async function findings(run, signal) {
 const ROUND_MS = 60000;
 
 export class HealthSource {
-  /** @param {import("./cache.js").Cache} cache */
+  /** @param {Cache} cache */
   constructor(cache) {
     this.cache = cache;
     /** @type {Map<string, {version: string, epoch: number, again: string}>} */
@@ -189,9 +187,7 @@ export class HealthSource {
     this.rounds = { epoch: 0, at: -Infinity, name: "" };
   }
 
-  /**
-   * @param {string} run @param {string} version of the list of its steps, "" if not yet known
-   */
+  /** @param {string} run @param {string} version of the list of its steps, "" if not yet known */
   health(run, version) {
     return this.cache.get(`health/${run}`, (signal) => health(run, signal), {
       epoch: this.epoch(run, version),

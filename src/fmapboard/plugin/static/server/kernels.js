@@ -3,9 +3,8 @@
 
 import { corners, pixels, planesOf } from "./decode.js";
 
-/** @typedef {import("./answers.js").KernelsPicture} KernelsPicture */
-/** @typedef {import("./answers.js").RecordHeader} RecordHeader */
-/** @typedef {import("./decode.js").Planes} Planes */
+/** @import {KernelsPicture, RecordHeader} from "./answers.js" */
+/** @import {Maps, Planes} from "./decode.js" */
 
 /**
  * How the kernels of a picture are arranged. *Outputs* and *inputs* are the axes of the weight: of a
@@ -35,11 +34,10 @@ import { corners, pixels, planesOf } from "./decode.js";
  */
 
 /**
- * Null for weights with other than two to five axes, and for a picture whose size is not that of its
- * header.
+ * Null for weights with other than two to five axes, and for a picture whose size is not that of
+ * its header.
  * @param {RecordHeader} header @param {KernelsPicture} picture
- * @param {{width: number, height: number}} size of the picture, px
- * @returns {Arrangement|null}
+ * @param {{width: number, height: number}} size of the picture, px @returns {Arrangement|null}
  */
 export function arrangement(header, picture, size) {
   const { kernel_shape: shape } = header;
@@ -186,7 +184,7 @@ const held = new WeakMap();
 
 /**
  * The kernels of a record; null if there are none, or their arrangement cannot be known.
- * @param {import("./decode.js").Maps} maps @returns {Kernels|null}
+ * @param {Maps} maps @returns {Kernels|null}
  */
 export function decodedKernels({ header, kernels: bitmap }) {
   if (!bitmap) return null;

@@ -1,6 +1,8 @@
 // @ts-check
 /** Palettes of stored pictures (250 levels and 6 marks) and of the tab (256 colours). */
 
+/** @import {FaultName} from "./answers.js" */
+
 export const VALUES = 250;
 
 /** Codes of pixels that are not plain values, as they are stored. */
@@ -30,7 +32,7 @@ export const LARGE = 1e4;
 
 /**
  * Colours of the states of layers and channels, as CSS.
- * @type {Readonly<Record<import("./answers.js").FaultName, string>>}
+ * @type {Readonly<Record<FaultName, string>>}
  */
 export const FAULT_COLOURS = Object.freeze({
   nonfinite: "#ff00ff",

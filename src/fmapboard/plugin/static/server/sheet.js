@@ -4,7 +4,9 @@
 import { ask } from "./api.js";
 import { arrays, octets, open } from "./container.js";
 
-/** @typedef {import("./answers.js").ArrayEntry} ArrayEntry */
+/** @import {ArrayEntry} from "./answers.js" */
+/** @import {Cache} from "./cache.js" */
+/** @import {Container, NamedArrays} from "./container.js" */
 
 /**
  * A page of the sheet.
@@ -54,7 +56,7 @@ import { arrays, octets, open } from "./container.js";
  */
 async function page({ run, steps, cell }, keys, signal) {
   const answer = await ask("sheet", { run, key: [...keys], step: steps.map(String), cell }, signal);
-  /** @type {import("./container.js").Container<{rows: SheetRow[], arrays: Record<string, ArrayEntry>}>} */
+  /** @type {Container<{rows: SheetRow[], arrays: Record<string, ArrayEntry>}>} */
   const { json, body } = open(await answer.arrayBuffer());
   const { pixels, ...others } = json.arrays;
   const { height, width, lo, hi } = arrays(body, others);
@@ -64,9 +66,8 @@ async function page({ run, steps, cell }, keys, signal) {
 const NONE = new Float32Array(0);
 
 /**
- * @param {SheetRow[]} rows @param {Uint8Array} pixels
- * @param {import("./container.js").NamedArrays} of @param {number} cell @param {number} steps
- * @returns {SheetPage}
+ * @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell
+ * @param {number} steps @returns {SheetPage}
  */
 export function pageOf(rows, pixels, of, cell, steps) {
   const [height, width] = [of.height?.values ?? NONE, of.width?.values ?? NONE];
@@ -84,13 +85,13 @@ export function pageOf(rows, pixels, of, cell, steps) {
 async function input({ run, name, steps, cell }, signal) {
   const query = { run, name, step: steps.map(String), cell };
   const answer = await ask("sheet_input", query, signal);
-  /** @type {import("./container.js").Container<Omit<SheetInput, "pixels"|"cell"> & {arrays: Record<string, ArrayEntry>}>} */
+  /** @type {Container<Omit<SheetInput, "pixels"|"cell"> & {arrays: Record<string, ArrayEntry>}>} */
   const { json, body } = open(await answer.arrayBuffer());
   return { ...json, pixels: octets(body, json.arrays["pixels"]), cell };
 }
 
 export class SheetSource {
-  /** @param {import("./cache.js").Cache} cache */
+  /** @param {Cache} cache */
   constructor(cache) {
     this.cache = cache;
   }

@@ -6,20 +6,24 @@ import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
 
-/** @typedef {import("../model/scene.js").History} History */
-/** @typedef {import("../model/scene.js").Scene} Scene */
-/** @typedef {import("../model/compare.js").Question} Question */
-/** @typedef {import("../model/state.js").State} State */
-/** @typedef {import("./health.js").Overview} Overview */
-/** @typedef {import("./routes.js").InputSeries} InputSeries */
-/** @typedef {import("./answers.js").Layer} Layer */
-/** @typedef {import("./routes.js").NumbersAnswer} NumbersAnswer */
+/** @import {Shown} from "../model/attribution.js" */
+/** @import {Placed, Question} from "../model/compare.js" */
+/** @import {Front} from "../model/front.js" */
+/** @import {Series} from "../model/look.js" */
+/** @import {Ranking} from "../model/ranking.js" */
+/** @import {History, Scene} from "../model/scene.js" */
+/** @import {Sides} from "../model/sides.js" */
+/** @import {State} from "../model/state.js" */
+/** @import {Layer} from "./answers.js" */
+/** @import {Cache} from "./cache.js" */
+/** @import {Health, Overview} from "./health.js" */
+/** @import {InputSeries, NumbersAnswer, RunEntry} from "./routes.js" */
 
 /**
  * All that one drawing of the tab needs.
  * @typedef {object} Model
  * @property {State} state with the palette of what is shown as `colours`
- * @property {import("./routes.js").RunEntry[]} runs
+ * @property {RunEntry[]} runs
  * @property {string} logdir
  * @property {boolean} keepsEnough false if TensorBoard keeps its default of 10 steps per series
  * @property {boolean} listed the list of runs, or an error in its place, has arrived
@@ -35,29 +39,29 @@ import * as api from "./api.js";
  * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
- * @property {import("../model/sides.js").Sides|null} sides null if the headline says it all
- * @property {import("../model/compare.js").Placed[]} columns what the state's further columns show
+ * @property {Sides|null} sides null if the headline says it all
+ * @property {Placed[]} columns what the state's further columns show
  * @property {(History|null)[]} filmHistories of the columns, empty unless the film strip is shown
- * @property {import("../model/ranking.js").Ranking|null} ranking null unless its list is open
- * @property {import("../model/look.js").Series[]} series whose curves are drawn
+ * @property {Ranking|null} ranking null unless its list is open
+ * @property {Series[]} series whose curves are drawn
  * @property {History|null} history
- * @property {import("./health.js").Health|null} health of all steps; null in the overview, whose `front` has it
+ * @property {Health|null} health of all steps; null in the overview, whose `front` has it
  * @property {NumbersAnswer|null} numbers
  * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
  * @property {string} gone what the address names but is not there, in words; "" for nothing
  * @property {boolean} playing
- * @property {import("../model/attribution.js").Shown|null} attribution null if the run has none
+ * @property {Shown|null} attribution null if the run has none
  * @property {import("../model/patches.js").Shown|null} patches null if the channel has none
- * @property {import("../model/front.js").Front|null} front null unless the overview is shown
+ * @property {Front|null} front null unless the overview is shown
  */
 
 /** @type {Map<string, Overview>} */
 const NO_OVERVIEW = new Map();
 
 export class Source {
-  /** @param {import("./cache.js").Cache} cache */
+  /** @param {Cache} cache */
   constructor(cache) {
     this.cache = cache;
     this.epoch = 1;
@@ -118,10 +122,9 @@ export class Source {
   /**
    * An answer that grows with every step. It is requested again when there is a new step; until
    * then the previous answer is returned, or null if there is none.
-   * @template T
-   * @param {string} key @param {Layer} layer
-   * @param {(ts: number, signal: AbortSignal) => Promise<T>} load
-   * @param {number} bytes @returns {T|null}
+   * @template T @param {string} key @param {Layer} layer
+   * @param {(ts: number, signal: AbortSignal) => Promise<T>} load @param {number} bytes
+   * @returns {T|null}
    */
   growing(key, layer, load, bytes) {
     const epoch = layer.wall_times[layer.wall_times.length - 1];
