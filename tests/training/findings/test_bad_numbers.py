@@ -184,14 +184,15 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     )
     tag = "fmapboard/first_nonfinite"
     written = texts(tmp_path)
-    assert written.keys() == {tag, "fmapboard/checks"}
+    assert written.keys() == {tag, "fmapboard/checks", "fmapboard/why"}
     assert written[tag] == [(2, said)]
     step, finding = written["fmapboard/checks"][0]
     assert step == 2
     assert "in this layer, in code between `bad` (call 2) and this layer" in finding
-    assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
-        f"fmapboard: step 2: nonfinite: {finding.removeprefix('- **warning: nonfinite**: ')}"
-    ]
+    warning, verdict = (r.message for r in caplog.records if r.levelname == "WARNING")
+    own = finding.removeprefix("- **warning: nonfinite**: ")
+    assert warning == f"fmapboard: step 2: nonfinite: {own}"
+    assert verdict.startswith("fmapboard: fault: ")
 
 
 def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_finite(
@@ -211,7 +212,8 @@ def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_fi
     assert "such values arise in the backward pass" in first.pop("net.fmapboard/checks")
     assert "then in 1 further layer" in second.pop("net.fmapboard/checks")
     assert first == second == {}
-    assert len(caplog.records) == 1
+    warning, verdict = (each.message for each in caplog.records)
+    assert (warning.count("nonfinite: "), verdict.count("cause: nonfinite: ")) == (1, 1)
 
 
 def test_an_overflowing_norm_of_finite_gradients_is_not_reported_as_non_finite() -> None:

@@ -30,7 +30,7 @@ def sizes(run: Path) -> list[int]:
 
 
 def log(run: Path, budget: int | None) -> list[int]:
-    """Bytes on disk of each of three logged training steps of a ResNet-18."""
+    """Bytes on disk of each of three logged training steps of a ResNet-18, and of the verdict."""
     model = resnet18(num_classes=10)
     board = fmapboard.watch(model, run, every=1, max_bytes_per_step=budget)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -49,7 +49,7 @@ def test_no_step_is_larger_than_its_budget(tmp_path: Path, budget: int) -> None:
     kept = log(tmp_path / "kept", budget)
     assert max(free) > 700_000
     assert max(kept) <= budget
-    assert len(kept) == 3
+    assert len(kept) == 4  # the last one is the verdict
 
 
 def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(
