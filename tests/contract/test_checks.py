@@ -38,9 +38,11 @@ def faulty() -> RunRecord:
     facts = TrainingFacts(
         not_in_optimizer=("a",), not_cleared=("b",), eval_mode=True, batch=4,
         constant_images=(), identical_images=((0, 1), (0, 2), (0, 3)), rates=(0.1, 0.1),
-        unchanged={"c.weight": Unchanged(5, 0)},
+        unchanged={"c.weight": Unchanged(5, 0)}, no_gradient=("d.weight",),
+        not_called=("d.weight",), dropouts={"drop": 0.95}, batch_digest="a",
     )  # fmt: skip
     layers = [layer(i) for i in range(6)]
+    layers[0] = layer(0, followed_by=("Tanh",))
     layers[5] = layer(5, type="ConvTranspose2d", transposed_stride=(2, 2))
     channels = {name: [0.5] * 8 for name in ("mean", "std")}
     made = record(
@@ -51,13 +53,14 @@ def faulty() -> RunRecord:
             "dead": {2: from_step(2, 0.9, 0.0)},
             "dead_lasting": {2: from_step(5, 0.9, 0.0)},
             "maximum": {3: from_step(4, 1e5, 1.0)},
-            "std": {0: [2.5] * LAST},
+            "std": {0: [9.0] * LAST},
         },
         scalars={
             "gradient_norm/total": [1e3] * LAST,
             **{f"gradient_norm/conv{i}.weight": [1e-9 if i < 2 else 1.0] * LAST for i in range(6)},
             **{f"update_ratio/conv{i}.weight": [0.5] * LAST for i in range(6)},
             "batchnorm_gap/bn": [3.0] * LAST,
+            "learning_rate/0": [0.1, *[1e-6] * (LAST - 1)],
         },
         facts=[facts] * LAST,
         first={"conv1": {"minimum": [0.0] * 8, "maximum": [1.0] * 8, **channels}},
@@ -66,12 +69,18 @@ def faulty() -> RunRecord:
     return replace(made, name="")
 
 
-def constant() -> RunRecord:
-    """The same with constant images, which are not reported as identical."""
+def with_batches(**changes: Any) -> RunRecord:
+    """The same with other batches."""
     made = faulty()
-    return replace(
-        made, facts={at: replace(of, constant_images=ALL) for at, of in made.facts.items()}
-    )
+    return replace(made, facts={at: replace(of, **changes) for at, of in made.facts.items()})
+
+
+OTHER = {
+    "constant_images": with_batches(constant_images=ALL),  # not reported as identical
+    "same_batch": with_batches(identical_images=()),
+    "batchnorm_small_batch": with_batches(batch=1),
+}
+"""Kinds whose fault excludes others -> a record with it."""
 
 
 CHECKS: list[Check] = [*BUILT_IN, OwnCheck()]
@@ -79,7 +88,7 @@ CHECKS: list[Check] = [*BUILT_IN, OwnCheck()]
 
 def said(check: Check) -> list[Finding]:
     """What a check finds in the faulty records."""
-    return list(check(constant() if check.kind == "constant_images" else faulty()))
+    return list(check(OTHER.get(check.kind, faulty())))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -133,10 +142,12 @@ def test_it_is_silent_on_a_healthy_record(check: Check) -> None:
         **{f"gradient_norm/conv{i}.weight": [1.0] * LAST for i in range(6)},
         **{f"update_ratio/conv{i}.weight": [1e-3] * LAST for i in range(6)},
         "batchnorm_gap/bn": [0.1] * LAST,
+        "learning_rate/0": [0.1] * LAST,
     }
     channels = {"minimum": [-1.0] * 8, "maximum": [1.0] * 8, "mean": range(8), "std": [1.0] * 8}
     healthy = record(
-        layers, scalars=scalars, facts=[fine] * LAST, first={"conv1": channels},
+        layers, scalars=scalars, first={"conv1": channels},
+        facts=[replace(fine, batch_digest=str(n)) for n in range(LAST)],
         inputs={"minimum": -2.0, "maximum": 2.0, "mean": 0.0, "std": 1.0},
     )  # fmt: skip
     assert list(check(healthy)) == []

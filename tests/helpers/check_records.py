@@ -11,12 +11,13 @@ import numpy as np
 from fmapboard.checks import RunRecord, Series
 from fmapboard.formats.overview import LayerFacts, OverviewStep
 from fmapboard.formats.training_facts import FirstNonfinite, TrainingFacts
+from fmapboard.health.record import RateHistory
 from fmapboard.health.table import COLUMNS, health_of
 
 STEPS = tuple(range(0, 80, 10))
 HEALTHY = {
-    "minimum": -1.0, "maximum": 1.0, "std": 1.0, "nonfinite": 0.0, "constant": 0.0, "dead": 0.0,
-    "dead_lasting": 0.0, "weights_change": 0.01, "values": 2048.0,
+    "minimum": -1.0, "maximum": 1.0, "mean": 0.0, "std": 1.0, "nonfinite": 0.0, "constant": 0.0,
+    "dead": 0.0, "dead_lasting": 0.0, "weights_change": 0.01, "values": 2048.0,
 }  # fmt: skip
 
 
@@ -65,6 +66,11 @@ def record(
         group, _, name = tag.partition("/")
         at = np.array(steps[: len(values)], np.int64)
         groups.setdefault(group, {})[name] = Series(at, np.array(values, np.float64))
+    rates: dict[str, RateHistory] = {}
+    for name, of in groups.get("learning_rate", {}).items():
+        for step, rate in zip(of.steps.tolist(), of.values.tolist(), strict=True):
+            new = RateHistory(step, step, rate, rate)
+            rates[name] = rates.get(name, new).then(step, rate)
     return RunRecord(
         health=health_of("", "", overviews, told),
         scalars=groups,
@@ -74,6 +80,7 @@ def record(
             for label, of in (first or {}).items()
         },
         network_input=dict.fromkeys(steps, inputs) if inputs else {},
+        rates=rates,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
@@ -45,6 +46,41 @@ class Series:
     values: Floats
 
 
+VANISHED = 1e-4
+"""Share of its highest value below which a learning rate has vanished."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateHistory:
+    """The learning rate of a parameter group over all logged steps, also those that were dropped.
+
+    Attributes:
+        first: the first step.
+        last: the newest step.
+        rate: at the newest step.
+        peak: the highest so far.
+        low_since: first of the newest steps that are all below `VANISHED` times the peak; None if
+            the last one is not.
+        low_steps: how many these are.
+    """
+
+    first: int
+    last: int
+    rate: float
+    peak: float
+    low_since: int | None = None
+    low_steps: int = 0
+
+    def then(self, step: int, rate: float) -> RateHistory:
+        """The history with a later step."""
+        peak = max(self.peak, rate)
+        # Four divisions by 10 end at 1e-4, give or take rounding.
+        if not rate < 0.99 * VANISHED * peak:
+            return RateHistory(self.first, step, rate, peak)
+        since = step if self.low_since is None else self.low_since
+        return RateHistory(self.first, step, rate, peak, since, self.low_steps + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """The record of one watched model; nothing in it depends on torch.
@@ -60,6 +96,7 @@ class RunRecord:
         first: label of a drawn layer -> ``minimum``, ``maximum``, ``mean`` and ``std`` of its drawn
             channels at the first logged step, float32 [channels].
         network_input: logged step -> `formats.overview.INPUT_NUMBERS` of the drawn input images.
+        rates: parameter group -> its learning rate.
         is_thinned: True if logged steps were dropped.
     """
 
@@ -70,6 +107,7 @@ class RunRecord:
     facts: Mapping[int, TrainingFacts] = field(default_factory=dict)
     first: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict)
     network_input: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    rates: Mapping[str, RateHistory] = field(default_factory=dict)
     is_thinned: bool = False
 
     @property
@@ -189,7 +227,7 @@ def first_of(findings: Iterable[Finding | None]) -> Iterator[Finding]:
     return islice((found for found in findings if found is not None), 1)
 
 
-GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP})
+GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE})
 """Groups of scalars that are collected."""
 _SERIES = frozenset(
     {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.TRAINING_FACTS, tags.FIRST_NONFINITE_RECORD}
@@ -233,6 +271,7 @@ class RecordBuilder:
         self._steps: dict[int, _Step] = {}
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
+        self._rates: dict[str, RateHistory] = {}
         self._is_thinned = False
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
@@ -245,7 +284,11 @@ class RecordBuilder:
             tag: the tag without the model's prefix.
             value: the value; may be NaN or infinite.
         """
-        self._at(step).scalars[tag] = _stored(value)
+        self._at(step).scalars[tag] = value = _stored(value)
+        group, _, name = tag.partition("/")
+        if group == tags.LEARNING_RATE and math.isfinite(value):
+            new = RateHistory(step, step, value, value)
+            self._rates[name] = self._rates.get(name, new).then(step, value)
 
     def add_scalars(self, step: int, values: dict[str, float]) -> None:
         """Set all scalars of a step.
@@ -254,7 +297,9 @@ class RecordBuilder:
             step: the logged step.
             values: by tag without the model's prefix.
         """
-        self._at(step).scalars = {tag: _stored(value) for tag, value in values.items()}
+        self._at(step).scalars = {}  # not cleared: copies share it
+        for tag, value in values.items():
+            self.add_scalar(step, tag, value)
 
     def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
         """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
@@ -281,6 +326,7 @@ class RecordBuilder:
         found = RecordBuilder(self._run, self._name)
         found._steps = {at: replace(of) for at, of in self._steps.items()}
         found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
+        found._rates = dict(self._rates)
         found.errors, found._is_thinned = dict(self.errors), self._is_thinned
         return found
 
@@ -297,6 +343,7 @@ class RecordBuilder:
             facts={at: of.facts for at, of in ordered if of.facts is not None},
             first={label: arrays for label, (_, arrays) in self._first.items()},
             network_input={at: of.network_input for at, of in overviews if of.network_input},
+            rates=dict(self._rates),
             is_thinned=self._is_thinned,
         )
 

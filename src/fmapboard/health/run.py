@@ -14,18 +14,28 @@ from fmapboard.errors import ConfigurationError, closest, first_line, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
-from fmapboard.health.checks.layers import CopiedChannelsCheck, DeadCheck, UnevenUpsamplingCheck
+from fmapboard.health.checks.layers import (
+    CopiedChannelsCheck,
+    DeadCheck,
+    DropoutHighCheck,
+    SaturatedCheck,
+    UnevenUpsamplingCheck,
+)
 from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
     EvalModeCheck,
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     InputScaleCheck,
+    NeverCalledCheck,
     NotInOptimizerCheck,
+    RateVanishedCheck,
+    SameBatchCheck,
 )
 from fmapboard.health.checks.nonfinite import NonfiniteCheck
 from fmapboard.health.checks.weights import (
     BatchnormGapCheck,
+    BatchnormSmallBatchCheck,
     UnchangedWeightsCheck,
     UpdateRatioCheck,
 )
@@ -51,6 +61,12 @@ BUILT_IN: tuple[Check, ...] = (
     CopiedChannelsCheck(),
     InputScaleCheck(),
     UnevenUpsamplingCheck(),
+    SameBatchCheck(),
+    NeverCalledCheck(),
+    RateVanishedCheck(),
+    SaturatedCheck(),
+    DropoutHighCheck(),
+    BatchnormSmallBatchCheck(),
 )
 """Every built-in check: those of warnings first."""
 

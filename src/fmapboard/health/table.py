@@ -126,8 +126,8 @@ def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
 
 
 COLUMNS = (
-    "minimum", "maximum", "std", "nonfinite", "constant", "dead", "dead_lasting", "weights_change",
-    "values",
+    "minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "dead_lasting",
+    "weights_change", "values",
 )  # fmt: skip
 """Columns of an overview that the checks read."""
 MAX_LAYERS = 20_000

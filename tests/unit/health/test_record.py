@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from check_records import layer
@@ -16,7 +18,7 @@ from fmapboard.formats.training_facts import (
     pack_nonfinite,
     pack_training_facts,
 )
-from fmapboard.health.record import RecordBuilder, is_read
+from fmapboard.health.record import RateHistory, RecordBuilder, is_read
 
 
 def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:
@@ -78,6 +80,18 @@ def test_thinning_keeps_the_ends_and_where_something_began_and_the_first_nonfini
     assert record.layers().steps == (0, 1, 2, 3, 6, 7, 8, *range(12, 40))
     assert record.steps_called == "kept steps"
     assert record.layers().first_nonfinite == first
+
+
+def test_the_learning_rate_is_known_over_all_steps_also_those_that_were_dropped() -> None:
+    made = RecordBuilder()
+    for step in range(100):
+        rate = 1.0 if step == 20 else 1e-5
+        made.add_scalars(step, {"learning_rate/0": rate, "learning_rate/1": math.nan})
+        made.thin(set())
+        made = made.copy()
+    assert made.record().rates == {
+        "0": RateHistory(0, 99, rate=pytest.approx(1e-5), peak=1.0, low_since=21, low_steps=79)
+    }
 
 
 def test_first_statistics_are_those_of_the_first_step() -> None:

@@ -23,6 +23,8 @@ KINDS = [
     "not_in_optimizer", "gradients_not_cleared", "eval_mode", "constant_images",
     "identical_images", "nonfinite", "unchanged_weights", "dead", "vanishing", "exploding",
     "update_ratio", "batchnorm_gap", "copied_channels", "input_scale", "uneven_upsampling",
+    "same_batch", "never_called", "rate_vanished", "saturated", "dropout_high",
+    "batchnorm_small_batch",
 ]  # fmt: skip
 
 

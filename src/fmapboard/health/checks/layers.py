@@ -13,7 +13,7 @@ import numpy as np
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
-from fmapboard.health.finding import Finding
+from fmapboard.health.finding import Finding, named
 from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 from fmapboard.health.states import ROUNDING
@@ -148,6 +148,102 @@ class CopiedChannelsCheck(BuiltInCheck):
             if table.is_of_images
             else "Initialize the weights at random, not with a constant",
             picture=record.picture(row),
+        )
+
+
+_ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 and 0.99")}
+"""Of what saturates: the magnitude of an input beyond which it does, and its outputs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaturatedCheck(BuiltInCheck):
+    """Tanh and sigmoids inside the network most of whose outputs are at their ends.
+
+    That is estimated from mean and standard deviation of the layer in front, as if its values had a
+    normal distribution. Sigmoids count only if it is so since the first logged step: gates may
+    learn to open and close. The last layer with kernels does not count: there it is the answer.
+
+    Attributes:
+        share: share of the outputs beyond 0.99 (sigmoids: also below 0.01) from which it is
+            reported.
+        least: number of logged steps at the end of the run that must all have it.
+    """
+
+    share: float = 0.5
+    least: int = 4
+    kind: ClassVar[str] = "saturated"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        table, found = record.layers(), []
+        if len(table.steps) < self.least or table.is_of_images:
+            return
+        for row in record.weighted_layers()[:-1]:
+            kind = next(iter(row.facts.followed_by), "")  # else, a normalization is between
+            if kind in _ENDS:
+                at = table.rows.index(row)
+                share = _beyond(_ENDS[kind][0], *(table.columns[n][:, at] for n in ("mean", "std")))
+                low = np.flatnonzero(~(share >= self.share))
+                first = int(low[-1]) + 1 if low.size else 0
+                if len(share) - first >= self.least and (kind == "Tanh" or first == 0):
+                    found.append((row, kind, table.steps[first], float(share[-1])))
+        if not found:
+            return
+        row, kind, since, value = found[0]
+        more = f"; the same behind {len(found) - 1} further layers" if len(found) > 1 else ""
+        yield Finding(
+            message=f"about {100 * value:.0f} % of the outputs of the {kind} behind "
+            f"{call_text(table, row)} are beyond {_ENDS[kind][1]} since step {since}{more}",
+            since_step=since,
+            layer=row.facts.label,
+            value=value,
+            healthy=f"below {100 * self.share:.0f} %",
+            meaning="Saturated outputs pass hardly any gradient: the weights or what the layer "
+            "receives are too large",
+            advice="Check the scale of the images and of the initial weights, lower the learning "
+            "rate, or put a normalization between the layer and its activation",
+            picture=record.picture(row),
+        )
+
+
+def _beyond(end: float, mean: Floats, std: Floats) -> Floats:
+    """[S]: share of normally distributed values whose magnitude is above ``end``."""
+    below = [
+        sum(math.erf((end + m) / (max(s, 1e-30) * math.sqrt(2))) for m in (own, -own)) / 2
+        for own, s in zip(mean.tolist(), std.tolist(), strict=True)
+    ]
+    found: Floats = 1.0 - np.array(below)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DropoutHighCheck(BuiltInCheck):
+    """Dropout that leaves hardly anything, at the last two logged steps.
+
+    Attributes:
+        probability: from which it is reported.
+    """
+
+    probability: float = 0.9
+    kind: ClassVar[str] = "dropout_high"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        last = list(record.training_facts().items())[-2:]
+        high = [{n: p for n, p in of.dropouts.items() if p >= self.probability} for _, of in last]
+        names = [name for name in high[-1] if name in high[0]]
+        if len(last) < 2 or not names:
+            return
+        value = max(high[-1][name] for name in names)
+        since = next(at for at, of in record.facts.items() if names[0] in of.dropouts)
+        yield Finding(
+            message=f"dropout sets {100 * value:.3g} % of the values to 0 since step {since}: "
+            f"{named(names)}",
+            since_step=since,
+            layer=names[0],
+            value=value,
+            healthy="10 to 50 %",
+            meaning="Hardly any signal passes in training. The probability is that of dropping a "
+            "value, not of keeping it",
+            advice=f"Use a probability such as {max(1 - value, 0.1):.2g}",
         )
 
 

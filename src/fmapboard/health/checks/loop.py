@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +13,13 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of
+from fmapboard.health.record import VANISHED, BuiltInCheck, NotRecorded, RunRecord, first_of
 from fmapboard.health.table import is_normalized
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""
+_NO_BATCH = "a batch of images with 1 or 3 channels as an argument of the model that is watched"
+"""What the checks of batches lack."""
 _RESCALED = 3.0
 """Factor between the magnitudes of a layer and of its activation from which a normalization must be
 between the two; activations themselves hardly enlarge anything."""
@@ -243,6 +245,126 @@ class InputScaleCheck(BuiltInCheck):
         return bool(norms) or _response(record) <= self.response
 
 
+@dataclass(frozen=True, slots=True)
+class SameBatchCheck(BuiltInCheck):
+    """The same batch of images at every logged step.
+
+    Attributes:
+        least: number of logged steps.
+    """
+
+    least: int = 4
+    kind: ClassVar[str] = "same_batch"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        every = record.training_facts()
+        batches = {at: of.batch_digest for at, of in every.items() if of.batch_digest is not None}
+        if not batches:
+            raise NotRecorded(_NO_BATCH)
+        if len(batches) < self.least or len(set(batches.values())) > 1:
+            return
+        if any(_all_constant(of) or _all_identical(of) for of in every.values()):
+            return  # that is the fault
+        steps = list(batches)
+        causes = "One batch is kept and used at each step"
+        if min(later - step for step, later in pairwise(steps)) > 1:
+            causes += (
+                ", or the batches come in the same order in each epoch and every= is a multiple of "
+                "their number, so that the same one is logged each time"
+            )
+        yield Finding(
+            message=f"the batch of {newest(record).batch} images is the same at each of "
+            f"{len(steps)} {record.steps_called}, since step {steps[0]}",
+            since_step=steps[0],
+            value=len(steps),
+            healthy="other images at each step",
+            meaning=causes,
+            advice="Take the batch from the loader inside the loop, with shuffle=True; intended if "
+            "you overfit one batch, or if all images fit into one",
+            picture=_drawn_input(record),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NeverCalledCheck(BuiltInCheck):
+    """Trainable parameters that never had a gradient, in watched layers that never ran.
+
+    Attributes:
+        least: number of logged steps.
+        span: number of training steps between the first and the last of them.
+    """
+
+    least: int = 4
+    span: int = 20
+    kind: ClassVar[str] = "never_called"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        steps = {at: of for at, of in record.training_facts().items() if of.no_gradient is not None}
+        if len(steps) < self.least or max(steps) - min(steps) < self.span:
+            return
+        last = list(steps.values())[-1]
+        lost = set.intersection(*(set(of.not_called) for of in steps.values()))
+        names = [name for name in last.not_called if name in lost]
+        if not names:
+            return
+        layers = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+        count, it = "1 layer that holds", "it"
+        if len(layers) > 1:
+            count, it = f"{len(layers)} layers that hold", "them"
+        yield Finding(
+            message=f"{count} trainable parameters never ran and never had a gradient at "
+            f"{len(steps)} {record.steps_called}, and nothing has changed {it}: {named(layers)}",
+            since_step=min(steps),
+            parameter=names[0],
+            parameters=tuple(names),
+            value=len(names),
+            healthy="each layer runs",
+            meaning="The network's forward does not call them, or calls another layer twice "
+            "instead; they keep their initial values",
+            advice="Call them in forward(), or remove them; nothing is wrong if another task or a "
+            "later phase of the training uses them",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RateVanishedCheck(BuiltInCheck):
+    """A learning rate below `health.record.VANISHED` times its maximum, in every parameter group.
+
+    Attributes:
+        share: share of the run for which it must be so, up to the newest logged step.
+        least: number of logged steps at which it must be so.
+    """
+
+    share: float = 0.1
+    least: int = 4
+    kind: ClassVar[str] = "rate_vanished"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        if not record.rates:
+            raise NotRecorded(f"the scalars {tags.LEARNING_RATE}/…")
+        moved = [rate for rate in record.rates.values() if rate.peak > 0]
+        begins = [rate.low_since for rate in moved if rate.low_since is not None]
+        if not moved or len(begins) < len(moved):
+            return
+        since, first, last = max(begins), min(r.first for r in moved), max(r.last for r in moved)
+        share = (last - since) / max(last - first, 1)
+        if share <= self.share or min(rate.low_steps for rate in moved) < self.least:
+            return
+        highest = max(moved, key=lambda rate: rate.peak)
+        yield Finding(
+            message=f"the learning rate has been below {VANISHED:.0e} times its maximum of "
+            f"{highest.peak:.2g} since step {since}, for {100 * share:.0f} % of the run; it is "
+            f"{highest.rate:.1e}",
+            since_step=since,
+            value=highest.rate / highest.peak,
+            healthy=f"{VANISHED:.0e} times the maximum or more until the last tenth of the run",
+            meaning="The weights hardly move any more: the scheduler steps more often than its "
+            "arguments count, such as per batch instead of per epoch, or its decay is too fast",
+            advice="Call scheduler.step() once per epoch, or give its arguments in batches, and "
+            "look at the scalars learning_rate/…",
+        )
+
+
 def _drawn_input(record: RunRecord) -> str:
     """Tag of the Images series that shows what the model receives."""
     return tags.prefix(record.name) + tags.network_input(0)
@@ -270,9 +392,7 @@ def _batches(
     """
     every = record.training_facts()
     if all(of.batch is None for of in every.values()):
-        raise NotRecorded(
-            "a batch of images with 1 or 3 channels as an argument of the model that is watched"
-        )
+        raise NotRecorded(_NO_BATCH)
     batches = [(at, of) for at, of in every.items() if (of.batch or 0) >= 2]
     faulty = [(at, of) for at, of in batches if is_faulty(of)]
     if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):

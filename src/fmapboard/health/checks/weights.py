@@ -404,6 +404,47 @@ class BatchnormGapCheck(BuiltInCheck):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BatchnormSmallBatchCheck(BuiltInCheck):
+    """BatchNorm over batches of one image, whose variances are not those that eval mode uses.
+
+    Attributes:
+        batch: largest number of images.
+        gap: median over the layers of |log(batch variance / running variance)|, and over the second
+            half of the logged steps, from which it is reported.
+        least: number of logged steps.
+    """
+
+    batch: int = 1
+    gap: float = 0.4
+    least: int = 4
+    kind: ClassVar[str] = "batchnorm_small_batch"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        sizes = [of.batch for of in record.training_facts().values() if of.batch is not None]
+        if not record.scalars.get(BATCHNORM_GAP):
+            raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
+        if len(sizes) < self.least or max(sizes) > self.batch:
+            return
+        steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
+        late = np.abs(gaps[len(steps) // 2 :])
+        value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
+        if value < self.gap:
+            return
+        yield Finding(
+            message=f"BatchNorm sees {max(sizes)} image per step, whose variance differs by a "
+            f"factor of {math.exp(min(value, 700)):.2g} from its running variance (median of "
+            f"{len(record.group(BATCHNORM_GAP))} layers) since step {steps[0]}",
+            since_step=int(steps[0]),
+            value=value,
+            healthy="8 images or more",
+            meaning="Each image is normalized by its own statistics in training, and by those of "
+            "all images in eval mode: the network then computes something else",
+            advice="Use larger batches or GroupNorm; intended if the network is used in training "
+            "mode too, as pix2pix is",
+        )
+
+
 _CLOSE = 0.2
 """Gap up to which a running variance fits the batches, whatever it is made of."""
 

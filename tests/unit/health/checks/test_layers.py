@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from check_records import STEPS, from_step, layer, record
 
-from fmapboard.checks import NotRecorded, RunRecord
+from fmapboard.checks import Finding, NotRecorded, RunRecord
 from fmapboard.formats.overview import StepSource
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
     DeadCheck,
+    DropoutHighCheck,
+    SaturatedCheck,
     UnevenUpsamplingCheck,
 )
 
@@ -202,6 +204,57 @@ def test_constant_channels_and_small_layers_have_no_copies() -> None:
     assert CopiedChannelsCheck()(record(first={"conv1": three})) == []
     with pytest.raises(NotRecorded, match="fmapboard_first"):
         CopiedChannelsCheck()(record())
+
+
+def saturated(
+    deviation: list[float],
+    followed_by: tuple[str, ...] = ("Tanh",),
+    at: int = 1,
+    **more: list[float],
+) -> list[Finding]:
+    layers = [layer(i) for i in range(6)]
+    layers[at] = layer(at, followed_by=followed_by)
+    columns = {"std": {at: deviation}, **{name: {at: of} for name, of in more.items()}}
+    return list(SaturatedCheck()(record(layers, columns=columns)))
+
+
+def test_tanh_outputs_at_their_ends() -> None:
+    (found,) = saturated([4.0] * 8)
+    assert (found.class_, found.layer, found.since_step) == ("note", "conv1", 0)
+    assert found.value == pytest.approx(0.508, abs=1e-3)
+    assert found.message == (
+        "about 51 % of the outputs of the Tanh behind `conv1` are beyond ±0.99 since step 0"
+    )
+    assert saturated([3.9] * 8) == []
+    (found,) = saturated(from_step(4, 9.0, 1.0))
+    assert found.since_step == 40
+    assert saturated(from_step(5, 9.0, 1.0)) == []
+    assert len(saturated([1.0] * 8, mean=[2.7] * 8)) == 1
+    assert len(saturated([0.0] * 8, mean=[-2.7] * 8)) == 1
+
+
+def test_a_normalized_layer_and_the_answer_are_not_saturated() -> None:
+    assert saturated([9.0] * 8, ("BatchNorm2d", "Tanh")) == []
+    assert saturated([9.0] * 8, at=5) == []
+    assert saturated([9.0] * 8, ()) == []
+    assert saturated([float("nan")] * 8) == []
+
+
+def test_sigmoids_that_saturate_later_may_be_gates() -> None:
+    (found,) = saturated([9.0] * 8, ("Sigmoid",))
+    assert "of the Sigmoid behind `conv1` are beyond 0.01 and 0.99" in found.message
+    assert saturated([6.7] * 8, ("Sigmoid",)) == []
+    assert saturated(from_step(1, 9.0, 1.0), ("Sigmoid",)) == []
+
+
+def test_dropout_that_leaves_hardly_anything() -> None:
+    high = TrainingFacts(dropouts={"drop": 0.9, "other": 0.5})
+    (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(), high, high]))
+    assert (found.layer, found.since_step, found.value) == ("drop", 10, 0.9)
+    assert found.message == "dropout sets 90 % of the values to 0 since step 10: `drop`"
+    some = TrainingFacts(dropouts={"drop": 0.89})
+    for facts in ([some] * 8, [high], [TrainingFacts(), high], [high, TrainingFacts()]):
+        assert list(DropoutHighCheck()(record(facts=facts))) == []
 
 
 def upsampling(kernel: tuple[int, ...], stride: tuple[int, ...] | None) -> RunRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,10 @@ from fmapboard.health.checks.loop import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     InputScaleCheck,
+    NeverCalledCheck,
     NotInOptimizerCheck,
+    RateVanishedCheck,
+    SameBatchCheck,
 )
 from fmapboard.health.checks.weights import UnchangedWeightsCheck
 
@@ -194,6 +198,74 @@ def test_intended_cases_are_silent() -> None:
     assert [said(check, *[no_training] * 8) for check in CHECKS] == [[]] * len(CHECKS)
     for steps in ([warm_up] * 7, [warm_up] * 7 + [FINE]):
         assert [said(check, *steps) for check in CHECKS] == [[]] * len(CHECKS)
+
+
+def test_the_same_batch_at_each_logged_step() -> None:
+    same = replace(FINE, batch_digest="a")
+    (found,) = said(SameBatchCheck(), *[same] * 4)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 4)
+    assert (
+        found.message == "the batch of 4 images is the same at each of 4 logged steps, since step 0"
+    )
+    assert "every= is a multiple of their number" in found.meaning
+    assert said(SameBatchCheck(), *[same] * 3) == []
+    assert said(SameBatchCheck(), *[same] * 7, replace(FINE, batch_digest="b")) == []
+    (found,) = SameBatchCheck()(record(steps=range(8), facts=[same] * 8))
+    assert found.meaning == "One batch is kept and used at each step"
+    with pytest.raises(NotRecorded, match="a batch of images"):
+        said(SameBatchCheck(), *[FINE] * 8)
+
+
+def test_the_same_batch_of_constant_or_identical_images_is_left_to_these_findings() -> None:
+    black = replace(FINE, batch_digest="a", constant_images=(0, 1, 2, 3))
+    assert said(SameBatchCheck(), *[black] * 8) == []
+    one = replace(FINE, batch_digest="a", identical_images=((0, 1), (0, 2), (0, 3)))
+    assert said(SameBatchCheck(), *[one] * 8) == []
+
+
+def test_layers_that_never_ran() -> None:
+    lost = replace(FINE, no_gradient=("a.weight", "a.bias", "b"), not_called=("a.weight", "a.bias"))
+    (found,) = said(NeverCalledCheck(), *[lost] * 4)
+    assert (found.class_, found.since_step, found.parameter) == ("note", 0, "a.weight")
+    assert found.parameters == ("a.weight", "a.bias")
+    assert found.message == (
+        "1 layer that holds trainable parameters never ran and never had a gradient at 4 logged "
+        "steps, and nothing has changed it: `a`"
+    )
+    assert said(NeverCalledCheck(), *[lost] * 3) == []
+    ran = replace(FINE, no_gradient=())
+    assert said(NeverCalledCheck(), *[lost] * 7, ran) == []
+    assert len(said(NeverCalledCheck(), *[lost] * 7, replace(FINE, no_gradient=None))) == 1
+    assert list(NeverCalledCheck()(record(steps=range(8), facts=[lost] * 8))) == []
+
+
+def vanished(*rates: list[float], steps: Sequence[int] = STEPS) -> list[Finding]:
+    scalars = {f"learning_rate/{n}": one for n, one in enumerate(rates)}
+    return list(RateVanishedCheck()(record(steps=steps, scalars=scalars)))
+
+
+def test_a_rate_far_below_its_maximum_for_more_than_a_tenth_of_the_run() -> None:
+    (found,) = vanished([0.01, 0.1, 0.1, 0.1, 1e-6, 1e-6, 1e-6, 1e-6])
+    assert (found.class_, found.since_step, found.value) == ("note", 40, pytest.approx(1e-5))
+    assert found.message == (
+        "the learning rate has been below 1e-04 times its maximum of 0.1 since step 40, for 43 % "
+        "of the run; it is 1.0e-06"
+    )
+    assert vanished([0.1] * 5 + [1e-6] * 3) == []
+    assert vanished([0.1] * 4 + [1e-6] * 3 + [0.1]) == []
+    assert vanished([0.1] * 4 + [0.999999e-5] * 4) == []  # four divisions by 10, rounded
+    late = [*range(0, 400, 100), 400, 401, 402, 403]
+    assert vanished([0.1] * 4 + [1e-6] * 4, steps=late) == []
+    with pytest.raises(NotRecorded, match="learning_rate"):
+        RateVanishedCheck()(record())
+
+
+def test_a_warm_up_a_group_at_rate_0_and_one_that_still_learns_are_silent() -> None:
+    assert vanished([1e-7] * 6 + [0.1] * 2) == []
+    gone = [0.1] * 2 + [1e-6] * 6
+    assert vanished(gone, [0.1] * 8) == []
+    assert len(vanished(gone, [0.0] * 8)) == 1
+    assert vanished([0.0] * 8) == []
 
 
 LAST = len(STEPS)

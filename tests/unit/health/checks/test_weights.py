@@ -11,6 +11,7 @@ from fmapboard.checks import Finding, NotRecorded
 from fmapboard.formats.training_facts import Idle, TrainingFacts, Unchanged
 from fmapboard.health.checks.weights import (
     BatchnormGapCheck,
+    BatchnormSmallBatchCheck,
     UnchangedWeightsCheck,
     UpdateRatioCheck,
 )
@@ -250,3 +251,20 @@ def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None
     assert (found.layer, found.value) == ("bn1", 1)
     for one_only in ([*facts[:-1], TrainingFacts()], [*facts[:5], *facts[:2], facts[-1]]):
         assert BatchnormGapCheck()(record(facts=one_only, scalars=fits)) == []
+
+
+def test_batchnorm_over_one_image_whose_variance_is_not_that_of_eval_mode() -> None:
+    def found(value: float, *batches: int | None, gap: str = "batchnorm_gap") -> list[Finding]:
+        facts = [TrainingFacts(batch=batch) for batch in batches]
+        given = record(facts=facts, scalars={f"{gap}/bn": [5.0] * 4 + [value] * 4})
+        return list(BatchnormSmallBatchCheck()(given))
+
+    (one,) = found(-0.4, 1, 1, 1, 1)
+    assert (one.class_, one.since_step, one.value) == ("note", 0, 0.4)
+    assert (
+        "BatchNorm sees 1 image per step, whose variance differs by a factor of 1.5" in one.message
+    )
+    assert found(0.39, 1, 1, 1, 1) == found(1.0, 1, 1, 1, 2) == found(1.0, 1, 1, 1) == []
+    assert found(1.0, *[None] * 8) == []
+    with pytest.raises(NotRecorded, match="batchnorm_gap"):
+        found(1.0, 1, 1, 1, 1, gap="update_ratio")
