@@ -67,14 +67,27 @@ class Value:
     tensor: Span = (0, 0)
 
 
-def parse(data: bytes) -> Event:
+def parse(data: bytes, event: Event | None = None) -> Event:
     """The event that some bytes are.
+
+    Args:
+        data: the bytes.
+        event: is filled as far as they can be parsed; None for a new one.
 
     Raises:
         ValueError: they are none.
     """
-    event = Event()
-    _parse_into(event, data)
+    event = event or Event()
+    for number, start, end in _fields(data, 0, len(data)):
+        if number == _WALL_TIME:
+            event.wall_time = _double(data, start, end)
+        elif number == _STEP:
+            event.step = _whole(data, start)
+        elif number == _SUMMARY:
+            event.values += _inside(data, (start, end), _VALUE)
+        elif number == _SESSION_LOG:
+            states = [_whole(data, at) for at, _ in _inside(data, (start, end), _STATUS)]
+            event.is_start = states[-1:] == [_START]
     return event
 
 
@@ -86,21 +99,8 @@ def stamp(beginning: bytes) -> tuple[float, int]:
     """Wall time, s, and step of an event, of which the first `STAMP` bytes or more are given."""
     event = Event()
     with contextlib.suppress(ValueError):  # what follows them is cut off
-        _parse_into(event, beginning)
+        parse(beginning, event)
     return event.wall_time, event.step
-
-
-def _parse_into(event: Event, data: bytes) -> None:
-    for number, start, end in _fields(data, 0, len(data)):
-        if number == _WALL_TIME:
-            event.wall_time = _double(data, start, end)
-        elif number == _STEP:
-            event.step = _whole(data, start)
-        elif number == _SUMMARY:
-            event.values += _inside(data, (start, end), _VALUE)
-        elif number == _SESSION_LOG:
-            states = [_whole(data, at) for at, _ in _inside(data, (start, end), _STATUS)]
-            event.is_start = states[-1:] == [_START]
 
 
 def tag_of(data: bytes, value: Span) -> bytes:
