@@ -37,7 +37,7 @@ OPENED: dict[str, Callable[[Person], None]] = {
     "help": lambda person: person.press("?"),
     "a column": lambda person: person.see("[aria-label='Change column B']").click(),
     "the runs of a column": lambda person: open_runs(person),
-    "the ranked layers": lambda person: person.see("button:text-is('Rank layers')").click(),
+    "the ranked layers": lambda person: rank(person),
 }
 """What opens a view that has no address, over a comparison."""
 
@@ -47,6 +47,11 @@ SMALL: dict[str, Callable[[Person], None]] = {
     "the details": lambda person: person.see(".drawer-button:visible").last.click(),
 }
 """What opens a view in a small window."""
+
+
+def rank(person: Person) -> None:
+    person.menu("Compare")
+    person.see("button:text-is('Rank layers')").click()
 
 
 def open_runs(person: Person) -> None:

@@ -106,6 +106,7 @@ def test_another_sample_has_another_picture(place: str, visit: Callable[..., Per
     person = visit(place, run="attributed", view="attribution")
     person.drawn(3)
     before = person.canvas(f"{ROWS} canvas")
+    person.menu("Data")
     person.see("select[aria-label=Sample]").select_option("1")
     person.settle()
     assert person.canvas(f"{ROWS} canvas") != before
@@ -128,9 +129,10 @@ def test_a_key_leads_from_kind_to_kind_and_the_address_keeps_it(
     person.settle()
     assert person.see(".attribution").is_hidden()
     assert "role" not in person.page.url
+    person.menu("Data")
     person.see(KIND).click()
     person.settle()
-    person.press("Escape")
+    person.press("Escape", "Escape")  # the first closes the menu
     person.settle()
     assert person.see(".grid").is_visible()
 

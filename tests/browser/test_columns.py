@@ -145,6 +145,7 @@ def test_columns_are_added_searched_and_removed_with_the_keyboard(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = open_columns(visit, runs, layer="fmapboard/first")
+    person.menu("Compare")
     add = person.see("select[aria-label='Compare with']")
     for kind in ("step", "run", "sample"):
         add.select_option(kind)
@@ -291,6 +292,7 @@ def test_layers_are_ranked_by_how_much_a_column_differs(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = open_columns(visit, runs, **FOUR)
+    person.menu("Compare")
     person.see("button:text-is('Rank layers')").click()
     person.see(".ranks button").nth(1).wait_for()
     person.settle()

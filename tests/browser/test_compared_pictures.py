@@ -73,7 +73,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     compared: str, visit: Callable[..., Person]
 ) -> None:
     state = {"run": "probed", "compare": "@0", "show": "difference"}
-    person = open_compared(visit, compared, inside=True, channel=2, **state)
+    person = open_compared(visit, compared, inside=True, height=1300, tile=128, channel=2, **state)
     expected = pytest.approx(largest_difference(2), rel=0.1)
     texts = written(person, lambda: person.press("c"))
     captions = [text for text in texts if text.startswith("Δ ±")]
@@ -82,6 +82,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     assert not [text for text in texts if "…" in text]  # the range of a map
     ends = person.see("figure:visible .bar:visible .ramp-scale span").all_text_contents()
     assert -number(ends[0]) == number(ends[-1]) == expected
+    person.menu("Compare")
     person.see("button:text-is('Both')").click()
     texts = written(person, lambda: person.press("c"))
     assert len([text for text in texts if text.startswith("Δ ±")]) == 6
@@ -138,6 +139,7 @@ def test_the_likeliest_partner_is_the_default_and_swapped_when_it_becomes_the_ma
     compared: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(compared, run="probed")
+    person.menu("Compare")
     person.see("select[aria-label='Compare with']").select_option("run")
     person.settle()
     assert "p.feature_maps.compare=late%40" in person.page.url  # the last with as many layers

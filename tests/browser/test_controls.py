@@ -249,7 +249,7 @@ def test_nothing_is_cut_off_sideways(
 ) -> None:
     person = visit(address, width=width, height=768, run="good", channel=1, compare="@0")
     wider = person.frame.evaluate(
-        "[...document.querySelectorAll('.top, .time, .head, .legend, .layers, aside')]"
+        "[...document.querySelectorAll('.toolbar, .time, .head, .legend, .layers, aside')]"
         ".filter((e) => e.scrollWidth > e.clientWidth + 1"
         " || e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className)"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser_visitor import Person
+from browser_visitor import HEADER, Person
 from faulty_runs import LARGE_FROM
 from striped_training import STEPS
 from torch import nn
@@ -48,23 +48,31 @@ def overlaps(person: Person, selector: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [1024, 1366, pytest.param(1920, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("state", [STEM, COMPARED], ids=["maps", "two steps"])
-def test_the_toolbar_is_one_row_in_three_groups(
+def test_one_row_of_controls_is_all_that_is_above_the_title_and_the_pictures(
     address: str, visit: Callable[..., Person], width: int, state: dict[str, Any]
 ) -> None:
     person = visit(address, width=width, height=768, inside=True, **state)
     person.settle()
-    groups = person.see(".toolbar [role=group].toolgroup:visible")
+    groups = person.see(".toolbar .toolgroup:visible")
     names = [groups.nth(i).get_attribute("aria-label") for i in range(groups.count())]
-    assert names == ["Data", "Display", "Compare"]
-    boxes = [groups.nth(i).bounding_box() for i in range(3)]
-    assert len({round(box["y"] + box["height"] / 2) for box in boxes}) == 1
+    assert names == ["Data", "Display", "Compare", "More"]
     bar = person.see(".toolbar").bounding_box()
-    assert bar["height"] <= 40
-    assert boxes[-1]["x"] + boxes[-1]["width"] <= width
-    assert overlaps(person, ".toolbar > .toolgroup") == []
-    assert person.see(".fold:visible").count() == (width < 1366) + (
-        width == 1366 and state is COMPARED
-    )
+    assert bar["height"] <= 46
+    box = groups.last.bounding_box()
+    assert box["x"] + box["width"] <= width
+    assert overlaps(person, ".toolbar > *") == []
+    assert person.see(".head").bounding_box()["y"] <= HEADER + 47
+    assert (person.see(".fold:visible").count() > 1) == (width < 1900)
+
+
+def test_the_networks_input_is_beside_the_title(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, **STEM)
+    person.settle()
+    picture = person.see(".head .thumbnail")
+    picture.wait_for()
+    colours = "(c) => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    assert picture.evaluate(colours) > 3
+    assert person.see(".head h1").text_content() == "stem.0"
 
 
 def test_at_683_by_384_tiles_are_visible_and_everything_is_reached(
@@ -111,6 +119,7 @@ def test_a_task_is_done_with_the_keyboard_alone(address: str, visit: Callable[..
     for _ in range(STEPS.index(30)):
         keyboard.press("ArrowRight")
     person.drawn(30)
+    person.menu("Display")
     tab_to(person, "Layer")
     keyboard.press("Enter")
     tab_to(person, "Lock the scale over steps")
@@ -118,6 +127,7 @@ def test_a_task_is_done_with_the_keyboard_alone(address: str, visit: Callable[..
     tab_to(person, "Sort")
     keyboard.press("ArrowDown")
     person.settle()
+    person.menu("Compare")
     tab_to(person, "Compare with")
     keyboard.press("ArrowDown")
     person.settle()

@@ -86,11 +86,12 @@ def test_frames_show_the_stored_values_of_each_step(
     assert "p.feature_maps.view=film" in person.page.url
     channels = person.see("input.film-channels")
     assert channels.input_value() == "3"
+    person.menu("Data")
     channels.fill("3, 0, 77")
     channels.press("Enter")
     person.wait(READY)
     assert "p.feature_maps.channels=3%2C0" in person.page.url
-    assert "channel 77: only 0 to 3 are drawn" in person.see(".film .differs").text_content()
+    assert "channel 77: only 0 to 3 are drawn" in person.see(".toolbar .differs").text_content()
     true = stored_maps(grown / "probed", "first")
     found = seen(person)
     assert {channel for _, channel in found} == {0, 3}
@@ -193,7 +194,7 @@ def test_a_frame_leads_to_its_step_in_the_maps_and_keys_lead_there_and_back(
 def test_channels_are_chosen_in_the_grid(address: str, visit: Callable[..., Person]) -> None:
     person = visit(address, run="good", layer="fmapboard/stem.0", tile=64)
     canvas = person.see(".grid canvas").first
-    for x, keys in ((30, ["Shift"]), (100, ["Control"]), (170, ["Shift"]), (100, ["Shift"])):
+    for x, keys in ((30, ["Shift"]), (110, ["Control"]), (190, ["Shift"]), (110, ["Shift"])):
         canvas.click(position={"x": x, "y": 30}, modifiers=keys)
     person.wait("parent.location.hash.includes('p.feature_maps.channels=0%2C2')")
     person.press("m")

@@ -151,12 +151,12 @@ def test_pictures_and_states_are_one_button_apart_and_the_address_keeps_which(
     first: Callable[..., Person],
 ) -> None:
     person = first(run="ill", chosen="ill")
-    person.see(".overview button:text-is('States')").click()
+    person.see(".toolbar button:text-is('States')").click()
     person.see(".health-map").wait_for()
     assert not person.see(".contact-sheet").is_visible()
     person.reopen()
     assert person.see(".health-map").is_visible()
-    person.see(".overview button:text-is('Pictures')").click()
+    person.see(".toolbar button:text-is('Pictures')").click()
     person.see(SHEET).first.wait_for()
 
 

@@ -122,7 +122,8 @@ def test_a_click_selects_the_output_channel_and_the_maps_show_it(
     person.press("]")
     person.settle()
     assert person.see(".kernels h2").text_content() == "Kernels of channel 6"
-    person.see(".toolbar button:text-is('Maps')").click()
+    person.menu("Data")
+    person.see("[aria-label=Data] button:text-is('Maps')").click()
     person.settle()
     assert person.see(".channel:visible h2").text_content() == "Channel 6"
     person.reopen()
@@ -137,6 +138,7 @@ def test_kernels_have_numbers_and_follow_the_tile_size(
     assert numbers == [*map(str, range(DRAWN)), *map(str, range(6))]  # outputs above, inputs left
     sizes = []
     for tile in ("24", "64", "192"):
+        person.menu("Display")
         person.see("select[aria-label=Tile]").select_option(tile)
         person.settle()
         sizes.append(person.see(".sheet").bounding_box()["width"])

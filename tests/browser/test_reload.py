@@ -77,6 +77,7 @@ def test_a_reload_shows_a_new_run_and_keeps_the_place(
     )
     person.drawn(1, "block.2")
     train(tmp_path / "b", [0, 1])
+    person.menu("More")
     reload = person.see("button[aria-label='Look for new steps']")
     for _ in range(60):
         reload.click()
@@ -111,6 +112,7 @@ def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
         person.drawn(1, "block.2")
         assert "3 logged steps" in person.see(".kept").text_content()
         go_on(2)
+        person.menu("More")
         reload = person.see("button[aria-label='Look for new steps']")
         for _ in range(60):
             reload.click()
@@ -123,6 +125,7 @@ def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
         assert person.see("h2:text-is('Channel 3')").is_visible()
 
 
+LIVE = "document.querySelector('[aria-label=More] .toggle')"
 LATER = "{ const real = Date.now; Date.now = () => real() + %d; }"
 
 
@@ -132,12 +135,12 @@ def test_live_is_on_while_a_run_is_fresh_and_a_new_run_is_listed_by_itself(
     train(tmp_path / "a", [0, 1, 2])
     person = visit(serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2")
     person.drawn(2)
-    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
-    assert person.see(".kept").text_content() == "· all 3 logged steps kept · newest"
+    person.wait(f"{LIVE}.getAttribute('aria-pressed') === 'true'")
+    assert person.see(".kept").text_content() == "all 3 logged steps kept · newest"
     train(tmp_path / "b", [0, 1])
     person.wait("document.querySelectorAll('select[aria-label=Run] option').length === 2")
     person.frame.evaluate(LATER % 3_600_000)
-    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'false'")
+    person.wait(f"{LIVE}.getAttribute('aria-pressed') === 'false'")
     assert " as of " in person.see(".kept").text_content()
     # A run that starts later is still found, as the list of runs is asked for every 30 s.
     person.frame.evaluate(
@@ -153,9 +156,10 @@ def test_newest_says_as_of_when_while_live_is_off(
 ) -> None:
     train(tmp_path / "a", [0, 1])
     person = visit(serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2")
-    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
+    person.wait(f"{LIVE}.getAttribute('aria-pressed') === 'true'")
+    person.menu("More")
     person.see("button:text-is('Live')").click()
     person.settle()
-    person.wait("!document.querySelector('.top .toggle').matches('[aria-pressed=true]')")
+    person.wait(f"!{LIVE}.matches('[aria-pressed=true]')")
     text = person.see(".kept").text_content()
-    assert re.fullmatch(r"· all 2 logged steps kept · newest as of \d\d:\d\d:\d\d", text), text
+    assert re.fullmatch(r"all 2 logged steps kept · newest as of \d\d:\d\d:\d\d", text), text

@@ -131,7 +131,7 @@ def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_
     assert person.see("[aria-label='What is drawn'] button:visible").all_inner_texts() == [
         "Maps", "Gradients", "Kernels",
     ]  # fmt: skip
-    assert person.see(".kept").inner_text().startswith("· 3 of 6 logged steps kept")
+    assert person.see(".kept").inner_text().startswith("3 of 6 logged steps kept")
     assert person.see("button:has-text('Live'):visible").count() == 0
     shown(person, {"run": HOSTILE_RUN[1], "view": "overview"})
     assert person.see(".sheet-steps").inner_text().split() == ["0", "3", "5"]

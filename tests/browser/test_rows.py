@@ -88,10 +88,12 @@ def test_colours_scale_lock_size_and_order_change_the_rows(
         person.settle()
         pictures.append(person.canvas(".grid canvas"))
     for order in ("strength", "change", "similarity"):
+        person.menu("Display")
         person.see("select[aria-label=Sort]").select_option(order)
         person.settle()
         pictures.append(person.canvas(".grid canvas"))
     assert len(set(pictures)) == 10
+    person.menu("Display")
     person.see("select[aria-label=Tile]").select_option(label="24 px")
     person.settle()
     grid = "document.querySelector('.grid')"
@@ -101,7 +103,7 @@ def test_colours_scale_lock_size_and_order_change_the_rows(
     for left in (0, 300):
         person.frame.evaluate(f"{grid}.scrollLeft = {left}")
         person.wait(f"{grid}.scrollLeft === {left}")
-        person.page.mouse.move(box["x"] + 100 + left / 100, box["y"] + 60)
+        person.page.mouse.move(box["x"] + 140 + left / 100, box["y"] + 60)
         said = re.search(r"position (\d+)", person.see(".status").text_content())
         assert said is not None
         positions.append(int(said[1]))
@@ -134,11 +136,13 @@ def test_rows_are_compared_with_another_step_sample_or_role(
 ) -> None:
     person = visit(address, run="audio", layer="fmapboard/first", step=2, channel=1)
     alone = person.canvas(".grid canvas")
+    person.menu("Compare")
     person.see("select[aria-label='Compare with']").select_option(kind)
     person.see("button[aria-label='Change column B']").click()
     label = {"step": "Step of", "sample": "Sample of", "role": "What"}[kind]
     person.see(f"select[aria-label^='{label} column B']").select_option(other)
     person.page.keyboard.press("Escape")
+    person.menu("Compare")
     person.see("button:text-is('Both')").click()
     person.settle()
     person.wait("document.querySelectorAll('.channel figure:not([hidden])').length === 3")
@@ -157,7 +161,8 @@ def test_inputs_gradients_and_kernels_of_a_sequence_are_shown(
     person = visit(address, run="audio", layer="fmapboard/first")
     pictures = {person.canvas(".grid canvas")}
     for role in ("Inputs", "Gradients", "Kernels"):
-        person.see(f".toolbar button:text-is('{role}')").click()
+        person.menu("Data")
+        person.see(f"[aria-label=Data] button:text-is('{role}')").click()
         person.settle()
         pictures.add(person.canvas(".grid canvas"))
         assert person.see(".grid-room > .note:visible").count() == 0

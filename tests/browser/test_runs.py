@@ -22,20 +22,20 @@ def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_
 ) -> None:
     person = visit(runs, view=None, findings="open")
     person.settle()
-    assert person.see(".run-chooser summary").text_content() == "Runs: 3 of 3"
+    assert person.see(".run-chooser > button").text_content() == "Runs: 3 of 3"
     lines = person.see(".findings > li").all_inner_texts()
     assert lines[0].startswith("warning\nill · ")
     assert any(line.startswith("healthy · nothing found in 2 layers") for line in lines)
     assert f"since step {NAN_FROM}" in person.see(".verdict .sentence").inner_text()
     assert "p.feature_maps.run=ill" in person.page.url
     assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
-    listed = person.see(".top .choice option").all_text_contents()
+    listed = person.see("select[aria-label=Run] option").all_text_contents()
     assert sorted(listed) == sorted(["healthy", "ill · 1 warning", f"{STORED} · 1 warning"])
     of_other = person.see(f".finding:has(.of-run:has-text('{STORED}'))").first
     of_other.click()
     person.wait("document.documentElement.dataset.view === 'maps'")
     assert f"p.feature_maps.run={STORED}" in person.page.url
-    assert "ill · 1 warning" in person.see(".top .choice option").all_text_contents()
+    assert "ill · 1 warning" in person.see("select[aria-label=Run] option").all_text_contents()
 
 
 def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
@@ -83,6 +83,9 @@ def test_a_run_in_the_log_directory_itself_has_the_directorys_name(
     log_steps(tmp_path / "mine" / "below", steps=range(2))
     person = visit(serve(tmp_path / "mine"), view=None, run=".")
     person.settle()
-    named = [text.split(" · ")[0] for text in person.see(".top option").all_inner_texts()]
+    named = [
+        text.split(" · ")[0]
+        for text in person.see("select[aria-label=Run] option").all_inner_texts()
+    ]
     assert named == ["mine", "below"]
     assert "run=." in person.page.url

@@ -93,6 +93,7 @@ def test_strength_is_the_root_mean_square_over_the_batch(
     person.drawn(0)
     assert numbers(person, "RMS ") == shown
     assert "at step 10" in person.see(".order").text_content()
+    person.menu("Display")
     person.see(".again").click()
     person.settle()
     assert "at step 0" in person.see(".order").text_content()
@@ -177,7 +178,8 @@ def test_gradients_open_in_the_signed_palette_and_keep_their_own(
 ) -> None:
     person = visit(sorted_address, channel=1)
     assert chosen(person) == "viridis"
-    person.see(".toolbar button:text-is('Gradients')").click()
+    person.menu("Data")
+    person.see("[aria-label=Data] button:text-is('Gradients')").click()
     person.settle()
     assert chosen(person) == "signed"
     peak = float(trained.gradients[-1][0, 1].abs().max())
@@ -185,16 +187,19 @@ def test_gradients_open_in_the_signed_palette_and_keep_their_own(
     person.press("c")  # the palette after the last is the first
     person.settle()
     assert chosen(person) == "grey"
+    person.menu("Display")
     person.see("select[aria-label^=Colours]").select_option("magma")
     person.settle()
     gradients = trained.gradients[-1][0, 1]
     assert ends(person) == pytest.approx([float(gradients.min()), float(gradients.max())], rel=5e-3)
-    person.see(".toolbar button:text-is('Maps')").click()
+    person.menu("Data")
+    person.see("[aria-label=Data] button:text-is('Maps')").click()
     person.settle()
     assert chosen(person) == "viridis"
     assert "gradient_colours=magma" in person.page.url
     person.reopen()
     assert chosen(person) == "viridis"
-    person.see(".toolbar button:text-is('Gradients')").click()
+    person.menu("Data")
+    person.see("[aria-label=Data] button:text-is('Gradients')").click()
     person.settle()
     assert chosen(person) == "magma"

@@ -45,6 +45,13 @@ class Person:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def menu(self, name: str) -> None:
+        """Open a group of controls, if the row has no room for it."""
+        self.settle()
+        fold = self.see(f".toolgroup[aria-label='{name}']:not(.open) > .fold")
+        if fold.is_visible():
+            fold.click()
+
     def settle(self) -> None:
         """Wait until everything requested is drawn."""
         self.wait("document.documentElement.dataset.busy === 'false'")

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { withFeeders } from "../../src/fmapboard/plugin/static/server/api.js";
-import { counted } from "../../src/fmapboard/plugin/static/model/words.js";
+import { counted, elided } from "../../src/fmapboard/plugin/static/model/words.js";
 import { callInGroup, callName } from "../../src/fmapboard/plugin/static/model/words.js";
 
 test("a later call of an activation says which layer it follows, if it follows one directly", () => {
@@ -52,4 +52,17 @@ test("one thing has no plural", () => {
     [0, 1, 2, 12000].map((n) => counted(n, "step")),
     ["0 steps", "1 step", "2 steps", "12\u2009000 steps"],
   );
+});
+
+test("long names are elided where they are equal, and stay different", () => {
+  const names = [1, 2].flatMap((block) =>
+    [1, 12].map((layer) => `features.denseblock${block}.denselayer${layer}.conv1`),
+  );
+  assert.deepEqual(elided(names, 50), names);
+  const short = elided(names, 24);
+  assert.equal(short[0], "dens…1.denselayer1.conv1");
+  assert.equal(new Set(short).size, 4);
+  assert.ok(short.every((name) => name.length <= 24));
+  const alike = ["stem.convolution_of_a.x", "stem.convolution_of_b.x"];
+  assert.deepEqual(elided(alike, 12), alike); // rather long than the same
 });

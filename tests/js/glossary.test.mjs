@@ -1,7 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/view/help.js";
+import { GLOSSARY } from "../../src/fmapboard/plugin/static/model/terms.js";
+import { explain } from "../../src/fmapboard/plugin/static/view/dom.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { leftToRight } from "../../src/fmapboard/plugin/static/model/scene.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";

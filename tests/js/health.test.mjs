@@ -18,6 +18,7 @@ import { choosing, chosenRuns, ranked } from "../../src/fmapboard/plugin/static/
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/model/front.js";
 import {
   CODE,
+  HATCHES,
   faultsOf,
   faultsOfLayer,
   tableOf,
@@ -166,7 +167,7 @@ test("a brightness says what it shows, and whether it is known of all cells", ()
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
-  const size = { steps: 10, width: 1000, height: 420, names: 100 };
+  const size = { steps: 10, width: 1000, height: 423, names: 100 };
   const few = mapLayout({ ...size, layers: 5 });
   assert.deepEqual([few.rows, few.height], [5, 130]);
   const many = mapLayout({ ...size, layers: 80 });
@@ -343,4 +344,11 @@ test("an answer is requested again when the run has new steps, not when they bec
   assert.equal(source.epoch("a", "3/20"), 1);
   assert.equal(source.epoch("a", "4/30"), 2);
   assert.equal(source.epoch("b", "4/30"), 1);
+});
+
+test("every state but fine has a hatching of its own", () => {
+  const drawn = HATCHES.map((hatch) =>
+    Array.from({ length: 36 * 36 }, (_, i) => Number(hatch?.(i % 36, Math.floor(i / 36)) ?? false)),
+  ).map(String);
+  assert.equal(new Set(drawn.slice(CODE.FINE)).size, drawn.length - CODE.FINE);
 });

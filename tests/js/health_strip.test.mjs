@@ -5,7 +5,6 @@ import { channelChange } from "../../src/fmapboard/plugin/static/view/layer_rows
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { health, severity, strip } from "../../src/fmapboard/plugin/static/view/layer_rows.js";
 import {
-  kernelRows,
   matches,
   networkRows,
   places,
@@ -230,11 +229,6 @@ test("a layer that contains other layers has a row of its own", () => {
     "+block",
     "  conv",
   ]);
-});
-
-test("layers are grouped by kernel shape", () => {
-  const rows = kernelRows([layer("a"), layer("b", [16, 8, 1, 1]), layer("c"), layer("d", null)]);
-  assert.deepEqual(drawn(rows), ["+8×3×3×3", "  a", "  c", "+16×8×1×1", "  b", "+Conv2d", "  d"]);
 });
 
 test("a folded group hides only the rows below it", () => {

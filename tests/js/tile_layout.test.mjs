@@ -37,11 +37,23 @@ test("a map larger than its tile is drawn 1:1, not shrunk", () => {
   assert.equal(layout({ ...REQUEST, mapWidth: 224, mapHeight: 224 }).factor, 1);
 });
 
-test("without a tile size, tiles are about as large as fits the window", () => {
-  const of = layout({ ...REQUEST, count: 4, tile: 0 });
-  assert.ok(of.height <= 600);
-  const larger = layout({ ...REQUEST, count: 4, tile: of.tileWidth + 8 });
-  assert.ok(larger.height > 600 || larger.cellWidth > 480);
+test("without a tile size, tiles fill the window as well as whole pixels allow", () => {
+  const misfit = (/** @type {number} */ height) => Math.abs(Math.log(height / 400));
+  for (const count of [4, 16, 64, 200]) {
+    const of = layout({ ...REQUEST, count, tile: 0 });
+    for (const tile of [of.tileWidth - 8, of.tileWidth + 8].filter((side) => side >= 48)) {
+      const other = layout({ ...REQUEST, count, tile });
+      assert.ok(misfit(of.height) <= misfit(other.height), `${count}: ${of.tileWidth}, ${tile}`);
+    }
+  }
+});
+
+test("several lines of tiles reach from one margin to the other", () => {
+  for (const available of [500, 533, 571]) {
+    const of = layout({ ...REQUEST, available });
+    const right = corner(of, of.columns - 1).left + of.tileWidth;
+    assert.ok(right <= available - 10 && right > available - 10 - of.columns, `${right}`);
+  }
 });
 
 test("2048 channels have tiles of readable size and scroll", () => {

@@ -128,7 +128,7 @@ export class App {
     host.writeAddress(toEntries(this.state), this.visits.take(this.state));
     const busy = this.source.cache.left() > 0;
     const nothing = model.listed && !model.layers.length && !busy;
-    this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });
+    this.page.draw(model, { nothing, busy, hovered: this.hovered });
     this.source.cache.end(); // the contact sheet asks for what is in sight
     this.announce(model);
     if (!nothing) this.prefetch();
@@ -222,7 +222,7 @@ export class App {
   /** @param {number|null} channel under the pointer */
   hover(channel) {
     this.hovered = channel;
-    if (this.model) this.page.legend.draw({ model: this.model, hovered: channel });
+    if (this.model) this.page.head.draw({ model: this.model, hovered: channel });
   }
 
   /** Adds a column, or removes all. @param {import("./model/state.js").Kind|"off"} kind */

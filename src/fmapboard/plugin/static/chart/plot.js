@@ -9,10 +9,10 @@ import { nearest } from "../server/steps.js";
 /** @import {Words} from "../model/words.js" */
 /** @import {Heat} from "./series.js" */
 
-const LEFT = 44;
+const LEFT = 52;
 const RIGHT = 8;
 const TOP = 6;
-const BOTTOM = 16;
+const BOTTOM = 18;
 
 /**
  * Coordinates of a chart, in CSS px.
@@ -46,7 +46,7 @@ export function frame(canvas, width, height, steps, values, log = false, words =
       : (LEFT + width - RIGHT) / 2;
   const y = (/** @type {number} */ value) =>
     height - BOTTOM - ((scaled(value) - lo) / (hi - lo || 1)) * (height - BOTTOM - TOP);
-  context.font = look.font.replace("11px", "10px");
+  context.font = look.font;
   context.lineWidth = 1;
   context.textBaseline = "middle";
   context.textAlign = "right";

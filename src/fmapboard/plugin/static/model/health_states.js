@@ -33,25 +33,25 @@ export const UNKNOWN_LEVEL = 255;
 const ENDS = Object.freeze({
   light: [
     [[255, 255, 255], [255, 255, 255]],
-    [[228, 232, 237], [104, 114, 126]],
-    [[198, 214, 246], [52, 98, 200]],
-    [[176, 228, 228], [0, 138, 138]],
-    [[255, 216, 170], [226, 112, 0]],
-    [[140, 216, 216], [0, 120, 120]],
-    [[255, 190, 120], [214, 98, 0]],
-    [[232, 120, 120], [168, 16, 16]],
-    [[255, 120, 255], [214, 0, 214]],
+    [[249, 250, 251], [218, 224, 231]],
+    [[206, 219, 245], [110, 145, 220]],
+    [[190, 224, 222], [70, 158, 156]],
+    [[255, 222, 182], [236, 144, 56]],
+    [[150, 206, 204], [36, 132, 130]],
+    [[255, 196, 132], [222, 114, 20]],
+    [[236, 140, 132], [186, 40, 32]],
+    [[236, 160, 208], [176, 28, 122]],
   ],
   dark: [
     [[48, 48, 48], [48, 48, 48]],
-    [[66, 71, 78], [176, 187, 200]],
-    [[52, 74, 128], [130, 168, 255]],
-    [[6, 92, 92], [60, 216, 216]],
-    [[132, 70, 6], [255, 156, 56]],
-    [[0, 108, 108], [80, 232, 232]],
-    [[150, 78, 0], [255, 150, 40]],
-    [[150, 32, 32], [255, 100, 92]],
-    [[168, 0, 168], [255, 92, 255]],
+    [[54, 55, 57], [84, 88, 94]],
+    [[56, 76, 124], [116, 150, 224]],
+    [[34, 96, 94], [88, 172, 168]],
+    [[128, 76, 20], [226, 146, 66]],
+    [[22, 108, 106], [96, 190, 186]],
+    [[146, 82, 14], [238, 150, 62]],
+    [[146, 40, 36], [240, 108, 98]],
+    [[140, 30, 100], [232, 122, 188]],
   ],
 });
 
@@ -90,17 +90,17 @@ export function drawnLevel(level) {
 /** @typedef {(x: number, y: number) => boolean} Hatch */
 
 /**
- * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px.
- * Non-finite: crossed; large: rising; mostly dead: level; mostly constant: upright lines. Constant
- * has sparse ones, because without colour vision it looks like fine.
+ * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px: without
+ * colour it tells every state but fine. Non-finite: crossed; large: rising; dead: level; constant:
+ * upright lines; unchanged: falling. Half of the channels or more have denser ones.
  * @type {readonly (Hatch|null)[]}
  */
 export const HATCHES = Object.freeze([
   null,
   null,
-  null,
+  (x, y) => (x - y + 9000) % 9 === 0,
   (x) => x % 9 === 0,
-  null,
+  (_, y) => y % 9 === 0,
   (x) => x % 4 === 0,
   (_, y) => y % 4 === 0,
   (x, y) => (x + y) % 5 === 0,

@@ -153,6 +153,7 @@ export function look(app) {
   }
   const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
+  const isResting = calm && state.view === "maps"; // the thumbnail above the maps is asked for last
   const version = `${steps.length}/${steps[steps.length - 1]}`;
   const overview =
     step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
@@ -183,7 +184,7 @@ export function look(app) {
     history,
     health: step === undefined || isFront ? null : tableFor(source, app.overview.source, state.run),
     numbers: readable ? source.numbers(state.run, readable) : null,
-    input: wantsInput && question ? inputOf(source, question).picture : null,
+    input: question && (wantsInput || isResting) ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     gone: goneText(app.gone, state),

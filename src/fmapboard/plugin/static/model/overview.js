@@ -142,7 +142,7 @@ export const OVERVIEW_ACTS = Object.freeze({
     target.matches("button, summary, input") ? false : app.page.overview.enter(),
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
-    else if (!app.page.overview.close()) target.blur();
+    else target.blur();
   },
   "/": (app) => app.page.overview.search(),
   v: (app) => app.overview.toggle(),

@@ -263,7 +263,6 @@ export function movedPoint(point, height, width, down, right) {
 /** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
 /** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
-/** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
 /**
@@ -290,7 +289,6 @@ export function movedPoint(point, height, width, down, right) {
  * @property {Shown} show
  * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
  * @property {number} tile side of a tile in CSS px, 0 to fit the window
- * @property {Grouping} group
  * @property {boolean} flagged list only flagged layers
  * @property {string} filter of the list of layers
  * @property {number} overlay opacity over the input image in percent, 0 for off
@@ -325,7 +323,6 @@ export const START = Object.freeze({
   show: "both",
   rank: 0,
   tile: 0,
-  group: "network",
   flagged: false,
   filter: "",
   overlay: 0,
@@ -341,7 +338,7 @@ const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|
+ * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|
  *   "histogram"|"film_scale"|"pixel_list"} ChoiceField
  */
 
@@ -361,7 +358,6 @@ export const CHOICES = Object.freeze({
   sort: ["index", "strength", "change", "similarity"],
   show: ["both", "difference", "all"],
   tile: TILES,
-  group: ["network", "kernel"],
   histogram: ["activations", "weights", "gradients"],
   film_scale: ["locked", "step"],
   pixel_list: ["channels", "layers"],

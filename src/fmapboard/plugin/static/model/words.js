@@ -113,6 +113,38 @@ export function callInGroup(shown, { label, call, behind = "" }) {
   return callText(shown, near);
 }
 
+/**
+ * Names for a narrow place: what all begin with is left out, then the longest words lose their ends,
+ * but for their numbers; two names never become equal.
+ * @param {readonly string[]} names with parts between dots @param {number} most characters
+ * @returns {string[]}
+ */
+export function elided(names, most) {
+  if (names.every((name) => name.length <= most)) return [...names];
+  const parts = names.map((name) => name.split("."));
+  const [first] = parts;
+  let same = 0;
+  while (parts.length > 1 && parts.every((of) => of.length > same + 1 && of[same] === first[same]))
+    same += 1;
+  const short = parts.map((of) => shortened(of.slice(same), most));
+  return short.map((name, i) =>
+    short.indexOf(name) === short.lastIndexOf(name) ? name : names[i],
+  );
+}
+
+/** @param {string[]} parts of a name @param {number} most characters */
+function shortened(parts, most) {
+  let over = parts.join(".").length - most;
+  const words = parts.map((part) => /^(.*?)(\d*)$/.exec(part) ?? ["", part, ""]);
+  for (const word of [...words].sort((a, b) => b[1].length - a[1].length)) {
+    const kept = Math.max(3, word[1].length - over - 1);
+    if (over <= 0 || kept + 1 >= word[1].length) continue;
+    over -= word[1].length - kept - 1;
+    word[1] = `${word[1].slice(0, kept)}…`;
+  }
+  return words.map(([, word, number]) => word + number).join(".");
+}
+
 // What a run is called: TensorBoard names that of the log directory itself ".".
 
 const ROOT = ".";

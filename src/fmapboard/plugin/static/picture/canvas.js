@@ -20,7 +20,7 @@ function read(style) {
     accent: get("--accent"),
     second: get("--second"),
     band: get("--band"),
-    font: `11px ${get("--font")}`,
+    font: `13px ${get("--font")}`,
   };
 }
 

@@ -4,7 +4,7 @@
 import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
 import { BORDER, stateFrame } from "./canvas.js";
-import { CAPTION_LINE, NUMBERS, corner, gapOf } from "./tile_layout.js";
+import { CAPTION_LINE, NUMBERS, corner, widthOf } from "./tile_layout.js";
 
 /** @import {MapsScene, Part} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
@@ -118,7 +118,7 @@ export function caption(context, scene, of, cell, where, look) {
   const channel = scene.order[cell];
   const { left, top } = corner(of, cell);
   const y = top - where.top;
-  const wide = of.cellWidth - gapOf(of.parts);
+  const wide = widthOf(of);
   const base = y + of.tileHeight + BELOW;
   context.font = look.font;
   context.textBaseline = "top";
@@ -186,12 +186,12 @@ function letter(context, scene, part, left, top, end, look) {
  */
 function badge(context, fault, left, top, available, look) {
   context.fillStyle = fault.colour;
-  context.fillRect(left, top + 1, 7, 7);
+  context.fillRect(left, top + 2, 8, 8);
   context.textAlign = "left";
   context.fillStyle = look.text;
-  const fits = (/** @type {string} */ text) => context.measureText(text).width + 10 <= available;
+  const fits = (/** @type {string} */ text) => context.measureText(text).width + 12 <= available;
   const text = [fault.word, fault.brief].find(fits);
-  if (text) context.fillText(text, left + 10, top);
+  if (text) context.fillText(text, left + 12, top);
 }
 
 /**
@@ -218,10 +218,10 @@ function frame(context, left, top, width, height, colour, thick) {
 
 // Labels the rows of a sequence: channel numbers, faults, positions, and the selected row.
 
-const LINE = 12;
+const LINE = 15;
 const FAULT = 5;
 /** Width of a channel's number, CSS px. */
-const CHANNEL = 28;
+const CHANNEL = 32;
 /** Minimum distance between two position labels, CSS px. */
 const TICK = 90;
 

@@ -17,7 +17,9 @@ import { css, ramp } from "../server/palettes.js";
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
-const SHORTEST_NAME = 24;
+const SHORTEST_NAME = 28;
+/** Height of a line, CSS px. */
+const LINE = 15;
 
 /**
  * The most severe fault of a channel at a step, exact once its frame is there.
@@ -61,12 +63,12 @@ function wrapped(context, text, left, top, width, lines) {
         line += "…";
         break;
       }
-      context.fillText(line, left, top + 12 * at, width);
+      context.fillText(line, left, top + LINE * at, width);
       at += 1;
       line = word;
     } else line = longer;
   }
-  context.fillText(line, left, top + 12 * at, width);
+  context.fillText(line, left, top + LINE * at, width);
 }
 
 /**
@@ -105,16 +107,16 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
   if (!side || why) {
     frame(context, left + 1, top + 1, of.tileWidth - 2, of.tileHeight - 2, look.muted, 1);
     context.fillStyle = why ? look.second : look.muted;
-    const lines = Math.max(1, Math.floor((of.tileHeight - 6) / 12));
+    const lines = Math.max(1, Math.floor((of.tileHeight - 6) / LINE));
     wrapped(context, why || "loading", left + 4, top + 4, of.tileWidth - 8, lines);
   }
   if (fault) {
     stateFrame(context, { left, top, width: of.tileWidth, height: of.tileHeight }, fault);
     context.fillStyle = fault.colour;
-    context.fillRect(left, base + 1, 7, 7);
+    context.fillRect(left, base + 2, 8, 8);
     context.fillStyle = look.text;
-    const fits = context.measureText(fault.word).width <= wide - 10;
-    context.fillText(fits ? fault.word : fault.brief, left + 10, base, wide - 10);
+    const fits = context.measureText(fault.word).width <= wide - 12;
+    context.fillText(fits ? fault.word : fault.brief, left + 12, base, wide - 12);
   } else if (side && !why) {
     const far = isBeyond(film, side, channel);
     const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
@@ -135,7 +137,7 @@ function kernelCaption(context, film, of, i, channel, left, top, wide, look) {
   const y = top + of.kernelTop;
   context.fillStyle = look.muted;
   if (typeof block === "string") {
-    wrapped(context, block || "loading", left, y + 2, wide, Math.floor(of.kernelHeight / 12));
+    wrapped(context, block || "loading", left, y + 2, wide, Math.floor(of.kernelHeight / LINE));
     return;
   }
   const from = kernelStep(film.history, film.steps[i], film.steps);
@@ -156,17 +158,11 @@ function inputCaption(context, film, of, i, left, top, wide, look) {
   if (input === null) wrapped(context, "not stored", left, top + 2, wide, 3);
   if (!input) return;
   if (film.unit === "image") return; // of which each differs from the one before
-  const change = film.change(i);
-  const base = top + of.inputHeight + 3;
-  if (change !== "different") {
-    const said = { same: "= before", unknown: "? before", first: "" }[change];
-    context.fillText(said, left, base, wide);
-    return;
-  }
+  if (film.change(i) !== "different") return;
   const size = fitted(input.picture, Math.max(of.tileWidth, 40), of.inputHeight);
   frame(context, left, top, size.width, size.height, look.second, 2);
   context.fillStyle = look.second;
-  context.fillText("≠ before", left, base, wide);
+  context.fillText("≠", left, top + of.inputHeight + 3, wide);
 }
 
 /**
@@ -210,7 +206,7 @@ export function heading(context, film, of, [first, last], where, look) {
       context.fillStyle = isCurrent ? look.accent : look.muted;
       context.fillRect(left - 2, HEADING - 4, of.columnWidth - 4, 2);
     }
-    context.font = isCurrent ? look.font.replace("11px", "bold 12px") : look.font;
+    context.font = isCurrent ? look.font.replace("13px", "600 13px") : look.font;
     context.fillStyle = isCurrent ? look.accent : look.text;
     const wide = of.columnWidth - 4;
     const [number, name] = labelOf(film.words, film.steps[i]);
@@ -249,31 +245,25 @@ export function gutter(context, film, of, where, look) {
   context.textBaseline = "top";
   context.textAlign = "left";
   const write = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
-    context.font = bold ? look.font.replace("11px", "600 12px") : look.font;
+    context.font = bold ? look.font.replace("13px", "600 13px") : look.font;
     context.fillStyle = bold ? look.text : look.muted;
     context.fillText(text, left, y, of.gutter - 18);
   };
-  if (of.inputHeight) {
-    write("input", of.inputTop - where.top + 2, true);
-    if (film.unit === "step") {
-      write("compared with the", of.inputTop - where.top + 18);
-      write("step before it", of.inputTop - where.top + 30);
-    }
-  }
+  if (of.inputHeight) write("input", of.inputTop - where.top + 2, true);
   film.channels.forEach((channel, row) => {
     const top = of.rowTop + row * of.rowHeight - where.top;
     write(`channel ${channel}`, top, true);
     if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, write);
     if (!of.kernelHeight) return;
-    const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 52 : CAPTION);
+    const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 64 : CAPTION);
     write("its kernel", y, true);
     const peak = short(film.kernelPeak, 2);
     const isRgb = kernelPalette(film) === "rgb";
-    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
+    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 19);
     const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : `each ${film.unit} its own ±max`;
-    write(scale, y + (isRgb ? 15 : 28));
-    if (isRgb) write("per colour; grey is 0", y + 27);
-    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
+    write(scale, y + (isRgb ? 18 : 32));
+    if (isRgb) write("per colour; grey is 0", y + 33);
+    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 48 : 47));
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
@@ -298,5 +288,5 @@ function drawRamp(context, colours, left, top) {
  */
 function scaleBar(context, film, channel, left, top, look, write) {
   drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  scaleWords(film, channel).forEach((text, line) => write(text, top + 13 + 12 * line));
+  scaleWords(film, channel).forEach((text, line) => write(text, top + 14 + LINE * line));
 }

@@ -2,7 +2,7 @@
 /** How several film strips share the window: below each other, or also beside each other. */
 
 /** Height of a strip's heading, and the least height of a strip with it, CSS px. */
-const STRIP_HEADING = 24;
+const STRIP_HEADING = 26;
 const LEAST_HEIGHT = 220;
 
 /**
@@ -60,8 +60,8 @@ export function stripsAcross(count, window, layoutIn) {
  */
 
 export const GUTTER = 156;
-export const HEADING = 22;
-export const CAPTION = 19;
+export const HEADING = 24;
+export const CAPTION = 21;
 /** Space between a tile and its caption, for the tile's border and that of the current step. */
 export const BELOW = 6;
 const GAP = 8;
@@ -69,8 +69,8 @@ const MARGIN = 8;
 /** Steps that should be in view at once, as far as frames of the smallest size allow it. */
 const COLUMNS_SEEN = 8;
 /** Heights of the labels left of a map, and left of a kernel. */
-const MAP_LABELS = 68;
-const KERNEL_LABELS = 46;
+const MAP_LABELS = 82;
+const KERNEL_LABELS = 56;
 const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
 /** Frames are made no smaller than this to have all bands in view. */
 const LEAST_WHOLE = 80;

@@ -18,16 +18,16 @@ import { cutStart } from "./canvas.js";
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
 const LEFT_SHARE = 0.3;
-const RIGHT = 104;
+const RIGHT = 128;
 /** Below this width there is no space for the words at the right, CSS px. */
 const RIGHT_FROM = 620;
-const TOP = 18;
+const TOP = 21;
 const ROW_MIN = 2;
 const ROW_MAX = 26;
 const COLUMN_MIN = 2;
 const COLUMN_MAX = 240;
 /** From this height on every row has its name, CSS px. */
-export const LINE = 12;
+export const LINE = 15;
 
 /**
  * Lengths in CSS px. A row holds one layer or, if there are too many, several; a column likewise
@@ -308,7 +308,7 @@ function stepNames(context, of, steps, look) {
     const isNear = (last - column) * width < longest;
     if (column !== last && (column % every || isNear)) continue;
     const x = of.left + (column + 0.5) * width;
-    context.fillText(names[column], x, of.top - 10);
+    context.fillText(names[column], x, of.top - 12);
     context.fillRect(Math.round(x), of.top - 4, 1, 3);
   }
 }

@@ -154,7 +154,7 @@ function headings(context, grid, of, where, look) {
     context.fillText(axis(i, !outputsDown), x, of.top / 2 + 2);
   });
   context.textAlign = "right";
-  numbers(of.lines, of.cellHeight, 12, (i) => {
+  numbers(of.lines, of.cellHeight, 15, (i) => {
     const y = of.top + (i + 0.5) * of.cellHeight - where.top;
     if (y < of.top) return;
     context.fillStyle = chosen >= 0 && outputsDown && i === row ? look.accent : look.muted;

@@ -22,16 +22,14 @@
  */
 
 export const GAP = 8;
-export const CAPTION = 15;
+export const CAPTION = 18;
 /** Height of each further line of a caption. */
-export const CAPTION_LINE = 12;
+export const CAPTION_LINE = 15;
 /** Between tiles of one cell: the state borders of two neighbours fit. */
 const BETWEEN = 6;
 const MARGIN = 10;
 const FIT_MIN = 48;
 const FIT_MAX = 256;
-/** Scrolling up to half a window is better than tiles of half the size. */
-const FIT_SLACK = 1.5;
 
 /**
  * @typedef {object} LayoutRequest
@@ -50,9 +48,9 @@ const FIT_SLACK = 1.5;
 /** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
 export const ROW_SHARE = 8;
 /** Width for the channel numbers left of rows. */
-const GUTTER = 44;
+const GUTTER = 48;
 /** Additional width for the numbers of sorted rows. */
-export const NUMBERS = 52;
+export const NUMBERS = 60;
 /** Height for the positions above rows. */
 const HEADING = 20;
 const ROW_MIN = 3;
@@ -63,6 +61,11 @@ export function gapOf(parts) {
   return parts > 1 ? 2 * GAP : GAP;
 }
 
+/** Width of the tiles of one cell, CSS px. @param {Pick<Layout, "parts"|"tileWidth">} of */
+export function widthOf({ parts, tileWidth }) {
+  return Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24);
+}
+
 /** @param {LayoutRequest} request @returns {Layout} */
 export function layout(request) {
   if (request.rows) return rowsLayout(request);
@@ -71,37 +74,31 @@ export function layout(request) {
     Math.max(1, Math.round((side * request.ratio) / longer));
   if (request.tile > 0) return laidOut(request, factorOf(request.tile));
   const least = factorOf(FIT_MIN);
-  for (
-    let factor = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
-    factor > least;
-    factor -= 1
-  ) {
-    const tried = laidOut(request, factor);
-    if (
-      tried.height <= request.windowHeight * FIT_SLACK &&
-      tried.cellWidth <= request.available - 2 * MARGIN
-    ) {
-      return tried;
-    }
-  }
-  return laidOut(request, least);
+  const most = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
+  // Of all sizes, the one whose tiles fill the window best; twice its height is as bad as half.
+  const misfit = (/** @type {Layout} */ of) => Math.abs(Math.log(of.height / request.windowHeight));
+  return Array.from({ length: most - least }, (_, i) => laidOut(request, most - i))
+    .filter((each) => widthOf(each) <= request.available - 2 * MARGIN)
+    .reduce((best, each) => (misfit(each) < misfit(best) ? each : best), laidOut(request, least));
 }
 
 /** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
 function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = (mapHeight * factor) / ratio;
-  const cellWidth = Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24) + gapOf(parts);
+  const cellWidth = widthOf({ parts, tileWidth }) + gapOf(parts);
   const cellHeight = tileHeight + CAPTION + (numbered ? CAPTION_LINE : 0) + GAP;
   const columns = Math.max(1, Math.floor((available - 2 * MARGIN + gapOf(parts)) / cellWidth));
   const rows = Math.ceil(count / columns);
   const height = 2 * MARGIN + rows * cellHeight;
+  // With more than one line, what is left of the width is put between the cells.
+  const free = rows > 1 ? available - 2 * MARGIN + gapOf(parts) - columns * cellWidth : 0;
   return {
     count,
     parts,
     tileWidth,
     tileHeight,
-    cellWidth,
+    cellWidth: cellWidth + Math.max(0, Math.floor(free / Math.max(1, columns - 1))),
     cellHeight,
     columns,
     height,

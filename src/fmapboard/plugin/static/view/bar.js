@@ -1,77 +1,428 @@
 // @ts-check
-/** The switch between the pages of the tab. */
+/** The one row of controls: page, run, step, what is shown and how, and actions on the view. */
 
-import { middle } from "../model/compare.js";
+import { ROLE_NAMES, middle, partners } from "../model/compare.js";
 import { opening } from "../model/front.js";
 import { address } from "../model/host.js";
+import { selected } from "../model/overview.js";
+import {
+  MOST,
+  MOST_CHANNELS,
+  TILES,
+  comparesKernels,
+  filmChannels,
+  newColumn,
+  readChannels,
+} from "../model/state.js";
+import { GLOSSARY, explanation } from "../model/terms.js";
 import { counted, runText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
-import { button, choice, h, say, segments, show } from "./dom.js";
-import { explain } from "./help.js";
+import { ROW_SHARE } from "../picture/tile_layout.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { Button, Choice, Group, Labelled, Segments, Toggle, useFolding } from "./controls.js";
 import { mount } from "./mount.js";
-import { RunPicker } from "./runs.js";
+import { hasPictures, showsPictures } from "./overview.js";
+import { RunChooser, RunPicker } from "./runs.js";
 import { saveAttribution, savePicture } from "./save.js";
+import { Time } from "./time.js";
 
-// The switch between the pages of the tab.
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../server/answers.js").Role} Role */
+/** @typedef {import("../model/state.js").Kind} Kind */
+/** @typedef {import("../model/state.js").State} State */
+/** @typedef {{app: App, model: Model}} Props */
 
-/** @typedef {import("../model/state.js").View} View */
-
-/** @type {[View, string, string][]} */
+/** @type {[State["view"], string, string][]} */
 const PAGES = [
   ["overview", "Overview", "What is wrong in the run, and since when: all layers and steps (v)"],
   ["maps", "Maps", "The channels of one layer at one step (v)"],
   ["film", "Film", "Chosen channels at all steps, one column per step (m)"],
 ];
 
-/** @param {import("../app.js").App} app */
-export function createSwitch(app) {
-  const { element, draw } = segments("Page", PAGES, (view) => app.update({ view }));
-  element.classList.add("switch");
-  return {
-    element,
-    draw: (/** @type {View} */ view) => draw(view === "attribution" ? "maps" : view),
-  };
-}
-
-// The top bar: the run, and actions on the whole view.
-
 /** Longest name of a run in the list, which shows it in one line. */
 const MOST_SHOWN = 46;
 /** From this many runs on they can be searched. */
 const MANY = 8;
 
-/** Appended to the name of a run; "" without a warning. @param {number} [count] */
-const warned = (count) => (count ? ` · ${counted(count, "warning")}` : "");
+/** @param {Props} props */
+function Run({ app, model: { runs, state } }) {
+  if (!runs.length) return null;
+  const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
+  const colourOf = (/** @type {string} */ run) => runColour(run, runs);
+  const warned = (/** @type {string} */ run) => {
+    const count = app.overview.warnings.get(run);
+    return count ? ` · ${counted(count, "warning")}` : "";
+  };
+  if (runs.length >= MANY) {
+    const names = runs.map(({ run }) => run);
+    const chosen = state.run;
+    return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, colourOf, warned, choose }} />`;
+  }
+  const options = runs.map(({ run }) => [run, middle(runText(run), MOST_SHOWN) + warned(run)]);
+  return html`
+    <${Choice} label="Run" value=${state.run} ...${{ options, choose }}>
+      <i class="dot" aria-hidden="true" style=${{ background: colourOf(state.run) }} />
+    <//>
+  `;
+}
 
-/** @param {import("../app.js").App} app */
-export function createBarView(app) {
-  const dot = h("i", { class: "dot", "aria-hidden": "true" });
-  const open = (/** @type {string} */ value) => app.update(opening(app.state, value));
-  const run = choice("Run", open);
-  run.element.prepend(dot);
-  const pages = createSwitch(app);
-  const search = mount(RunPicker);
-  const said = h("span", { class: "said", role: "status" });
-  const live = h("button", {
-    type: "button",
-    class: "toggle",
-    text: "Live",
-    on: {
-      click: () => {
-        app.renewal.liveChosen = !app.renewal.live;
-        app.reload();
-      },
-    },
+const ROLES = Object.entries(ROLE_NAMES).map(
+  ([role, text]) =>
+    /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()]?.[1] ?? text]),
+);
+
+/** @type {[Role|"attribution", string, string]} */
+const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution[1]];
+
+/** What is shown: the kind of pictures, the channels of a film strip, the sample. @param {Props} props */
+function Data({ app, model }) {
+  const { state, layer, attribution } = model;
+  const isFilm = state.view === "film";
+  const isAttribution = state.view === "attribution" && attribution !== null;
+  const roles = [
+    ...ROLES.filter(([id]) => id === state.role || layer?.roles.includes(id)),
+    ...(attribution && !isFilm ? [ATTRIBUTION] : []),
+  ];
+  const samples = isAttribution ? attribution.samples : (layer?.samples ?? 1);
+  const hasSamples = samples > 1 && (state.role !== "kernels" || isAttribution);
+  if (roles.length < 2 && !hasSamples && !isFilm) return null;
+  const show = (/** @type {Role|"attribution"} */ role) =>
+    app.update(
+      role === "attribution" ? { view: role } : { role, ...(isFilm ? {} : { view: "maps" }) },
+    );
+  const numbers = Array.from({ length: samples }, (_, k) => [String(k), `Sample ${k}`]);
+  return html`
+    <${Group} label="Data" what="What is shown" folds="3">
+      ${isFilm && html`<${Channels} ...${{ app, model }} />`}
+      ${
+        roles.length > 1 &&
+        html`<${Segments}
+          label="What is drawn"
+          options=${roles}
+          value=${isAttribution ? "attribution" : state.role}
+          choose=${show}
+        />`
+      }
+      ${
+        hasSamples &&
+        html`<${Choice}
+          label="Sample"
+          terms="sample"
+          options=${numbers}
+          value=${String(isAttribution ? attribution.sample : state.sample)}
+          choose=${(/** @type {string} */ sample) => app.update({ sample: Number(sample) })}
+        />`
+      }
+    <//>
+  `;
+}
+
+/** The channels of the film strip, as text. @param {Props} props */
+function Channels({ app, model: { state, layer } }) {
+  const [refused, refuse] = useState("");
+  const field = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const drawn = (state.role === "kernels" ? layer?.channels : layer?.drawn) ?? 0;
+  const shown = filmChannels(state, drawn).join(", ");
+  useEffect(() => void (field.current && (field.current.value = shown)), [shown]);
+  const choose = () => {
+    const { channels, refused: why } = readChannels(field.current?.value ?? "", drawn);
+    refuse(why.join("; "));
+    if (channels.length) app.update({ channels: channels.join(",") });
+  };
+  return html`
+    <label class="labelled">
+      <span class="sublabel">channels</span>
+      <input
+        type="search"
+        class="film-channels"
+        aria-label="Channels of the film strip, such as 3, 17 or 8-11"
+        title=${`Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`}
+        ref=${field}
+        onChange=${choose}
+        onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => {
+          if (key === "Enter") choose();
+          if (key === "Enter" || key === "Escape") field.current?.blur();
+        }}
+      />
+    </label>
+    <span class="differs" role="status" hidden=${!refused}>${refused}</span>
+  `;
+}
+
+const COLOURS = ["Grey", "Viridis", "Magma", "Signed"].map((name) => [name.toLowerCase(), name]);
+const SCALES = [
+  ["channel", "Channel", "each channel between its own extremes (s)"],
+  ["layer", "Layer", "one scale for all channels of the layer (s)"],
+];
+const SORTS = ["index", "strength", "change", "similarity"].map((sort) => [sort, `by ${sort}`]);
+
+/** How pictures are drawn. @param {Props} props */
+function Display({ app, model }) {
+  const { state, scene } = model;
+  const isFilm = state.view === "film";
+  const isKernels = state.role === "kernels" && !isFilm;
+  const isMoved =
+    ["strength", "similarity"].includes(state.sort) &&
+    state.sort_step !== null &&
+    state.sort_step !== app.shownStep();
+  const pinned = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
+  const isLocked = isFilm ? state.film_scale === "locked" : state.locked;
+  const lock = () =>
+    app.update(isFilm ? { film_scale: isLocked ? "step" : "locked" } : { locked: !isLocked });
+  const isRows = scene?.kind === "maps" && scene.rows && !isFilm;
+  const sizes = TILES.map((side) => [
+    String(side),
+    side ? `${isRows ? side / ROW_SHARE : side} px` : "auto",
+  ]);
+  const sort = (/** @type {State["sort"]} */ by) =>
+    app.update({ sort: by, sort_step: app.shownStep() });
+  return html`
+    <${Group} label="Display" what="How it is drawn" folds="1">
+      ${
+        !isKernels &&
+        html`
+          <${Labelled} text="scale" term="scale">
+            ${
+              !isFilm &&
+              html`<${Segments}
+                label="Scale"
+                options=${SCALES}
+                value=${state.scale}
+                choose=${(/** @type {State["scale"]} */ scale) => app.update({ scale })}
+              />`
+            }
+            <${Toggle}
+              text="Lock"
+              aria-label="Lock the scale over steps"
+              isOn=${isLocked}
+              press=${lock}
+              ...${explanation("locked", "Lock the scale over steps (l)")}
+            />
+          <//>
+          <${Labelled} text="colours" term="colours">
+            <${Choice}
+              label="Colours"
+              terms="colours"
+              options=${COLOURS}
+              value=${state.colours}
+              choose=${(/** @type {State["colours"]} */ colours) =>
+                app.update(selected(app.state, colours))}
+            />
+          <//>
+        `
+      }
+      ${
+        !isKernels &&
+        !isFilm &&
+        html`
+          <${Labelled} text="sort" term="sort">
+            <${Choice}
+              label="Sort"
+              terms="sort strength similarity change"
+              options=${SORTS}
+              value=${state.sort}
+              choose=${sort}
+            />
+            ${
+              isMoved &&
+              html`<button type="button" class="again" title=${pinned} onClick=${() => sort(state.sort)}>
+                Re-sort
+              </button>`
+            }
+          <//>
+        `
+      }
+      <${Labelled} text=${isFilm ? "frames" : "tiles"} term="tile">
+        <${Choice}
+          label="Tile"
+          terms="tile"
+          options=${sizes}
+          value=${String(state.tile)}
+          choose=${(/** @type {string} */ tile) => app.update({ tile: Number(tile) })}
+        />
+      <//>
+    <//>
+  `;
+}
+
+const KINDS = /** @type {[Kind, string][]} */ ([
+  ["step", "another step"],
+  ["run", "another run"],
+  ["sample", "another sample"],
+  ["role", "inputs or gradients"],
+]);
+const SIDES = [
+  ["both", "Side by side"],
+  ["difference", "Difference", "column A minus each other column"],
+  ["all", "Both"],
+];
+
+/** Further columns, how they are drawn, the ranking of layers. @param {Props} props */
+function Compare({ app, model }) {
+  const { state, layer } = model;
+  const isOn = state.columns.length > 0;
+  const isFull = state.columns.length >= MOST;
+  const isKernels = state.role === "kernels";
+  const runs = partners(state.run, model.runs);
+  const offered = KINDS.filter(([id]) => {
+    const column = isFull ? null : newColumn(id, state, layer, runs);
+    return column && (!isKernels || comparesKernels(column));
   });
-  explain(live, "live");
-  const press = () => app.reload();
-  const reload = button({ icon: "reload", label: "Look for new steps", press });
+  const first = isFull ? `${MOST + 1} columns` : isOn ? "Add a column …" : "Compare with …";
+  const options = [["", first], ...offered, ...(isOn ? [["off", "Remove all columns"]] : [])];
+  const add = (/** @type {Kind|"off"|""} */ kind) => (kind ? app.compare(kind) : app.redraw());
+  return html`
+    <${Group} label="Compare" what="What it is compared with" folds="2">
+      <${Choice} label="Compare with" value="" options=${options} choose=${add} />
+      ${
+        isOn &&
+        html`<${Segments}
+          label="How to compare"
+          options=${SIDES}
+          value=${state.show}
+          choose=${(/** @type {State["show"]} */ show) => app.update({ show })}
+        />`
+      }
+      ${
+        isOn &&
+        !isKernels &&
+        !app.report &&
+        html`<${Toggle}
+          text="Rank layers"
+          title="List the layers by how much a column differs from column A"
+          isOn=${state.rank > 0}
+          press=${() => app.update({ rank: app.state.rank ? 0 : 1 })}
+        />`
+      }
+    <//>
+  `;
+}
+
+const FRONTS = [
+  ["pictures", "Pictures", "one channel of each layer at each step"],
+  ["states", "States", "the state of every layer at every step, also of those without pictures"],
+];
+
+/** What the overview shows. @param {Props & {front: import("../model/front.js").Front}} props */
+function OverviewTools({ app, model, front }) {
+  const { state, runs } = model;
+  const count = front.lines.length;
+  const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
+  return html`
+    <${Button}
+      text=${`Findings: ${count} ${isOpen ? "▴" : "▾"}`}
+      label="List what was found, with pictures"
+      aria-expanded=${String(isOpen)}
+      press=${() => app.update({ findings: isOpen ? "closed" : "open" })}
+    />
+    <${RunChooser} runs=${runs} chosen=${front.chosen} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
+    ${
+      hasPictures(front) &&
+      html`<${Segments}
+        label="Layers over steps as"
+        options=${FRONTS}
+        value=${showsPictures(front, state) ? "pictures" : "states"}
+        choose=${(/** @type {State["front"]} */ as) => app.update({ front: as })}
+      />`
+    }
+  `;
+}
+
+/**
+ * @typedef {object} BarProps
+ * @property {App} app @property {Model} model
+ * @property {boolean} nothing there is no layer to show
+ * @property {string} said a text for a while, or what is going on
+ * @property {() => void} save @property {() => void} share
+ * @property {string|undefined} drawer that is open
+ * @property {(name: import("./page.js").Drawer) => void} pull opens or closes a drawer
+ */
+
+/** @param {BarProps} props */
+function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
+  const row = useRef(/** @type {HTMLElement|null} */ (null));
+  useFolding(row);
+  const { state, front } = model;
+  const { view } = state;
+  const isMaps = view === "maps" && !nothing;
+  const hasSteps = !nothing && !front;
+  const of = { app, model };
+  const drawerButton = (
+    /** @type {import("./page.js").Drawer} */ name,
+    /** @type {string} */ text,
+  ) =>
+    isMaps || (view === "film" && name === "layers" && !nothing)
+      ? html`<button
+          type="button"
+          class="drawer-button"
+          aria-expanded=${String(drawer === name)}
+          aria-controls=${`drawer-${name}`}
+          onClick=${() => pull(name)}
+        >
+          ${text}
+        </button>`
+      : null;
+  return html`
+    <div class="toolbar" ref=${row}>
+      ${drawerButton("layers", "Layers")}
+      <${Segments}
+        label="Page"
+        kind="switch"
+        options=${PAGES}
+        value=${view === "attribution" ? "maps" : view}
+        choose=${(/** @type {State["view"]} */ to) => app.update({ view: to })}
+      />
+      <${Run} ...${of} />
+      ${front && !nothing && html`<${OverviewTools} ...${of} front=${front} />`}
+      ${hasSteps && html`<${Time} ...${of} />`}
+      ${hasSteps && html`<${Data} ...${of} />`}
+      ${hasSteps && view !== "attribution" && html`<${Display} ...${of} />`}
+      ${isMaps && html`<${Compare} ...${of} />`}
+      <span class="space" />
+      <span class="said" role="status">${said}</span>
+      <${Group} label="More" what="Link, picture, help" folds="4">
+        ${
+          !app.report &&
+          html`<${Toggle}
+              text="Live"
+              isOn=${app.renewal.live}
+              press=${() => {
+                app.renewal.liveChosen = !app.renewal.live;
+                app.reload();
+              }}
+              ...${explanation("live")}
+            />
+            <${Button} icon="reload" label="Look for new steps" press=${() => app.reload()} />`
+        }
+        <${Button} icon="link" label="Copy a link to this view" press=${share} />
+        ${!front && html`<${Button} icon="save" label="Save the view as PNG" keys="p" press=${save} />`}
+        <${Button} text="?" label="Keys and terms" keys="?" press=${() => app.page.help.toggle()} />
+      <//>
+      ${drawerButton("details", "Details")}
+    </div>
+  `;
+}
+
+/** @param {App} app */
+export function createBar(app) {
+  const bar = mount(Bar);
+  let text = "";
+  let until = 0;
+  let again = () => {};
+
+  /** @param {string} now */
+  function tell(now) {
+    text = now;
+    until = performance.now() + 2500;
+    app.redraw();
+    window.setTimeout(() => app.redraw(), 2600);
+  }
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
     else if (app.model && app.state.view === "attribution") tell(await saveAttribution(app.model));
     else if (app.model) tell(await savePicture(app.model));
   };
-  const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });
   const share = async () => {
     try {
       await navigator.clipboard.writeText(address());
@@ -80,53 +431,13 @@ export function createBarView(app) {
       tell("The address bar holds the link");
     }
   };
-  const element = h(
-    "div",
-    { class: "top" },
-    pages.element,
-    run.element,
-    search.element,
-    h("span", { class: "space" }),
-    said,
-    ...(app.report ? [] : [live, reload]),
-    button({ icon: "link", label: "Copy a link to this view", press: share }),
-    download,
-    button({ text: "?", label: "Keys and terms", key: "?", press: () => app.page.help.toggle() }),
-  );
-  let until = 0;
 
-  /** @param {string} text */
-  function tell(text) {
-    say(said, text);
-    until = performance.now() + 2500;
-    window.setTimeout(() => app.redraw(), 2600);
+  /** @param {Pick<BarProps, "model"|"nothing"|"drawer"|"pull">} of @param {boolean} busy */
+  function draw(of, busy) {
+    const going = busy && !of.model.playing ? "Loading…" : "";
+    const said = performance.now() > until ? going : text;
+    again = () => bar.draw({ app, said, save, share, ...of });
+    again();
   }
-
-  /** @param {import("../app.js").Model} model @param {boolean} busy @param {boolean} isLive */
-  function draw(model, busy, isLive) {
-    show(run.element, model.runs.length > 0);
-    run.fill(
-      model.runs.map(({ run: name }) => [
-        name,
-        middle(runText(name), MOST_SHOWN) + warned(app.overview.warnings.get(name)),
-      ]),
-      model.state.run,
-    );
-    run.element.title = `Run ${runText(model.state.run)}`;
-    dot.style.background = runColour(model.state.run, model.runs);
-    pages.draw(model.state.view);
-    show(download, !model.front);
-    show(search.element, model.runs.length >= MANY);
-    search.draw({
-      label: "Search runs",
-      text: "Search",
-      choose: open,
-      runs: model.runs.map((each) => each.run),
-      chosen: model.state.run,
-      colourOf: (name) => runColour(name, model.runs),
-    });
-    live.setAttribute("aria-pressed", String(isLive));
-    if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
-  }
-  return { element, draw, save };
+  return { element: bar.element, draw, save, again: () => again() };
 }

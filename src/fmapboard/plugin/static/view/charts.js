@@ -19,8 +19,7 @@ import { deadWord, kindOf, short, stepText } from "../model/words.js";
 import { runColour, theme } from "../picture/canvas.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
-import { h, say, segments, show } from "./dom.js";
-import { explain } from "./help.js";
+import { explain, h, say, segments, show } from "./dom.js";
 import { mount } from "./mount.js";
 import { RunName } from "./runs.js";
 

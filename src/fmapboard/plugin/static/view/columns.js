@@ -1,134 +1,117 @@
 // @ts-check
-/** Controls of one column beside the main one: its run, step, sample and role, or to remove it. */
+/** The columns: headings that say where each stems from, and the controls of those beside A. */
 
 import { ROLE_NAMES } from "../model/compare.js";
 import { leftToRight } from "../model/scene.js";
 import { LETTERS, MOST, changed } from "../model/state.js";
 import { runText, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
-import { button, choice, h, say, show } from "./dom.js";
-import { mount } from "./mount.js";
+import { html, useEffect, useRef } from "../vendor/preact_htm.js";
+import { Button, Choice, Icon, usePopover } from "./controls.js";
+import { Thumbnail } from "./head.js";
 import { RunName, RunPicker } from "./runs.js";
-
-// Controls of one column beside the main one: its run, step, sample and role, or to remove it.
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../server/answers.js").Role} Role */
 /** @typedef {import("../model/state.js").Column} Column */
+/** @typedef {{app: App, model: Model, i: number}} Props `i` is the place in `state.columns` */
 
-/** @param {App} app @param {number} i place of the column in `state.columns` */
-export function createColumnControls(app, i) {
+/** Controls of one column beside the main one: its run, step, sample and role. @param {Props} props */
+function Controls({ app, model, i }) {
+  const { isOpen, around, opener } = usePopover();
   const letter = LETTERS[i + 1];
+  const remove = () =>
+    app.update({
+      columns: app.state.columns.filter((_, at) => at !== i),
+      rank: app.state.rank === i + 1 ? 0 : Math.min(app.state.rank, i + 1),
+    });
+  return html`
+    <div class="column-controls" ...${around}>
+      <button type="button" ...${named(`Change column ${letter}`)} ...${opener}>
+        <${Icon} name="open" />
+      </button>
+      <${Button} icon="close" label=${`Remove column ${letter}`} press=${remove} />
+      ${isOpen && html`<${Panel} ...${{ app, model, i }} />`}
+    </div>
+  `;
+}
+
+/** @param {string} label */
+const named = (label) => ({ title: label, "aria-label": label });
+
+/** @param {Props} props */
+function Panel({ app, model, i }) {
+  const { state, runs, columns } = model;
+  const element = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => element.current?.querySelector("button")?.focus(), []);
+  const letter = LETTERS[i + 1];
+  const column = state.columns[i];
+  const layer = columns[i]?.match?.layer ?? model.layer;
   const change = (/** @type {Partial<Column>} */ patch) =>
     app.update({ columns: changed(app.state.columns, i, patch) });
-  const run = mount(RunPicker);
-  const step = choice(`Step of column ${letter}`, (value) =>
-    change({ step: value === "" ? null : Number(value) }),
-  );
-  const sample = choice(`Sample of column ${letter}`, (value) =>
-    change({ sample: value === "" ? null : Number(value) }),
-  );
-  const role = choice(`What column ${letter} shows`, (value) =>
-    change({ role: /** @type {Role|""} */ (value) }),
-  );
-  const remove = button({
-    icon: "close",
-    label: `Remove column ${letter}`,
-    press: () =>
-      app.update({
-        columns: app.state.columns.filter((_, at) => at !== i),
-        rank: app.state.rank === i + 1 ? 0 : Math.min(app.state.rank, i + 1),
-      }),
-  });
-  const panel = h(
-    "div",
-    { class: "column-panel", role: "group", "aria-label": `Column ${letter}`, hidden: true },
-    labelled("Run", run.element),
-    labelled("Step", step.element),
-    labelled("Sample", sample.element),
-    labelled("Kind", role.element),
-  );
-  const edit = button({
-    icon: "open",
-    label: `Change column ${letter}`,
-    press: () => open(Boolean(panel.hidden)),
-  });
-  edit.setAttribute("aria-expanded", "false");
-  const element = h("div", { class: "column-controls" }, edit, remove, panel);
-
-  /** @param {boolean} shown */
-  function open(shown) {
-    show(panel, shown);
-    edit.setAttribute("aria-expanded", String(shown));
-    if (shown) run.element.querySelector("button")?.focus();
-  }
-  element.addEventListener("focusout", (event) => {
-    const to = /** @type {Node|null} */ (event.relatedTarget);
-    if (to && !element.contains(to)) open(false);
-  });
-  document.addEventListener("pointerdown", (event) => {
-    if (!element.contains(/** @type {Node} */ (event.target))) open(false);
-  });
-  element.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || panel.hidden) return;
-    open(false);
-    edit.focus();
-    event.stopPropagation();
-  });
-
-  /** @param {Model} model */
-  function draw(model) {
-    const { state, runs, columns } = model;
-    const column = state.columns[i];
-    show(element, Boolean(column));
-    if (!column) return;
-    const layer = columns[i]?.match?.layer ?? model.layer;
-    run.draw({
-      label: `Run of column ${letter}`,
-      choose: (chosen) => change({ run: chosen }),
-      runs: runs.map((each) => each.run),
-      chosen: column.run,
-      colourOf: (name) => runColour(name || state.run, runs),
-      same: `same run (${runText(state.run)})`,
-    });
-    step.fill(
-      options(column.step, layer?.steps ?? [], "follows the slider", stepName),
-      told(column.step),
-    );
-    const samples = Array.from({ length: layer?.samples ?? 1 }, (_, k) => k);
-    show(
-      /** @type {HTMLElement} */ (sample.element.parentElement),
-      samples.length > 1 || column.sample !== null,
-    );
-    sample.fill(options(column.sample, samples, "same sample", sampleName), told(column.sample));
-    const roles = (layer?.roles ?? []).filter((each) => each !== "kernels");
-    show(
-      /** @type {HTMLElement} */ (role.element.parentElement),
-      roles.length > 1 || Boolean(column.role),
-    );
-    role.fill(
-      options(column.role, roles, "same kind", (each) => ROLE_NAMES[each] ?? each),
-      column.role,
-    );
-  }
-  return { element, draw };
+  const samples = Array.from({ length: layer?.samples ?? 1 }, (_, k) => k);
+  const roles = (layer?.roles ?? []).filter((each) => each !== "kernels");
+  const number = (/** @type {string} */ value) => (value === "" ? null : Number(value));
+  const list = (
+    /** @type {string} */ text,
+    /** @type {string} */ label,
+    /** @type {[string, string][]} */ options,
+    /** @type {string|number|null} */ value,
+    /** @type {(value: string) => void} */ choose,
+  ) => html`
+    <div class="row spread">
+      <span class="label">${text}</span>
+      <${Choice} ...${{ label, options, choose, value: String(value ?? "") }} />
+    </div>
+  `;
+  const stepName = (/** @type {number} */ step) => `pinned to step ${stepText(step)}`;
+  return html`
+    <div class="column-panel" role="group" aria-label=${`Column ${letter}`} ref=${element}>
+      <div class="row spread">
+        <span class="label">Run</span>
+        <${RunPicker}
+          label=${`Run of column ${letter}`}
+          choose=${(/** @type {string} */ run) => change({ run })}
+          runs=${runs.map((each) => each.run)}
+          chosen=${column.run}
+          colourOf=${(/** @type {string} */ name) => runColour(name || state.run, runs)}
+          same=${`same run (${runText(state.run)})`}
+        />
+      </div>
+      ${list(
+        "Step",
+        `Step of column ${letter}`,
+        options(column.step, layer?.steps ?? [], "follows the slider", stepName),
+        column.step,
+        (value) => change({ step: number(value) }),
+      )}
+      ${
+        (samples.length > 1 || column.sample !== null) &&
+        list(
+          "Sample",
+          `Sample of column ${letter}`,
+          options(column.sample, samples, "same sample", (sample) => `sample ${sample}`),
+          column.sample,
+          (value) => change({ sample: number(value) }),
+        )
+      }
+      ${
+        (roles.length > 1 || column.role) &&
+        list(
+          "Kind",
+          `What column ${letter} shows`,
+          options(column.role, roles, "same kind", (each) => ROLE_NAMES[each] ?? each),
+          column.role,
+          (value) => change({ role: /** @type {Role|""} */ (value) }),
+        )
+      }
+    </div>
+  `;
 }
-
-/** @param {string} text @param {HTMLElement} control */
-function labelled(text, control) {
-  return h("div", { class: "row spread" }, h("span", { class: "label", text }), control);
-}
-
-/** @param {number} step */
-const stepName = (step) => `pinned to step ${stepText(step)}`;
-/** @param {number} sample */
-const sampleName = (sample) => `sample ${sample}`;
-/** @param {number|null} value */
-const told = (value) => (value === null ? "" : String(value));
 
 /**
- * Options of a select: the main column's, all that there are, and what is selected now.
+ * Options of a list: the main column's, all that there are, and what is selected now.
  * @template {string|number} T
  * @param {T|null} now @param {readonly T[]} all @param {string} same @param {(value: T) => string} name
  * @returns {[string, string][]}
@@ -142,97 +125,60 @@ function options(now, all, same, name) {
   return [["", same], ...offered];
 }
 
-// Headings above the pictures: where each column stems from, its input image, and what differs.
-
-/** Height of an input image, CSS px. */
-const SIDE = 40;
-
-/** @param {App} app @param {number} i column, 0 for the main one */
-function createSide(app, i) {
-  const canvas = h("canvas", { role: "img" });
-  const letter = h("b");
-  const name = mount(RunName);
-  const place = h("p", { class: "place" });
-  const match = h("p", { class: "match" });
-  const note = h("p", { class: "differs", role: "status" });
-  const controls = i ? createColumnControls(app, i - 1) : null;
-  const element = h(
-    "div",
-    { class: "side", role: "group" },
-    h("div", { class: "origin" }, letter, name.element, controls?.element ?? null),
-    h("div", { class: "side-body" }, canvas, place),
-    match,
-    note,
-  );
-
-  /** @param {Model} model */
-  function draw(model) {
-    const of = model.sides?.each[i];
-    const isAsked = i > 0 && i <= model.state.columns.length && model.state.role !== "kernels";
-    show(element, Boolean(of) || isAsked);
-    controls?.draw(model);
-    say(letter, of?.letter ?? "");
-    show(name.element, Boolean(of));
-    const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
-    if (place.textContent !== from) place.replaceChildren(...unbroken(from));
-    if (of) name.draw({ run: of.run, colour: runColour(of.run, model.runs) });
-    element.setAttribute("aria-label", of ? `${of.letter} ${of.text}`.trim() : "column, loading");
-    element.dataset.inputs = of?.inputs ?? "loading";
-    say(match, of?.match ?? "");
-    show(match, Boolean(of?.match));
-    say(note, of?.notes.join("; ") ?? "");
-    show(note, Boolean(of?.notes.length));
-    show(canvas, Boolean(of?.input));
-    if (!of?.input) return;
-    canvas.setAttribute("aria-label", `network's input of ${of.text}`);
-    canvas.width = of.input.width;
-    canvas.height = of.input.height;
-    canvas.style.height = `${SIDE}px`;
-    canvas.getContext("2d")?.drawImage(of.input, 0, 0);
-  }
-  return { element, draw };
-}
-
-/** The parts of a text between dots, none of which is broken into lines. @param {string} text */
-function unbroken(text) {
-  return text
+/** Where a column stems from, its input image, and what differs. @param {Props & {place: number}} props */
+function Side({ app, model, i, place }) {
+  const of = model.sides?.each[i];
+  const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
+  // The parts of a text between dots, none of which is broken into lines.
+  const parts = from
     .split(" · ")
-    .flatMap((part, i) => [i ? " · " : "", h("span", { class: "whole", text: part })]);
+    .flatMap((part, k) => [k ? " · " : "", html`<span class="whole">${part}</span>`]);
+  return html`
+    <div
+      class=${place === 0 ? "side first" : "side"}
+      role="group"
+      aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}
+      data-inputs=${of?.inputs ?? "loading"}
+      style=${{ order: place }}
+    >
+      <div class="origin">
+        <b>${of?.letter}</b>
+        ${of && html`<${RunName} run=${of.run} colour=${runColour(of.run, model.runs)} />`}
+        ${i > 0 && html`<${Controls} ...${{ app, model, i: i - 1 }} />`}
+      </div>
+      <div class="side-body">
+        ${of?.input && html`<${Thumbnail} picture=${of.input} label=${`network's input of ${of.text}`} />`}
+        <p class="place">${parts}</p>
+      </div>
+      <p class="match" hidden=${!of?.match}>${of?.match}</p>
+      <p class="differs" role="status" hidden=${!of?.notes.length}>${of?.notes.join("; ")}</p>
+    </div>
+  `;
 }
 
-/** @param {App} app */
-export function createSides(app) {
-  const each = Array.from({ length: MOST + 1 }, (_, i) => createSide(app, i));
-  const note = h("p", { class: "differs all", role: "status" });
-  const own = h("button", {
-    type: "button",
-    class: "toggle own-scale",
-    on: { click: () => app.update({ own_scale: !app.state.own_scale }) },
-    text: "Own scale per column",
-  });
-  const below = h("div", { class: "below-sides" }, note, own);
-  below.style.order = String(each.length);
-  const element = h("div", { class: "sides" }, ...each.map((side) => side.element), below);
-
-  /** @param {Model} model */
-  function draw(model) {
-    const { sides, state } = model;
-    show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
-    if (element.hidden) return;
-    for (const side of each) side.draw(model);
-    const order = leftToRight(model.scene?.columns ?? []);
-    each.forEach((side, i) => {
-      const place = order.length ? order.indexOf(i) : i;
-      side.element.style.order = String(place < 0 ? i : place);
-      side.element.classList.toggle("first", place === 0);
-    });
-    const shown = each.filter((side) => !side.element.hidden).length;
-    element.style.setProperty("--columns", String(shown));
-    say(note, sides?.notes.join(" ") ?? "");
-    show(below, Boolean(sides?.notes.length));
-    show(own, Boolean(sides?.hasScaleNote));
-    say(own, state.own_scale ? "One scale for all columns" : "Own scale per column");
-    element.dataset.inputs = sides?.inputs ?? "loading";
-  }
-  return { element, draw };
+/** @param {{app: App, model: Model}} props */
+export function Sides({ app, model }) {
+  const { sides, state, scene } = model;
+  const isAsked = state.columns.length > 0 && state.role !== "kernels";
+  if (!sides && !isAsked) return null;
+  const order = leftToRight(scene?.columns ?? []);
+  const shown = Array.from({ length: MOST + 1 }, (_, i) => i).filter(
+    (i) => sides?.each[i] || (i > 0 && i <= state.columns.length && isAsked),
+  );
+  const own = () => app.update({ own_scale: !app.state.own_scale });
+  const count = { "--columns": shown.length };
+  return html`
+    <div class="sides" data-inputs=${sides?.inputs ?? "loading"} style=${count}>
+      ${shown.map((i) => {
+        const at = order.indexOf(i);
+        return html`<${Side} key=${i} ...${{ app, model, i, place: at < 0 ? i : at }} />`;
+      })}
+      <div class="below-sides" style=${{ order: MOST + 1 }} hidden=${!sides?.notes.length}>
+        <p class="differs all" role="status">${sides?.notes.join(" ")}</p>
+        <button type="button" class="own-scale" hidden=${!sides?.hasScaleNote} onClick=${own}>
+          ${state.own_scale ? "One scale for all columns" : "Own scale per column"}
+        </button>
+      </div>
+    </div>
+  `;
 }

@@ -1,6 +1,8 @@
 // @ts-check
 /** Creates DOM elements; text is never parsed as HTML. */
 
+import { explanation } from "../model/terms.js";
+
 /** @typedef {string|number|boolean|null|undefined} Attribute true adds it, false and null do not */
 
 /**
@@ -50,7 +52,7 @@ export function show(element, shown) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-const ICONS = Object.freeze({
+export const ICONS = Object.freeze({
   first: "M4 3h2v10H4zM14 3v10L7 8z",
   previous: "M11 3v10L4 8z",
   play: "M5 3v10l8-5z",
@@ -95,6 +97,18 @@ export function button({ icon: name, text, label, key, press }) {
   if (name) made.append(icon(name));
   if (text) made.append(h("span", { text }));
   return made;
+}
+
+/**
+ * Gives an element the attributes of `explanation`.
+ * @template {HTMLElement} T
+ * @param {T} element @param {string} terms @param {string} more @returns {T}
+ */
+export function explain(element, terms, more = "") {
+  const { title, "aria-describedby": ids } = explanation(terms, more);
+  element.title = title;
+  element.setAttribute("aria-describedby", ids);
+  return element;
 }
 
 /** Keys that change the step, unless a list is gone through with the keyboard. */

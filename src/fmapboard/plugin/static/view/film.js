@@ -1,23 +1,17 @@
 // @ts-check
 /** Texts above a film strip: its scale, whether its inputs are the same, and since when it has faults. */
 
-import { ROLE_NAMES, layerText } from "../model/compare.js";
+import { layerText } from "../model/compare.js";
 import { FilmSource } from "../model/film.js";
 import { FAR, isBeyond, onsets } from "../model/film_scale.js";
-import {
-  MOST_CHANNELS,
-  TILES,
-  changed as changedColumn,
-  moved,
-  readChannels,
-} from "../model/state.js";
+import { changed as changedColumn, moved } from "../model/state.js";
 import { counted, deadWord, inWordsOf, short, stepText, wordOf } from "../model/words.js";
 import { faultOfFrame, whyNoFrame } from "../picture/film_captions.js";
 import { stripsAcross } from "../picture/film_layout.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 import { LEGEND, MARK } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
-import { choice, h, say, segments, show } from "./dom.js";
+import { h, say, show } from "./dom.js";
 import { createPane } from "./film_pane.js";
 import { saveFilm } from "./save.js";
 
@@ -151,48 +145,14 @@ function beyondText({ inFilm: { beyond }, channels, how, unit }) {
   return ` Frames marked ▲ (${which}) exceed the others ${FAR}-fold and are left out: there, colours stop at both ends.`;
 }
 
-// Title and settings above a film strip, and since when its channels have faults.
+// Title of a film strip, and since when its channels have faults.
 
-/** @typedef {import("../server/answers.js").Role} Role */
-/** @typedef {import("../model/state.js").Palette} Palette */
-
-const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
 const MOST_ONSETS = 8;
 
 /** @param {import("../app.js").App} app */
 export function createFilmBar(app) {
   const title = h("h1");
   const facts = h("p", { class: "facts" });
-  /** @type {HTMLInputElement} */
-  const channels = h("input", {
-    type: "search",
-    class: "film-channels",
-    "aria-label": "Channels of the film strip, such as 3, 17 or 8-11",
-    title: `Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`,
-    on: {
-      change: () => choose(),
-      keydown: (event) => {
-        if (event.key === "Enter") choose();
-        if (event.key === "Enter" || event.key === "Escape") channels.blur();
-      },
-    },
-  });
-  const refused = h("span", { class: "differs", role: "status" });
-  const roles = segments("What is drawn", ROLES, (role) => app.update({ role }));
-  const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
-  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
-    app.update({ colours: value }),
-  );
-  const lock = h("button", {
-    type: "button",
-    class: "toggle",
-    text: "Scale locked over steps",
-    on: {
-      click: () =>
-        app.update({ film_scale: app.state.film_scale === "locked" ? "step" : "locked" }),
-    },
-  });
-  const size = choice("Size of a frame", (value) => app.update({ tile: Number(value) }));
   const notes = h("p", { class: "film-notes film-inputs", role: "status" });
   const columns = h("p", { class: "film-notes film-columns", role: "status" });
   const scale = h("p", { class: "film-notes film-scale" });
@@ -201,77 +161,22 @@ export function createFilmBar(app) {
     "header",
     { class: "head" },
     h("div", { class: "title" }, title, facts),
-    h(
-      "div",
-      { class: "controls" },
-      h("label", { class: "group" }, h("span", { class: "label", text: "Channels" }), channels),
-      roles.element,
-      sample.element,
-      lock,
-      colours.element,
-      size.element,
-      refused,
-    ),
     columns,
     scale,
     notes,
     faults,
   );
-  let drawn = 0;
-
-  function choose() {
-    const { channels: chosen, refused: why } = readChannels(channels.value, drawn);
-    say(refused, why.join("; "));
-    if (chosen.length) app.update({ channels: chosen.join(",") });
-  }
-
   /**
-   * @param {import("../server/source.js").Model} model
    * @param {Strip[]} strips at least one @param {string[]} missing why columns have no strip
    */
-  function draw({ state }, strips, missing) {
+  function draw(strips, missing) {
     const [strip] = strips;
     const { layer } = strip;
-    drawn = strip.hasMaps ? layer.drawn : layer.channels;
     say(title, `Film strip of ${layerText(layer.key)}`);
     const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
     say(
       facts,
       `${layer.type} · ${counted(strip.steps.length, `kept ${strip.unit}`)}, ${stepText(first)} to ${stepText(last)}`,
-    );
-    const text = strip.channels.join(", ");
-    if (channels.dataset.shown !== text) {
-      channels.dataset.shown = text;
-      channels.value = text;
-    }
-    roles.draw(state.role, (id) => id === state.role || layer.roles.includes(id));
-    show(roles.element, layer.roles.length > 1);
-    show(sample.element, layer.samples > 1);
-    sample.fill(
-      Array.from(
-        { length: layer.samples },
-        (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`]),
-      ),
-      String(state.sample),
-    );
-    lock.setAttribute("aria-pressed", String(strip.isLocked));
-    const { unit } = strip;
-    say(lock, strip.isLocked ? `Scale locked over ${unit}s` : `Each ${unit} on its own scale`);
-    lock.title =
-      "On: all frames of a channel have one scale, so that equal colours are equal values. " +
-      `Off: the frame of each ${unit} has a scale of its own (l)`;
-    colours.fill(
-      [
-        ["grey", "Grey"],
-        ["viridis", "Viridis"],
-        ["magma", "Magma"],
-        ["signed", "Signed"],
-      ],
-      state.colours,
-    );
-    size.fill(
-      TILES.map((side) => [String(side), side ? `Frames ${side} px` : "Frames auto"]),
-      String(state.tile),
     );
     say(columns, missing.join(" "));
     show(columns, missing.length > 0);
@@ -321,7 +226,7 @@ export function createFilmBar(app) {
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }
-  return { element, draw, channels };
+  return { element, draw };
 }
 
 // Describes a frame of the film strip in words.
@@ -485,7 +390,7 @@ export function createFilm(app) {
     }
     shown = found;
     if (!first) return;
-    bar.draw(model, found, notes);
+    bar.draw(found, notes);
     const across = acrossOf(model, found);
     strips.style.setProperty("--across", String(across));
     found.forEach((strip, i) => {

@@ -1,17 +1,147 @@
 // @ts-check
-/** Small pictures of the channels that show a finding. */
+/** How the runs are: a line on the shown one, a row per further run, and the list of findings. */
 
-import { scope, unreadText } from "../model/front.js";
+import { opening, scope, unreadText } from "../model/front.js";
 import { flags, loudest } from "../model/scene.js";
-import { callName, counted, runText, stepText } from "../model/words.js";
+import { explanation } from "../model/terms.js";
+import { callName, counted, runText, stepText, wordOf } from "../model/words.js";
 import { BORDER, prepare, runColour, stateFrame } from "../picture/canvas.js";
 import { pixelsOf, tileCanvas } from "../picture/paint.js";
-import { h, say, show } from "./dom.js";
-import { explain } from "./help.js";
+import { html } from "../vendor/preact_htm.js";
+import { Painted } from "./controls.js";
 
-// Small pictures of the channels that show a finding.
-
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../server/health.js").Finding} Finding */
+/** @typedef {import("../server/health.js").Verdict} Verdict */
+/** @typedef {import("../model/front.js").Front} Front */
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
+/** @typedef {{app: App, model: Model, front: Front}} Props */
+
+/** Word and sign of each class, and its place in the list: without colour they can be told apart too. */
+const SIGNS = Object.freeze({
+  warning: { word: "Fault:", sign: "✕", rank: 0 },
+  note: { word: "Suspicion:", sign: "!", rank: 1 },
+  unreadable: { word: "", sign: "?", rank: 2 },
+  well: { word: "", sign: "✓", rank: 3 },
+});
+
+/** A message with the text between backticks as code. @param {string} message */
+function sentence(message) {
+  return message
+    .split("`")
+    .map((part, i) => (i % 2 ? html`<code>${part}</code>` : part.replace(/(\d) %/g, "$1\u00a0%")));
+}
+
+/** @param {{of: Verdict["class"]|"unreadable"}} props */
+function Mark({ of }) {
+  return html`<span class="mark" data-class=${of} title=${of}>${SIGNS[of].sign}</span>`;
+}
+
+/** @param {{run: string, runs: Model["runs"], end?: string}} props */
+function Name({ run, runs, end = "" }) {
+  return html`
+    <span class="of-run" title=${runText(run)}>
+      <i class="dot" aria-hidden="true" style=${{ background: runColour(run, runs) }} />${
+        runText(run) + end
+      }
+    </span>
+  `;
+}
+
+/** How the shown run is, in one large line, and below it a row per further run. @param {Props} props */
+export function Verdicts({ app, model, front }) {
+  const { runs, stepWords, unread } = model;
+  const shown = front.verdicts.find(({ run }) => run === front.run);
+  const others = front.verdicts
+    .filter(({ run }) => run !== front.run)
+    .sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
+  // Runs in which nothing was found share a row.
+  const well = others.filter((each) => each.class === "well");
+  const isShared = (/** @type {{class: string}} */ each) =>
+    well.length > 1 && each.class === "well";
+  const press = (
+    /** @type {string} */ run,
+    /** @type {import("../vendor/preact_htm.js").Child} */ content,
+    title = "",
+  ) => html`
+    <button
+      type="button"
+      key=${run}
+      data-run=${run}
+      title=${title || null}
+      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}
+    >
+      ${content}
+    </button>
+  `;
+  const text =
+    shown && unread !== null
+      ? shown.text.replace(/^Nothing found/, "Nothing found so far")
+      : shown?.text;
+  return html`
+    <div class="verdicts">
+      <h1 class="verdict">
+        ${shown && html`<${Mark} of=${shown.class} />`}
+        ${shown && SIGNS[shown.class].word && html`<b>${SIGNS[shown.class].word}</b>`}
+        <span class="sentence">${text === undefined ? "Looking through the run…" : sentence(text)}</span>
+        ${
+          shown &&
+          shown.shown_at !== null &&
+          shown.since !== null &&
+          html`<button
+            type="button"
+            class="go"
+            onClick=${() => void app.overview.go({ ...shown, step: shown.since ?? 0 })}
+          >
+            Open ${wordOf(stepWords, shown.since)} →
+          </button>`
+        }
+      </h1>
+      ${
+        shown?.rest?.length
+          ? html`<details class="why">
+              <summary>Evidence, next step</summary>
+              <ul>${shown.rest.map((each) => html`<li>${sentence(each)}</li>`)}</ul>
+            </details>`
+          : null
+      }
+      <ol class="run-rows" aria-label="Further runs" hidden=${!others.length}>
+        ${others
+          .filter((each) => !isShared(each))
+          .map(
+            (of) => html`
+              <li key=${of.run}>
+                ${press(
+                  of.run,
+                  html`<${Mark} of=${of.class} /><${Name} run=${of.run} runs=${runs} /><span
+                      class="sentence"
+                      >${sentence(of.text)}</span
+                    >`,
+                )}
+              </li>
+            `,
+          )}
+        ${
+          well.length > 1 &&
+          html`<li class="together" key="">
+            <${Mark} of="well" /><span>Nothing found in</span>
+            ${well.map(({ run, text: said }) =>
+              press(run, html`<${Name} ...${{ run, runs }} />`, said.replaceAll("\`", "")),
+            )}
+          </li>`
+        }
+      </ol>
+    </div>
+  `;
+}
+
+/** What is still being looked through; "" for nothing. @param {Model} model @param {Front} front */
+export function awaitedText({ unread }, { awaited, verdicts, run }) {
+  const isKnown = verdicts.some((each) => each.run === run);
+  const further = awaited && isKnown ? `looking through ${counted(awaited, "further run")}…` : "";
+  return [unreadText(unread), further].filter(Boolean).join(" · ");
+}
 
 /** Sides of a tile, CSS px; sequences are one row of pixels. */
 const SIDE = 36;
@@ -19,163 +149,131 @@ const ROW = Object.freeze({ width: 96, height: 14 });
 
 /**
  * A button with the map of one channel.
- * @param {MapsScene} scene @param {number} channel @param {string} palette
- * @param {string} of layer and step @param {() => void} press
+ * @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props
+ *   `of` names layer and step
  */
-export function createTile(scene, channel, palette, of, press) {
+function Tile({ scene, channel, palette, of, press }) {
   const fault = loudest(flags(scene.maps, scene.question.role, channel));
   const label = `channel ${channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
-  const canvas = h("canvas");
-  const element = h(
-    "button",
-    { type: "button", class: "tile", title: label, "aria-label": label, on: { click: press } },
-    canvas,
-  );
-  const { pixels, width } = pixelsOf(scene, "a", channel, palette);
-  const height = pixels.length / Math.max(1, width);
-  const [wide, high] = scene.rows ? [ROW.width, ROW.height] : fit(width, height);
-  const out = fault ? BORDER : 0;
-  const context = prepare(canvas, wide + 2 * out, high + 2 * out);
-  context.imageSmoothingEnabled = width > canvas.width || height > canvas.height;
-  context.drawImage(tileCanvas(pixels, width), out, out, wide, high);
-  if (!fault) return element;
-  stateFrame(context, { left: out, top: out, width: wide, height: high }, fault);
-  element.append(h("span", { class: "tile-state", text: fault.brief }));
-  return element;
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const { pixels, width } = pixelsOf(scene, "a", channel, palette);
+    const height = pixels.length / Math.max(1, width);
+    const factor = SIDE / Math.max(width, height, 1);
+    const [wide, high] = scene.rows
+      ? [ROW.width, ROW.height]
+      : [Math.max(4, width * factor), Math.max(4, height * factor)];
+    const out = fault ? BORDER : 0;
+    const context = prepare(canvas, wide + 2 * out, high + 2 * out);
+    context.imageSmoothingEnabled = width > canvas.width || height > canvas.height;
+    context.drawImage(tileCanvas(pixels, width), out, out, wide, high);
+    if (fault) stateFrame(context, { left: out, top: out, width: wide, height: high }, fault);
+  };
+  const theme = document.documentElement.dataset.theme;
+  const when = [scene, channel, palette, theme, window.devicePixelRatio];
+  return html`
+    <button type="button" class="tile" title=${label} aria-label=${label} onClick=${press}>
+      <${Painted} paint=${paint} of=${when} />
+      ${fault && html`<span class="tile-state">${fault.brief}</span>`}
+    </button>
+  `;
 }
 
-/** Size of a tile whose longer side is `SIDE`, CSS px. @param {number} width @param {number} height */
-function fit(width, height) {
-  const factor = SIDE / Math.max(width, height, 1);
-  return [Math.max(4, width * factor), Math.max(4, height * factor)];
+/** What is wrong, one line per finding, each with pictures that show it. @param {Props} props */
+export function Findings({ app, model, front }) {
+  const { runs, state } = model;
+  const isSeveral = front.chosen.length > 1;
+  const rest = front.lines.length - front.shown.length;
+  const named = (/** @type {string} */ run) =>
+    isSeveral && html`<${Name} run=${run} runs=${runs} end=" · " />`;
+  return html`
+    <div>
+      <ol class="findings">
+        ${front.shown.map((line) => {
+          const { finding, layer, scene, channels, text, step, run } = line;
+          const go = (/** @type {number|null} */ channel) =>
+            void app.overview.go({ ...finding, run, step: finding.since }, channel);
+          const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
+          const { explanation: why } = finding;
+          const stems = [further(finding), line.loading ? "loading its pictures…" : text];
+          return html`
+            <li class="line">
+              <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
+                <span class="finding-class" data-class=${finding.class} ...${explanation(finding.class)}>
+                  ${finding.class}
+                </span>
+                <span class="sentence">${named(run)}${sentence(finding.message)}</span>
+                ${why && html`<span class="explanation" title=${why.replaceAll("\`", "")}>${sentence(why)}</span>`}
+                <span class="stems">${stems.filter(Boolean).join(" · ")}</span>
+              </button>
+              <div class="tiles">
+                ${
+                  scene &&
+                  channels.map(
+                    (channel) => html`<${Tile}
+                      key=${channel}
+                      palette=${state.colours}
+                      press=${() => go(channel)}
+                      ...${{ scene, channel, of }}
+                    />`,
+                  )
+                }
+              </div>
+            </li>
+          `;
+        })}
+        ${quiet(front.answers, named)}
+      </ol>
+      <button
+        type="button"
+        class="more"
+        hidden=${rest <= 0 && !app.overview.all}
+        onClick=${() => app.overview.showLines(!app.overview.all)}
+      >
+        ${rest > 0 ? `Show ${rest} more` : "Show fewer"}
+      </button>
+      <p class="visually-hidden" role="status">
+        ${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}
+      </p>
+    </div>
+  `;
 }
 
-// What is wrong, one line per finding, each with pictures that show it.
-
-/** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../server/health.js").Finding} Finding */
-/** @typedef {import("../model/front.js").Evidence} Evidence */
-/** @typedef {import("../model/front.js").Front} Front */
-
-/** @param {import("../app.js").App} app */
-export function createFindings(app) {
-  const list = h("ol", { class: "findings" });
-  const more = h("button", {
-    type: "button",
-    class: "more",
-    text: "Show more",
-    on: { click: () => app.overview.showLines(!app.overview.all) },
-  });
-  const said = h("p", { class: "visually-hidden", role: "status" });
-  const element = h("div", {}, list, more, said);
-  let before = "";
-
-  /** @param {Model} model @param {Front} front */
-  function draw({ runs, state }, front) {
-    const several = front.chosen.length > 1;
-    const rest = front.lines.length - front.shown.length;
-    show(more, rest > 0 || app.overview.all);
-    say(more, rest > 0 ? `Show ${rest} more` : "Show fewer");
-    const now = JSON.stringify([
-      front.chosen,
-      front.answers.map(({ answer, error }) => [
-        answer && { ...answer, findings: answer.findings.length },
-        error,
-      ]),
-      front.shown.map(({ run, finding, text, channels, loading, step }) => [
-        run,
-        finding,
-        text,
-        channels,
-        loading,
-        step,
-      ]),
-      state.colours,
-      document.documentElement.dataset.theme,
-      window.devicePixelRatio,
+/**
+ * What is said of runs without findings, and of those that were not read from their own series.
+ * @param {Front["answers"]} answers
+ * @param {(run: string) => import("../vendor/preact_htm.js").Child} named
+ */
+function quiet(answers, named) {
+  const lines = [];
+  const healthy = answers.filter(({ answer }) => answer && isQuiet(answer));
+  const together = healthy.length > 1;
+  if (together) {
+    const runs = healthy.map(({ run, answer }, i) => [
+      i ? "; " : "",
+      named(run),
+      answer ? scope(answer) : "",
     ]);
-    if (now === before) return;
-    before = now;
-    const focused = focusIn(list);
-    const named = (/** @type {string} */ run) =>
-      several ? runName(run, runColour(run, runs)) : null;
-    list.replaceChildren(
-      ...front.shown.map((line) => lineOf(line, named(line.run), state.colours)),
-      ...quiet(front.answers, named),
-    );
-    focused?.();
-    say(
-      said,
-      `${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}`,
-    );
+    lines.push(html`<li class="quiet">nothing found in ${runs}</li>`);
   }
-
-  /**
-   * @param {import("../model/front.js").Line & Evidence} line @param {HTMLElement|null} run
-   * @param {string} palette
-   */
-  function lineOf(line, run, palette) {
-    const { finding, layer, scene, channels, text, step } = line;
-    const go = (/** @type {number|null} */ channel) =>
-      app.overview.go({ ...finding, run: line.run, step: finding.since }, channel);
-    const press = h(
-      "button",
-      { type: "button", class: "finding", disabled: !layer, on: { click: () => go(null) } },
-      explain(
-        h("span", { class: "finding-class", "data-class": finding.class, text: finding.class }),
-        finding.class,
-      ),
-      h("span", { class: "sentence" }, run, ...sentence(finding.message)),
-      explained(finding.explanation),
-      h("span", {
-        class: "stems",
-        text: [further(finding), line.loading ? "loading its pictures…" : text]
-          .filter(Boolean)
-          .join(" · "),
-      }),
-    );
-    const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
-    const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
-    return h("li", { class: "line" }, press, h("div", { class: "tiles" }, ...tiles));
+  for (const { run, answer, error } of answers) {
+    if (error) {
+      lines.push(
+        html`<li class="quiet problem">${named(run)}findings cannot be read: ${error}</li>`,
+      );
+    } else if (answer && !(together && isQuiet(answer))) {
+      const sofar = answer.unread === null ? "" : "so far ";
+      const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
+      const text = [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
+      if (text) lines.push(html`<li class="quiet">${named(run)}${text}</li>`);
+    }
   }
-
-  /**
-   * What is said of runs without findings, and of those that were not read from their own series.
-   * @param {Front["answers"]} answers @param {(run: string) => HTMLElement|null} named
-   */
-  function quiet(answers, named) {
-    /** @type {HTMLElement[]} */
-    const lines = [];
-    const healthy = answers.filter(({ answer }) => answer && isQuiet(answer));
-    const together = healthy.length > 1;
-    if (together) {
-      const runs = healthy.flatMap(({ run, answer }, i) => [
-        ...(i ? ["; "] : []),
-        named(run) ?? "",
-        answer ? scope(answer) : "",
-      ]);
-      lines.push(h("li", { class: "quiet" }, "nothing found in ", ...runs));
-    }
-    for (const { run, answer, error } of answers) {
-      if (error) {
-        const text = `findings cannot be read: ${error}`;
-        lines.push(h("li", { class: "quiet problem" }, named(run), text));
-      } else if (answer && !(together && isQuiet(answer))) {
-        const sofar = answer.unread === null ? "" : "so far ";
-        const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
-        const text = [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
-        if (text) lines.push(h("li", { class: "quiet" }, named(run), text));
-      }
-    }
-    const awaited = answers.filter(({ answer, error }) => !answer && !error);
-    if (awaited.length) {
-      const of =
-        awaited.length < answers.length ? ` in ${counted(awaited.length, "further run")}` : "";
-      lines.push(h("li", { class: "quiet" }, `looking for findings${of}…`));
-    }
-    return lines;
+  const awaited = answers.filter(({ answer, error }) => !answer && !error);
+  if (awaited.length) {
+    const of =
+      awaited.length < answers.length ? ` in ${counted(awaited.length, "further run")}` : "";
+    lines.push(html`<li class="quiet">looking for findings${of}…</li>`);
   }
-  return { element, draw };
+  return lines;
 }
 
 /** True if nothing was found in the whole run. @param {import("../server/health.js").FindingsAnswer} of */
@@ -187,31 +285,4 @@ function isQuiet({ findings, unread }) {
 function further({ more, message }) {
   if (!more || message.includes(`${more} further`)) return "";
   return `the same in ${more} further layer${more === 1 ? "" : "s"}`;
-}
-
-/** What a finding may mean, in one line that is cut where it ends; whole in its tooltip. @param {string} text */
-function explained(text) {
-  if (!text) return null;
-  return h("span", { class: "explanation", title: text.replaceAll("`", "") }, ...sentence(text));
-}
-
-/** Remembers which button of a list has the focus, to give it back. @param {HTMLElement} list */
-function focusIn(list) {
-  const at = [...list.querySelectorAll("button")].findIndex((b) => b === document.activeElement);
-  return at < 0 ? null : () => list.querySelectorAll("button")[at]?.focus();
-}
-
-/** @param {string} run @param {string} colour */
-function runName(run, colour) {
-  const dot = h("i", { class: "dot", "aria-hidden": "true" });
-  dot.style.background = colour;
-  return h("span", { class: "of-run" }, dot, runText(run), " · ");
-}
-
-/** A message with the text between backticks as code. @param {string} message */
-export function sentence(message) {
-  return message
-    .split("`")
-    .map((part, i) => (i % 2 ? h("code", { text: part }) : part.replace(/(\d) %/g, "$1\u00a0%")))
-    .filter((part) => part !== "");
 }

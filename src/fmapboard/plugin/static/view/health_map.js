@@ -12,7 +12,7 @@ import {
   shadeOf,
   tableOf,
 } from "../model/health_states.js";
-import { callName, counted, inWordsOf, runText, short } from "../model/words.js";
+import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import {
   binOf,
@@ -26,7 +26,9 @@ import {
 } from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
-import { h, say, segments, show } from "./dom.js";
+import { html } from "../vendor/preact_htm.js";
+import { Painted, Segments } from "./controls.js";
+import { h, say, show } from "./dom.js";
 
 // Boxes on a canvas of cells: of the one under the pointer and the keyboard's, and a text on it.
 
@@ -91,79 +93,79 @@ function put(box, { left, top, width, height }) {
 const [WIDE, HIGH] = [22, 14];
 const DOTTED = "the state of these cells is known, but not the number that brightness shows";
 
-/** @param {import("../app.js").App} app */
-export function createHealthKey(app) {
-  const states = h("ul", { class: "states" });
-  const shades = segments(
-    "Brightness",
-    [
-      ["range", "Range", "brightness shows the range of values of a layer"],
-      ["change", "Change", "brightness shows how much a layer has changed"],
-    ],
-    (shade) => app.update({ shade }),
-  );
-  const title = h("span", { class: "label" });
-  const [low, high] = [h("span"), h("span")];
-  const ramp = h("canvas", { class: "health-ramp", role: "img" });
-  const scale = h("span", { class: "health-scale" }, low, ramp, high);
-  const element = h(
-    "div",
-    { class: "health-key" },
-    states,
-    h(
-      "div",
-      { class: "brightness" },
-      h("span", { class: "label", text: "Brightness" }),
-      shades.element,
-      title,
-      scale,
-    ),
-  );
-  let before = "";
+const SHADES = [
+  ["range", "Range", "brightness shows the range of values of a layer"],
+  ["change", "Change", "brightness shows how much a layer has changed"],
+];
 
-  /** @param {import("../server/health.js").Health} health @param {Shade} shade */
-  function draw(health, shade) {
-    const table = tableOf(health);
-    const { lo, hi, text, hasGaps } = table.shading(shade);
-    const { present } = table;
-    const dark = document.documentElement.dataset.theme === "dark";
-    shades.draw(shade);
-    const now = JSON.stringify([
-      inWordsOf("dead"),
-      lo,
-      hi,
-      text,
-      [...present],
-      hasGaps,
-      dark,
-      window.devicePixelRatio,
-    ]);
-    if (now === before) return;
-    before = now;
-    const theme = dark ? "dark" : "light";
-    const codes = Object.values(CODE).filter((code) => present.has(code) || code === CODE.FINE);
-    states.replaceChildren(
-      ...codes.reverse().map((code) => entry(code, theme)),
-      ...(hasGaps ? [entry(CODE.FINE, theme, true)] : []),
-    );
-    const known = Number.isFinite(lo);
-    say(title, known ? `${text}, logarithmic:` : `${text}: not recorded`);
-    scale.hidden = !known;
-    say(low, `≤ ${short(lo, 2)}`);
-    say(high, `≥ ${short(hi, 2)}`);
-    ramp.setAttribute("aria-label", `from ${short(lo, 2)} to ${short(hi, 2)}`);
-    const context = prepare(ramp, 4 * LEVELS, 10);
+/** @param {{app: import("../app.js").App, health: Health, shade: Shade}} props */
+export function HealthKey({ app, health, shade }) {
+  const table = tableOf(health);
+  const { lo, hi, text, hasGaps } = table.shading(shade);
+  const name = themeName();
+  const codes = Object.values(CODE).filter((code) => table.present.has(code) || code === CODE.FINE);
+  const isKnown = Number.isFinite(lo);
+  const when = [name, window.devicePixelRatio];
+  const ramp = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const context = prepare(canvas, 4 * LEVELS, 10);
     for (let level = 0; level < LEVELS; level += 1) {
-      context.fillStyle = css(shadeOf(theme, CODE.FINE, level));
+      context.fillStyle = css(shadeOf(name, CODE.FINE, level));
       context.fillRect(4 * level, 0, 4, 10);
     }
-  }
-  return { element, draw };
+  };
+  return html`
+    <div class="health-key">
+      <ul class="states">
+        ${codes.reverse().map(
+          (code) => html`
+            <li key=${code} title=${STATES[code].what}>
+              <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)} of=${when} />
+              ${inWordsOf(STATES[code].word)}
+            </li>
+          `,
+        )}
+        ${
+          hasGaps &&
+          html`<li key="" title=${DOTTED}>
+            <${Painted}
+              paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, CODE.FINE, name, true)}
+              of=${when}
+            />
+            brightness not recorded
+          </li>`
+        }
+      </ul>
+      <div class="brightness">
+        <span class="label">Brightness</span>
+        <${Segments}
+          label="Brightness"
+          options=${SHADES}
+          value=${shade}
+          choose=${(/** @type {Shade} */ of) => app.update({ shade: of })}
+        />
+        <span class="label">${text}${isKnown ? ", logarithmic:" : ": not recorded"}</span>
+        <span class="health-scale" hidden=${!isKnown}>
+          <span>≤ ${short(lo, 2)}</span>
+          <${Painted}
+            class="health-ramp"
+            role="img"
+            aria-label=${`from ${short(lo, 2)} to ${short(hi, 2)}`}
+            paint=${ramp}
+            of=${when}
+          />
+          <span>≥ ${short(hi, 2)}</span>
+        </span>
+      </div>
+    </div>
+  `;
 }
 
-/** @param {number} code @param {Theme} name @param {boolean} unknown of unknown brightness */
-function entry(code, name, unknown = false) {
-  const canvas = h("canvas");
+/**
+ * A cell of the map.
+ * @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name
+ * @param {boolean} unknown of unknown brightness
+ */
+function sample(canvas, code, name, unknown = false) {
   const context = prepare(canvas, WIDE, HIGH);
   const { width, height } = canvas;
   const image = context.getImageData(0, 0, width, height);
@@ -176,9 +178,6 @@ function entry(code, name, unknown = false) {
   const out = new Uint32Array(image.data.buffer);
   fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
   context.putImageData(image, 0, 0);
-  if (unknown) return h("li", { title: DOTTED }, canvas, "brightness not recorded");
-  const { word, what } = STATES[code];
-  return h("li", { title: what }, canvas, inWordsOf(word));
 }
 
 // The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
@@ -198,6 +197,8 @@ function entry(code, name, unknown = false) {
  * @property {import("../model/health_states.js").Shade} shade
  */
 
+/** Length of the names of layers, characters. */
+const LONGEST = 32;
 const HELP =
   "Arrow keys move over layers and steps, Home and End to the first and last step, " +
   "Page up and Page down by ten layers; Enter shows the maps.";
@@ -344,7 +345,7 @@ export function createHealthMap(app) {
     }
     before = now;
     const { codes, worst, shading } = tableOf(health);
-    const layers = health.layers.map(callName);
+    const layers = elided(health.layers.map(callName), LONGEST);
     const measure = /** @type {CanvasRenderingContext2D} */ (
       canvas.getContext("2d", { willReadFrequently: true })
     );

@@ -153,7 +153,7 @@ export function strip(of) {
   };
 }
 
-// Rows of the list of layers: a tree in network order, or groups of one kernel shape.
+// Rows of the list of layers: a tree in network order.
 
 /** @typedef {import("../server/answers.js").Layer} Layer */
 
@@ -268,34 +268,6 @@ function only(text, child) {
     child = next;
   }
   return { text, child };
-}
-
-/**
- * Rows of layers grouped by kernel shape (or type), in the order of their first layers.
- * @param {Layer[]} layers @returns {Row[]}
- */
-export function kernelRows(layers) {
-  /** @type {Map<string, Layer[]>} */
-  const groups = new Map();
-  for (const layer of layers) {
-    const shape = layer.kernel_shape ? layer.kernel_shape.join("×") : layer.type;
-    const group = groups.get(shape);
-    if (group) group.push(layer);
-    else groups.set(shape, [layer]);
-  }
-  return [...groups].flatMap(([shape, inside]) => [
-    /** @type {Row} */ ({ kind: "group", id: shape, text: shape, depth: 0, layers: inside }),
-    ...inside.map(
-      (layer) =>
-        /** @type {Row} */ ({
-          kind: "layer",
-          id: layer.key,
-          depth: 1,
-          layers: [layer],
-          text: `${layer.name ? `${layer.name}.` : ""}${callText(layer.label, layer.behind)}`,
-        }),
-    ),
-  ]);
 }
 
 /**

@@ -2,11 +2,9 @@
 /** Of a long list, keeps only the rows in sight in the document, and those just above and below. */
 
 import { callText, counted, short } from "../model/words.js";
-import { h, icon, say, segments, show } from "./dom.js";
-import { explain } from "./help.js";
+import { explain, h, icon, say, show } from "./dom.js";
 import {
   health,
-  kernelRows,
   layerChange,
   matches,
   networkRows,
@@ -178,14 +176,6 @@ export function createLayers(app) {
     spellcheck: "false",
     on: { input: () => app.update({ filter: filter.value }) },
   });
-  const grouping = segments(
-    "Order of layers",
-    [
-      ["network", "Network", "in network order"],
-      ["kernel", "Kernel", "grouped by kernel shape"],
-    ],
-    (group) => app.update({ group }),
-  );
   const onlyFlagged = h("button", {
     type: "button",
     class: "flagged",
@@ -197,12 +187,7 @@ export function createLayers(app) {
   const element = h(
     "nav",
     { class: "layers", "aria-label": "Layers" },
-    h(
-      "div",
-      { class: "layers-head" },
-      filter,
-      h("div", { class: "row" }, grouping.element, onlyFlagged),
-    ),
+    h("div", { class: "layers-head" }, filter, onlyFlagged),
     createStripHead(),
     note,
     list,
@@ -276,7 +261,6 @@ export function createLayers(app) {
     if (document.activeElement !== filter && filter.value !== state.filter) {
       filter.value = state.filter;
     }
-    grouping.draw(state.group);
     age(model);
     const flagged = flaggedOf(model.layers, overview);
     say(onlyFlagged, `${flagged.length} flagged`);
@@ -284,7 +268,7 @@ export function createLayers(app) {
     onlyFlagged.classList.toggle("any", flagged.length > 0);
     const none = state.flagged && overview.size > 0 && !flagged.length;
     const among = state.flagged && flagged.length ? flagged : model.layers;
-    const areOthers = renew([among, state.run, state.group, state.filter], among, state);
+    const areOthers = renew([among, state.run, state.filter], among, state);
     const unmatched = model.layers.length > 0 && rows.length === 0;
     say(
       note,
@@ -303,11 +287,11 @@ export function createLayers(app) {
    * @param {unknown[]} now @param {import("../server/answers.js").Layer[]} among
    * @param {import("../model/state.js").State} state
    */
-  function renew(now, among, { run, group, filter: words }) {
+  function renew(now, among, { run, filter: words }) {
     if (now.every((each, i) => each === before[i]) && before.length) return false;
     before = now;
     const found = among.filter((layer) => matches(layer, words));
-    const all = group === "kernel" ? kernelRows(found) : networkRows(found);
+    const all = networkRows(found);
     groups = all.filter((row) => row.kind === "group");
     const shown = unfolded(all, folded);
     const key = JSON.stringify([

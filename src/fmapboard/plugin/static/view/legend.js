@@ -1,6 +1,7 @@
 // @ts-check
 /** The colour bars of kernels: of the weights, and of their differences. */
 
+import { explanation } from "../model/terms.js";
 import { sideName } from "../model/compare.js";
 import { partName, roundingOf } from "../model/kernel_scene.js";
 import { isDifference } from "../model/scene.js";
@@ -11,7 +12,6 @@ import { theme } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { explanation } from "./help.js";
 
 // The colour bars of kernels: of the weights, and of their differences.
 
@@ -175,7 +175,9 @@ export function Legend({ model, hovered }) {
   const marks = MARKS.filter(({ name }) => found.has(name));
   return html`
     <div class="legend">
-      ${barsOf(model, hovered).map((facts, i) => html`<${Bar} key=${i} ...${facts} />`)}
+      <div class="legend-bars">
+        ${barsOf(model, hovered).map((facts, i) => html`<${Bar} key=${i} ...${facts} />`)}
+      </div>
       <ul class="marks" aria-label="Marks in the pictures" hidden=${!marks.length}>
         ${marks.map(
           ({ name, term, kind, style }) => html`

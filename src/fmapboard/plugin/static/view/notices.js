@@ -6,7 +6,6 @@ import { kernelMeaning } from "../model/kernel_scene.js";
 import { stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
-import { h, say, show } from "./dom.js";
 
 // A line that says where the first non-finite value of the run was found, and leads there.
 
@@ -89,17 +88,9 @@ export function Gone({ gone, layers }) {
 
 // A line above the maps, if the overview led to another layer or step than it named.
 
-/** @param {import("../app.js").App} app */
-export function createArrival(app) {
-  const element = h("p", { class: "arrival", role: "status", hidden: true });
-
-  function draw() {
-    const { isThere, arrived } = app.overview;
-    const note = isThere && arrived ? arrived.note : "";
-    show(element, Boolean(note) && app.state.view === "maps");
-    say(element, note);
-  }
-  return { element, draw };
+/** @param {{note: string}} props */
+export function Arrival({ note }) {
+  return html`<p class="arrival" role="status" hidden=${!note}>${note}</p>`;
 }
 
 // A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10.
@@ -108,19 +99,10 @@ const TEXT =
   "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had feature maps. To keep more, restart it with ";
 const FLAG = "--samples_per_plugin images=50,feature_maps=50";
 
-export function createSampling() {
-  const element = h(
-    "p",
-    { class: "sampling", hidden: true },
-    h("span", { text: TEXT }),
-    h("code", { text: FLAG }),
-  );
-
-  /** @param {import("../app.js").Model} model */
-  function draw(model) {
-    show(element, !model.keepsEnough && model.layers.length > 0);
-  }
-  return { element, draw };
+/** @param {Pick<import("../app.js").Model, "keepsEnough"|"layers">} model */
+export function Sampling({ keepsEnough, layers }) {
+  const isShown = !keepsEnough && layers.length > 0;
+  return html`<p class="sampling" hidden=${!isShown}><span>${TEXT}</span><code>${FLAG}</code></p>`;
 }
 
 // What a report says about itself: which images it shows, and what it leaves out.
@@ -135,22 +117,20 @@ export function createSampling() {
  * @property {string[]} left_out in words
  */
 
-/** @param {ReportFacts|null} report null in TensorBoard */
-export function createReport(report) {
-  const element = h("details", { class: "report-note", hidden: !report });
-  if (!report) return { element };
+/** @param {{report: ReportFacts|null}} props null in TensorBoard */
+export function ReportNote({ report }) {
+  if (!report) return null;
   const { privacy, left_out: left, version, written } = report;
-  element.append(
-    h(
-      "summary",
-      {},
-      h("strong", { text: privacy }),
-      h("span", { text: left.length ? ` Left out: ${left.join("; ")}` : "" }),
-    ),
-    h("ul", {}, ...left.map((text) => h("li", { text }))),
-    h("p", { text: `Written by fmapboard ${version}, ${written}. Nothing is sent or loaded.` }),
-  );
-  return { element };
+  return html`
+    <details class="report-note">
+      <summary>
+        <strong>${privacy}</strong>
+        <span>${left.length ? ` Left out: ${left.join("; ")}` : ""}</span>
+      </summary>
+      <ul>${left.map((text) => html`<li>${text}</li>`)}</ul>
+      <p>Written by fmapboard ${version}, ${written}. Nothing is sent or loaded.</p>
+    </details>
+  `;
 }
 
 // Instructions, shown while there are no feature maps.

@@ -6,12 +6,13 @@ import { CODE, KINDS, STATES, tableOf } from "../model/health_states.js";
 import { inWordsOf, kindOf } from "../model/words.js";
 import { prepare } from "../picture/canvas.js";
 import { fits, frame } from "../picture/sheet.js";
-import { button, h, say, segments, show } from "./dom.js";
-import { createFindings } from "./findings.js";
-import { createHealthKey, createHealthMap } from "./health_map.js";
-import { createRunChooser } from "./runs.js";
+import { html } from "../vendor/preact_htm.js";
+import { Painted } from "./controls.js";
+import { h, say, show } from "./dom.js";
+import { Findings, Verdicts, awaitedText } from "./findings.js";
+import { HealthKey, createHealthMap } from "./health_map.js";
+import { mount } from "./mount.js";
 import { createSheet, isShown } from "./sheet.js";
-import { createVerdict } from "./verdict.js";
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
@@ -19,27 +20,13 @@ const MARGIN = 12;
 
 /** @param {import("../app.js").App} app */
 export function createOverview(app) {
-  const verdict = createVerdict(app);
-  const runs = createRunChooser(app);
-  const findings = createFindings(app);
-  const press = () => app.update({ findings: !listed.hidden ? "closed" : "open" });
-  const unfold = button({ text: "Findings", label: "List what was found, with pictures", press });
-  const kinds = segments(
-    "Layers over steps as",
-    [
-      ["pictures", "Pictures", "one channel of each layer at each step, in its own range"],
-      [
-        "states",
-        "States",
-        "the state of every layer at every step, also of those without pictures",
-      ],
-    ],
-    (front) => app.update({ front }),
-  );
+  const verdicts = mount(Verdicts);
+  const awaited = h("span", { class: "awaited" });
+  const findings = mount(Findings);
   const facts = h("span", { class: "about" });
-  const states = h("ul", { class: "states" });
+  const states = mount(Frames);
   const note = h("p", { class: "label" });
-  const key = createHealthKey(app);
+  const key = mount(HealthKey);
   const map = createHealthMap(app);
   const sheet = createSheet(app);
   const problem = h("p", { class: "problem", role: "alert" });
@@ -48,15 +35,10 @@ export function createOverview(app) {
   const element = h(
     "main",
     { class: "overview", "aria-label": "Overview", on: { scroll: () => app.redraw() } },
-    verdict.element,
-    h(
-      "div",
-      { class: "overview-head" },
-      ...[unfold, runs.element, kinds.element, facts, verdict.note, states, key.element],
-    ),
+    verdicts.element,
+    h("div", { class: "overview-head" }, ...[facts, awaited, states.element, key.element]),
     ...[listed, problem, sheet.element, sheet.said, room],
   );
-  let shownStates = "";
 
   /** @param {import("../app.js").Model} model */
   function draw(model) {
@@ -64,29 +46,18 @@ export function createOverview(app) {
     show(element, Boolean(front));
     if (!front) return;
     const { health } = front;
-    verdict.draw(model, front);
-    runs.draw(model, front.chosen);
-    const count = front.lines.length;
-    const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
-    unfold.setAttribute("aria-expanded", String(isOpen));
-    say(
-      /** @type {Element} */ (unfold.firstElementChild),
-      `Findings: ${count} ${isOpen ? "▴" : "▾"}`,
-    );
+    verdicts.draw({ app, model, front });
+    say(awaited, awaitedText(model, front));
+    show(awaited, awaited.textContent !== "");
+    const isOpen = app.overview.isOpen && (front.lines.length > 0 || state.findings === "open");
     show(listed, isOpen);
-    if (isOpen) findings.draw(model, front);
+    if (isOpen) findings.draw({ app, model, front });
     say(problem, front.problem);
     show(problem, Boolean(front.problem));
-    const hasPictures = Boolean(health?.layers.some(isShown));
-    const isAuto = state.front === "auto";
-    const isSheet =
-      hasPictures && (isAuto ? fits(element.clientWidth - 2 * MARGIN) : state.front === "pictures");
-    show(kinds.element, hasPictures);
-    kinds.draw(isSheet ? "pictures" : "states");
+    const isSheet = showsPictures(front, state);
     show(sheet.element, isSheet);
     for (const each of [key.element, room]) show(each, Boolean(health) && !isSheet);
-    show(states, isSheet);
-    show(facts, Boolean(health));
+    show(states.element, isSheet);
     show(note, Boolean(health && !isSheet && unmentioned(front)));
     say(note, NOTE);
     app.overview.isUp = !health || !isSheet;
@@ -94,15 +65,14 @@ export function createOverview(app) {
     const { layers, steps, written } = health;
     const kind = kindOf(health.step_words);
     const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
-    const isMore = health.run === state.run && steps.length > model.steps.length;
-    const column = isSheet ? "" : `a column per ${isMore ? "logged" : "kept"} ${kind}`;
-    say(facts, [size, column, lost(health)].filter(Boolean).join(" · "));
+    say(facts, [isSheet ? "" : size, lost(health)].filter(Boolean).join(" · "));
+    show(facts, facts.textContent !== "");
     if (isSheet) {
-      legend(health);
+      states.draw({ health });
       app.overview.isUp = sheet.draw(front, element);
       return;
     }
-    key.draw(health, state.shade);
+    key.draw({ app, health, shade: state.shade });
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
     const width = room.clientWidth;
     map.draw(health, state.shade, width, height);
@@ -110,32 +80,56 @@ export function createOverview(app) {
     if (room.clientWidth !== width) map.draw(health, state.shade, room.clientWidth, height);
   }
 
-  /** What the frames mean, of the states that there are. @param {import("../server/health.js").Health} health */
-  function legend(health) {
-    const codes = Object.values(CODE).filter(
-      (code) => KINDS[code] && tableOf(health).present.has(code),
-    );
-    const of = new Map(codes.map((code) => [KINDS[code], code]));
-    const now = JSON.stringify([...of, inWordsOf("dead"), window.devicePixelRatio]);
-    if (now === shownStates) return;
-    shownStates = now;
-    states.replaceChildren(
-      ...[...of].reverse().map(([kind, code]) => {
-        const canvas = h("canvas");
-        const context = prepare(canvas, 22, 16);
-        if (kind) frame(context, 4, 4, 8, kind);
-        const { word, what } = STATES[code];
-        return h("li", { title: what }, canvas, inWordsOf(word.replace("mostly ", "")));
-      }),
-    );
-  }
   const moved = () => (sheet.element.hidden ? map : sheet);
   return {
-    ...{ element, draw, search: runs.focus, close: runs.close },
+    ...{ element, draw },
+    search: () =>
+      /** @type {HTMLElement|null} */ (
+        document.querySelector(".run-chooser > [aria-expanded=false]")
+      )?.click(),
     move: (/** @type {number} */ rows, /** @type {number} */ columns) =>
       moved().move(rows, columns),
     enter: () => moved().enter(),
   };
+}
+
+/** True if there is a contact sheet. @param {import("../model/front.js").Front} front */
+export function hasPictures({ health }) {
+  return Boolean(health?.layers.some(isShown));
+}
+
+/**
+ * True if the contact sheet is shown, not the map of states.
+ * @param {import("../model/front.js").Front} front @param {import("../model/state.js").State} state
+ */
+export function showsPictures(front, state) {
+  const isAuto = state.front === "auto";
+  return (
+    hasPictures(front) &&
+    (isAuto ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures")
+  );
+}
+
+/** What the frames of cells mean, of the states that there are. @param {{health: import("../server/health.js").Health}} props */
+function Frames({ health }) {
+  const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
+  const kinds = new Map(present.map((code) => [KINDS[code], code]));
+  return html`
+    <ul class="states">
+      ${[...kinds].reverse().map(([kind, code]) => {
+        if (!kind) return null;
+        const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
+          frame(prepare(canvas, 22, 16), 4, 4, 8, kind);
+        const { word, what } = STATES[code];
+        return html`
+          <li key=${kind} title=${what}>
+            <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />
+            ${inWordsOf(word.replace("mostly ", ""))}
+          </li>
+        `;
+      })}
+    </ul>
+  `;
 }
 
 const NOTE =

@@ -6,10 +6,10 @@ import { decades, groupOf } from "../model/ranking.js";
 import { LETTERS } from "../model/state.js";
 import { percent, short, stepText } from "../model/words.js";
 import { number } from "../server/container.js";
-import { button, choice, h, say, show } from "./dom.js";
+import { html, useMemo } from "../vendor/preact_htm.js";
+import { Button, Choice } from "./controls.js";
 
 /** @typedef {import("../app.js").App} App */
-/** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../model/ranking.js").Ranked} Ranked */
 
 /** Value at which the bar of a row is full: two unrelated maps with mean 0. */
@@ -37,70 +37,49 @@ const HEADINGS = Object.freeze({
   none: ["Not compared", ""],
 });
 
-/** @param {App} app */
-export function createRanked(app) {
-  const title = h("h2");
-  const which = choice("Column that is compared with A", (value) =>
-    app.update({ rank: Number(value) }),
+/** @param {{app: App, model: import("../app.js").Model}} props */
+export function RankedLayers({ app, model: { ranking, state } }) {
+  const { rows, done, total, error } = ranking ?? { rows: [], done: 0, total: 0, error: null };
+  const list = useMemo(
+    () =>
+      rows.flatMap((row, i) => {
+        const group = groupOf(row);
+        const [text, what] = HEADINGS[group];
+        const isFirst = i === 0 || groupOf(rows[i - 1]) !== group;
+        return [
+          isFirst && html`<li key=${group} class="rank-group" title=${what}>${text}</li>`,
+          html`<${Entry} key=${row.key} ...${{ app, row, layer: state.layer, rank: state.rank }} />`,
+        ];
+      }),
+    [rows, state.layer, state.rank],
   );
-  const progress = h("span", { class: "said", role: "status" });
-  const list = h("ol", { class: "ranks" });
-  const element = h(
-    "section",
-    { class: "ranked", "aria-label": "Layers by difference" },
-    h(
-      "div",
-      { class: "row" },
-      title,
-      which.element,
-      progress,
-      h("span", { class: "space" }),
-      button({ icon: "close", label: "Close the ranking", press: () => app.update({ rank: 0 }) }),
-    ),
-    list,
-  );
-  let before = "";
-
-  /** @param {Model} model */
-  function draw({ ranking, state }) {
-    show(element, Boolean(ranking));
-    if (!ranking) return;
-    say(title, "Layers by difference from A");
-    which.fill(
-      state.columns.map((_, i) => [String(i + 1), LETTERS[i + 1]]),
-      String(state.rank),
-    );
-    const { rows, done, total, error } = ranking;
-    say(progress, error?.message ?? (done < total ? `compared ${done} of ${total} layers …` : ""));
-    const now = JSON.stringify([rows, state.layer, state.rank]);
-    if (now === before) return;
-    before = now;
-    const entries = rows.flatMap((row, i) => {
-      const group = groupOf(row);
-      const isFirst = i === 0 || groupOf(rows[i - 1]) !== group;
-      const [text, what] = HEADINGS[group];
-      const heading = h("li", { class: "rank-group", title: what, text });
-      return [...(isFirst ? [heading] : []), entry(app, row, state)];
-    });
-    const focused = list.contains(document.activeElement);
-    list.replaceChildren(...entries);
-    if (focused) /** @type {HTMLElement|null} */ (list.querySelector("[aria-current]"))?.focus();
-  }
-  return { element, draw };
+  if (!ranking) return null;
+  const progress = error?.message ?? (done < total ? `compared ${done} of ${total} layers …` : "");
+  return html`
+    <section class="ranked" aria-label="Layers by difference">
+      <div class="row">
+        <h2>Layers by difference from A</h2>
+        <${Choice}
+          label="Column that is compared with A"
+          options=${state.columns.map((_, i) => [String(i + 1), LETTERS[i + 1]])}
+          value=${String(state.rank)}
+          choose=${(/** @type {string} */ value) => app.update({ rank: Number(value) })}
+        />
+        <span class="said" role="status">${progress}</span>
+        <span class="space" />
+        <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: 0 })} />
+      </div>
+      <ol class="ranks">${list}</ol>
+    </section>
+  `;
 }
 
-/** @param {App} app @param {Ranked} row @param {import("../model/state.js").State} state */
-function entry(app, row, { layer, rank }) {
+/** @param {{app: App, row: Ranked, layer: string, rank: number}} props */
+function Entry({ app, row, layer, rank }) {
   const { key, match, difference } = row;
-  const bar = h("i", { class: "rank-bar", "aria-hidden": "true" });
   const value = number(difference?.value ?? 0);
   const bad = difference?.nonfinite ?? 0;
   const share = groupOf(row) === "size" ? decades(row) / DECADES : (value || 0) / FULL;
-  bar.style.setProperty("--share", String(bad || Math.min(1, share)));
-  if (bad) {
-    bar.dataset.state = "nonfinite";
-    bar.title = `non-finite: ${percent(bad)} of the values on at least one side`;
-  }
   const notes = [match ? matchText(match) : "no such layer in the other run"];
   if (difference?.why) notes.push(difference.why);
   if (difference && difference.step !== difference.other_step) {
@@ -108,22 +87,27 @@ function entry(app, row, { layer, rank }) {
       `steps ${stepText(difference.step ?? 0)} and ${stepText(difference.other_step ?? 0)}`,
     );
   }
-  return h(
-    "li",
-    {},
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-current": key === layer && "true",
-        on: { click: () => app.update({ layer: key }) },
-      },
-      h("span", { class: "rank-name", text: layerText(key) }),
-      h("span", { class: "rank-note", text: notes.filter(Boolean).join("; ") }),
-      bar,
-      h("span", { class: "rank-value", text: valueText(row, LETTERS[rank]) }),
-    ),
-  );
+  const said = bad ? `non-finite: ${percent(bad)} of the values on at least one side` : null;
+  return html`
+    <li>
+      <button
+        type="button"
+        aria-current=${key === layer ? "true" : null}
+        onClick=${() => app.update({ layer: key })}
+      >
+        <span class="rank-name">${layerText(key)}</span>
+        <span class="rank-note">${notes.filter(Boolean).join("; ")}</span>
+        <i
+          class="rank-bar"
+          aria-hidden="true"
+          data-state=${bad ? "nonfinite" : null}
+          title=${said}
+          style=${{ "--share": String(bad || Math.min(1, share)) }}
+        />
+        <span class="rank-value">${valueText(row, LETTERS[rank])}</span>
+      </button>
+    </li>
+  `;
 }
 
 /** @param {Ranked} row @param {string} letter of the ranked column */

@@ -1,21 +1,12 @@
 // @ts-check
 /** A run's name with its colour; a name too long for its place is cut in the middle. */
 
-import { parted, search as searched } from "../model/compare.js";
+import { parted, search } from "../model/compare.js";
 import { MOST_RUNS } from "../model/front.js";
 import { runText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
-import {
-  html,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "../vendor/preact_htm.js";
-import { h, say, show } from "./dom.js";
-
-// A run's name with its colour; a name too long for its place is cut in the middle.
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
+import { Icon, usePopover } from "./controls.js";
 
 /** Length of the end of a name that is always shown. */
 const END = 22;
@@ -43,54 +34,34 @@ let pickers = 0;
 /**
  * @typedef {object} Offer
  * @property {string} label
- * @property {string} [text] of the button, otherwise it has the name of the chosen run
  * @property {readonly string[]} runs
  * @property {string} chosen
  * @property {(run: string) => string} colourOf
+ * @property {(run: string) => string} [warned] what is said behind the name of a run
  * @property {string} [same] entry that means "the run of the main column"; absent to offer none
  * @property {(run: string) => void} choose called with "" for `same`
  */
 
 /** @param {Offer} offer */
 export function RunPicker(offer) {
-  const { label, text, chosen, colourOf, same, choose } = offer;
-  const [isOpen, open] = useState(false);
+  const { label, chosen, colourOf, same, choose } = offer;
+  const { isOpen, leave, around, opener } = usePopover();
   const id = useMemo(() => `runs-${(pickers += 1)}`, []);
-  const element = useRef(/** @type {HTMLElement|null} */ (null));
-  const opener = useRef(/** @type {HTMLElement|null} */ (null));
-  const closeFor = (/** @type {EventTarget|null} */ to) => {
-    if (to && !element.current?.contains(/** @type {Node} */ (to))) open(false);
-  };
-  useEffect(() => {
-    const pressed = (/** @type {Event} */ event) => closeFor(event.target);
-    document.addEventListener("pointerdown", pressed);
-    return () => document.removeEventListener("pointerdown", pressed);
-  }, []);
-  const leave = () => {
-    open(false);
-    opener.current?.focus();
-  };
   const chooseAndLeave = (/** @type {string} */ run) => {
     leave();
     choose(run);
   };
   const name = chosen || (same ?? "");
   return html`
-    <span
-      class="run-picker"
-      ref=${element}
-      onfocusout=${(/** @type {FocusEvent} */ event) => closeFor(event.relatedTarget)}
-    >
+    <span class="run-picker" ...${around}>
       <button
         type="button"
         class="picker"
         aria-label=${`${label}: ${runText(name)}`}
         aria-haspopup="listbox"
-        aria-expanded=${String(isOpen)}
-        ref=${opener}
-        onClick=${() => open(!isOpen)}
+        ...${opener}
       >
-        ${text || html`<${RunName} run=${name} colour=${colourOf(chosen)} />`}
+        <${RunName} run=${name} colour=${colourOf(chosen)} /><${Icon} name="open" />
       </button>
       ${isOpen && html`<${Panel} ...${offer} id=${id} choose=${chooseAndLeave} leave=${leave} />`}
     </span>
@@ -98,9 +69,9 @@ export function RunPicker(offer) {
 }
 
 /** The field to search in and the list. @param {Offer & {id: string, leave: () => void}} props */
-function Panel({ id, label, runs, chosen, colourOf, same, choose, leave }) {
+function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave }) {
   const [words, setWords] = useState("");
-  const matching = searched(runs, words);
+  const matching = search(runs, words);
   const found = [...(same && !words ? [""] : []), ...matching].slice(0, MOST);
   const inList = (/** @type {number} */ i) => Math.max(0, Math.min(i, found.length - 1));
   const [asked, setAsked] = useState(() => found.indexOf(chosen));
@@ -168,6 +139,7 @@ function Panel({ id, label, runs, chosen, colourOf, same, choose, leave }) {
               onClick=${() => choose(run)}
             >
               <${RunName} run=${run || (same ?? "")} colour=${colourOf(run)} />
+              <span class="said">${warned?.(run)}</span>
             </li>
           `,
         )}
@@ -181,114 +153,69 @@ function Panel({ id, label, runs, chosen, colourOf, same, choose, leave }) {
 /** Check boxes in the list; the search finds the others. */
 const MOST_LISTED = 200;
 
-/** @param {import("../app.js").App} app */
-export function createRunChooser(app) {
-  /** @type {HTMLInputElement} */
-  const search = h("input", {
-    type: "search",
-    placeholder: "Search runs",
-    "aria-label": "Search runs",
-    spellcheck: "false",
-    on: { input: () => fill() },
-  });
-  const list = h("div", { class: "run-list", role: "group", "aria-label": "Runs" });
-  const note = h("p", { class: "label" });
-  const action = (/** @type {string} */ text, /** @type {() => void} */ click) =>
-    h("button", { type: "button", text, on: { click } });
-  const summary = h("summary", { title: "Choose the runs whose findings are listed (/)" });
-  const element = h(
-    "details",
-    { class: "run-chooser", on: { toggle: () => element.open && fill() } },
-    summary,
-    h(
-      "div",
-      { class: "run-panel" },
-      search,
-      h(
-        "div",
-        { class: "row" },
-        action("All found", () => app.overview.choose(union(true))),
-        action("None of these", () => app.overview.choose(union(false))),
-      ),
-      list,
-      note,
-    ),
-  );
-  /** @type {readonly import("../server/routes.js").RunEntry[]} */
-  let runs = [];
-  /** @type {Set<string>} */
-  let chosen = new Set();
-  document.addEventListener("pointerdown", (event) => {
-    if (element.open && !element.contains(/** @type {Node} */ (event.target))) element.open = false;
-  });
+/**
+ * @typedef {object} Chosen
+ * @property {readonly import("../server/routes.js").RunEntry[]} runs
+ * @property {readonly string[]} chosen @property {(runs: string[]) => void} choose
+ */
 
-  /** Runs that the search finds. */
-  function found() {
-    return searched(
-      runs.map((each) => each.run),
-      search.value,
-    );
-  }
+/** @param {Chosen} props */
+export function RunChooser({ runs, chosen, choose }) {
+  const { isOpen, around, opener } = usePopover();
+  if (runs.length < 2) return null;
+  const most = chosen.length === MOST_RUNS ? ", the most" : "";
+  return html`
+    <span class="run-chooser" ...${around}>
+      <button type="button" title="Choose the runs whose findings are listed (/)" ...${opener}>
+        <span>Runs: ${chosen.length} of ${runs.length}${most}</span><${Icon} name="open" />
+      </button>
+      ${isOpen && html`<${RunBoxes} ...${{ runs, chosen, choose }} />`}
+    </span>
+  `;
+}
 
-  /** The chosen runs with, or without, those that the search finds. @param {boolean} on */
-  function union(on) {
-    const among = new Set(found());
-    return runs.map((each) => each.run).filter((run) => (among.has(run) ? on : chosen.has(run)));
-  }
-
-  function fill() {
-    const names = found();
-    list.replaceChildren(
-      ...names.slice(0, MOST_LISTED).map((run) => {
-        const dot = h("i", { class: "dot", "aria-hidden": "true" });
-        dot.style.background = runColour(run, runs);
-        const box = h("input", { type: "checkbox", "data-run": run });
-        box.checked = chosen.has(run);
-        box.addEventListener("change", () => {
-          if (box.checked) chosen.add(run);
-          else chosen.delete(run);
-          app.overview.choose(runs.map((each) => each.run).filter((each) => chosen.has(each)));
-        });
-        return h("label", {}, box, dot, h("span", { text: runText(run) }));
-      }),
-    );
-    say(
-      note,
-      names.length > MOST_LISTED ? `${names.length - MOST_LISTED} more: search for them` : "",
-    );
-  }
-
-  /** @param {import("../app.js").Model} model @param {readonly string[]} names chosen runs */
-  function draw(model, names) {
-    const now = new Set(names);
-    const same = now.size === chosen.size && names.every((run) => chosen.has(run));
-    const listed = runs.length === model.runs.length;
-    runs = model.runs;
-    chosen = now;
-    show(element, runs.length > 1);
-    const most = names.length === MOST_RUNS ? ", the most" : "";
-    say(summary, `Runs: ${names.length} of ${runs.length}${most}`);
-    if (!element.open) return;
-    if (!listed) fill();
-    else if (!same) {
-      for (const box of list.querySelectorAll("input")) {
-        box.checked = chosen.has(box.dataset.run ?? "");
-      }
-    }
-  }
-
-  function focus() {
-    if (runs.length < 2) return;
-    element.open = true;
-    search.focus();
-  }
-
-  /** @returns {boolean} false if it was closed already */
-  function close() {
-    const was = element.open;
-    element.open = false;
-    if (was) summary.focus();
-    return was;
-  }
-  return { element, draw, focus, close };
+/** @param {Chosen} props */
+function RunBoxes({ runs, chosen, choose }) {
+  const [words, setWords] = useState("");
+  const field = useRef(/** @type {HTMLElement|null} */ (null));
+  useLayoutEffect(() => field.current?.focus(), []);
+  const names = runs.map(({ run }) => run);
+  const found = search(names, words);
+  const set = (/** @type {readonly string[]} */ among, /** @type {boolean} */ isOn) =>
+    choose(names.filter((run) => (among.includes(run) ? isOn : chosen.includes(run))));
+  const more = found.length - MOST_LISTED;
+  return html`
+    <div class="run-panel">
+      <input
+        type="search"
+        placeholder="Search runs"
+        aria-label="Search runs"
+        spellcheck="false"
+        ref=${field}
+        onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
+          setWords(currentTarget.value)}
+      />
+      <div class="row">
+        <button type="button" onClick=${() => set(found, true)}>All found</button>
+        <button type="button" onClick=${() => set(found, false)}>None of these</button>
+      </div>
+      <div class="run-list" role="group" aria-label="Runs">
+        ${found.slice(0, MOST_LISTED).map(
+          (run) => html`
+            <label key=${run}>
+              <input
+                type="checkbox"
+                checked=${chosen.includes(run)}
+                onChange=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
+                  set([run], currentTarget.checked)}
+              />
+              <i class="dot" aria-hidden="true" style=${{ background: runColour(run, runs) }} />
+              <span>${runText(run)}</span>
+            </label>
+          `,
+        )}
+      </div>
+      ${more > 0 && html`<p class="label">${more} more: search for them</p>`}
+    </div>
+  `;
 }

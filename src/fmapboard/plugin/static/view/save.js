@@ -83,7 +83,7 @@ export function sheet(width, height, text) {
   context.fillStyle = look.background;
   context.fillRect(0, 0, width, height);
   context.fillStyle = look.text;
-  context.font = look.font.replace("11px", "600 14px");
+  context.font = look.font.replace("13px", "600 14px");
   context.fillText(text, 10, 22, width - 20);
   return { canvas, context, look };
 }
@@ -204,7 +204,7 @@ function heading(context, { letter, text, match, follows, input, notes }, top, l
     left += wide + 10;
   }
   context.fillStyle = look.text;
-  context.font = look.font.replace("11px", "600 12px");
+  context.font = look.font.replace("13px", "600 13px");
   const first = [letter, text, follows, match].filter(Boolean).join(" · ");
   context.fillText(first, left, top + 14, WIDTH - left - 10);
   context.font = look.font;
@@ -292,7 +292,7 @@ export async function saveAttribution({ state, attribution }) {
     const left = MARGIN + (i % columns) * CELL;
     const top = head + Math.floor(i / columns) * (HEADING + high + CAPTIONS);
     context.fillStyle = look.text;
-    context.font = look.font.replace("11px", "600 12px");
+    context.font = look.font.replace("13px", "600 13px");
     context.fillText(headingText(row.series), left, top + 12, CELL - GAP);
     context.font = look.font;
     [row.now, row.first].forEach((tile, k) => {
@@ -459,7 +459,7 @@ function bandsOf(of) {
 function titles(context, strip, width, top, look) {
   const { letter, run, sample } = strip.of;
   context.fillStyle = look.text;
-  context.font = look.font.replace("11px", "600 14px");
+  context.font = look.font.replace("13px", "600 14px");
   const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
   context.fillText(
     `${letter ? `${letter} · ` : ""}${runText(run)} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,

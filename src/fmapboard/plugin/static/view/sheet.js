@@ -7,6 +7,7 @@ import {
   callName,
   counted,
   deadWord,
+  elided,
   kindOf,
   labelOf,
   runText,
@@ -41,13 +42,14 @@ import { createCellTip } from "./health_map.js";
  * @property {number[]} indices of these layers in `health.layers`
  * @property {import("../picture/sheet.js").SheetLayout} layout
  * @property {string[][]} keys of the layers of each page
+ * @property {string[]} names of these layers, as short as they must be
  * @property {Placed[]} pages
  */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
 const ROOM = 0.85;
-/** Length of the names of layers, characters, and of those of images above the columns. */
-const [NAME, IMAGE] = [26, 12];
+/** Mean width of a character, CSS px, and length of the names of images above the columns. */
+const [CHARACTER, IMAGE] = [7, 12];
 /** Names at the left have no room for a sentence from here down, CSS px. */
 const NARROW = 150;
 const HELP =
@@ -296,7 +298,8 @@ export function createSheet(app) {
       made.style.height = `${of.length * (layout.side + GAP)}px`;
       return { element: made, painted: "", page: null };
     });
-    return { health, layers, indices, layout, keys, pages };
+    const names = elided(layers.map(callName), Math.floor(layout.names / CHARACTER));
+    return { health, layers, indices, layout, keys, pages, names };
   }
 
   /** Puts a layout on the page. @param {Drawn} of @param {readonly number[]} onsets */
@@ -317,7 +320,7 @@ export function createSheet(app) {
   }
 
   /** @param {Drawn} of @param {number} i @param {SheetPage} page */
-  function paint({ health, layout, pages, layers, indices }, i, page) {
+  function paint({ health, layout, pages, layers, indices, names: shortest }, i, page) {
     const ratio = window.devicePixelRatio || 1;
     const { name, colours, look } = lookOf(app.state.colours);
     const now = `${name} ${colours} ${ratio} ${deadWord()}`;
@@ -334,7 +337,9 @@ export function createSheet(app) {
       return KINDS[code] ?? null;
     };
     paintPage(context, page, layout.side, colours, stateOf, { ...look, ratio });
-    const names = page.rows.map(({ channel }, row) => nameOf(layers[first + row], channel, pitch));
+    const names = page.rows.map(({ channel }, row) =>
+      nameOf(layers[first + row], shortest[first + row], channel, pitch),
+    );
     pages[i].element.replaceChildren(h("div", { class: "sheet-names" }, ...names), canvas);
   }
 
@@ -396,17 +401,21 @@ export function isShown({ key, roles }) {
   return key !== null && roles.includes("feature_maps");
 }
 
-/** What of a row stands at its left, as much as fits. @param {HealthLayer} layer @param {number|null} channel @param {number} pitch */
-function nameOf(layer, channel, pitch) {
+/**
+ * What of a row stands at its left, as much as fits.
+ * @param {HealthLayer} layer @param {string} shown its name @param {number|null} channel
+ * @param {number} pitch
+ */
+function nameOf(layer, shown, channel, pitch) {
   const name = callName(layer);
   const kernels = layer.kernel_shape?.join("×") ?? "";
-  const shown = channel === null ? "no picture" : `channel ${channel}`;
+  const drawn = channel === null ? "no picture" : `channel ${channel}`;
   const few = pitch < 60;
-  const rest = few ? [shown] : [kernels, shown].filter(Boolean);
+  const rest = few ? [drawn] : [kernels, drawn].filter(Boolean);
   return h(
     "div",
-    { class: few ? "sheet-name few" : "sheet-name", title: [name, kernels, shown].join("\n") },
-    h("b", { text: middle(name, NAME) }),
+    { class: few ? "sheet-name few" : "sheet-name", title: [name, kernels, drawn].join("\n") },
+    h("b", { text: shown }),
     ...rest.map((text) => h("span", { text })),
   );
 }
@@ -416,5 +425,5 @@ function lookOf(colours) {
   const name = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
   const { text, font } = theme();
   const word = (/** @type {string} */ text) => (text === "dead" ? deadWord() : text);
-  return { name, colours, look: { text, font: font.replace("11px", "13px"), word } };
+  return { name, colours, look: { text, font, word } };
 }

@@ -1,0 +1,248 @@
+// @ts-check
+/** Buttons, lists, groups of controls and what they open, all in one style. */
+
+import { explanation } from "../model/terms.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { ICONS, STEP_KEY, byPointer } from "./dom.js";
+
+/** @typedef {import("../vendor/preact_htm.js").Child} Child */
+
+/** @param {{name: import("./dom.js").Icon}} props */
+export function Icon({ name }) {
+  return html`<svg viewBox="0 0 16 16" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
+}
+
+/**
+ * @param {{icon?: import("./dom.js").Icon, text?: string, label: string, keys?: string,
+ *   press: () => void, [attribute: string]: unknown}} props `keys` do the same
+ */
+export function Button({ icon, text, label, keys, press, ...attributes }) {
+  return html`
+    <button
+      type="button"
+      title=${keys ? `${label} (${keys})` : label}
+      aria-label=${text ? null : label}
+      onClick=${press}
+      ...${attributes}
+    >
+      ${icon && html`<${Icon} name=${icon} />`}${text && html`<span>${text}</span>`}
+    </button>
+  `;
+}
+
+/**
+ * A canvas that is painted again whenever one of `of` has changed.
+ * @param {{paint: (canvas: HTMLCanvasElement) => void, of: readonly unknown[],
+ *   [attribute: string]: unknown}} props
+ */
+export function Painted({ paint, of, ...attributes }) {
+  const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
+  useLayoutEffect(() => void (canvas.current && paint(canvas.current)), of);
+  return html`<canvas ref=${canvas} ...${attributes} />`;
+}
+
+/**
+ * A button that stays pressed.
+ * @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props
+ */
+export function Toggle({ text, isOn, press, ...attributes }) {
+  const pressed = String(isOn);
+  return html`
+    <button type="button" class="toggle" aria-pressed=${pressed} onClick=${press} ...${attributes}>
+      ${text}
+    </button>
+  `;
+}
+
+/**
+ * A row of buttons, one of which is pressed.
+ * @template {string} T
+ * @param {object} props
+ * @param {string} props.label
+ * @param {readonly (readonly [T, string, string?])[]} props.options value, text, tooltip
+ * @param {T} props.value @param {(value: T) => void} props.choose
+ * @param {string} [props.kind] further class
+ */
+export function Segments({ label, options, value, choose, kind = "" }) {
+  return html`
+    <div class=${`segments ${kind}`.trim()} role="group" aria-label=${label}>
+      ${options.map(
+        ([id, text, title]) => html`
+          <button
+            type="button"
+            key=${id}
+            title=${title}
+            aria-pressed=${String(id === value)}
+            onClick=${() => choose(id)}
+          >
+            ${text}
+          </button>
+        `,
+      )}
+    </div>
+  `;
+}
+
+/**
+ * A list to choose from. Whoever chooses with the pointer leaves the arrow keys to the steps.
+ * @template {string} T
+ * @param {object} props
+ * @param {string} props.label for screen readers and the tooltip
+ * @param {readonly (readonly [T, string])[]} props.options
+ * @param {T} props.value @param {(value: T) => void} props.choose
+ * @param {string} [props.terms] of the glossary @param {Child} [props.children] before the list
+ */
+export function Choice({ label, options, value, choose, terms = "", children }) {
+  const byKeys = useRef(false);
+  /** @typedef {{currentTarget: HTMLSelectElement}} Of */
+  const pressed = (/** @type {Of} */ { currentTarget: select }, by = "pointer") => {
+    byKeys.current = by === "keys";
+    if (by === "pointer") select.dataset.pointer = "true";
+    else delete select.dataset.pointer;
+  };
+  const chosen = (/** @type {Of} */ { currentTarget: select }) => {
+    choose(/** @type {T} */ (select.value));
+    if (byKeys.current) return; // whoever goes through the list with the keyboard stays in it
+    select.blur(); // so that arrow keys change the step again
+    window.setTimeout(() => select.blur(), 0); // some browsers focus it once more on closing the list
+  };
+  return html`
+    <span class="choice" title=${label}>
+      ${children}
+      <select
+        aria-label=${label}
+        ...${terms ? explanation(terms) : {}}
+        value=${value}
+        onChange=${chosen}
+        onPointerDown=${pressed}
+        onBlur=${(/** @type {Of} */ event) => pressed(event, "")}
+        onKeyDown=${(/** @type {KeyboardEvent & Of} */ event) => {
+          if (!byPointer(event.currentTarget) || !STEP_KEY.test(event.key)) pressed(event, "keys");
+        }}
+      >
+        ${options.map(([id, text]) => html`<option key=${id} value=${id}>${text}</option>`)}
+      </select>
+    </span>
+  `;
+}
+
+/**
+ * Something that a button opens: Escape, a press elsewhere, and the focus going elsewhere close it.
+ * `around` are attributes of the element that holds both, `opener` those of the button.
+ */
+export function usePopover() {
+  const [isOpen, open] = useState(false);
+  const element = useRef(/** @type {HTMLElement|null} */ (null));
+  const opener = useRef(/** @type {HTMLElement|null} */ (null));
+  const elsewhere = (/** @type {EventTarget|null} */ to) => {
+    if (to instanceof Node && !element.current?.contains(to)) open(false);
+  };
+  useEffect(() => {
+    const press = (/** @type {Event} */ event) => elsewhere(event.target);
+    document.addEventListener("pointerdown", press);
+    return () => document.removeEventListener("pointerdown", press);
+  }, []);
+  const leave = () => {
+    open(false);
+    opener.current?.focus();
+  };
+  const around = {
+    ref: element,
+    onfocusout: (/** @type {FocusEvent} */ event) => elsewhere(event.relatedTarget),
+    onKeyDown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape" || !isOpen) return;
+      event.stopPropagation(); // the channel stays open
+      leave();
+    },
+  };
+  const button = { "aria-expanded": String(isOpen), ref: opener, onClick: () => open(!isOpen) };
+  return { isOpen, open, leave, around, opener: button };
+}
+
+/**
+ * A group of controls; `useFolding` makes it a menu where the row has no room for it.
+ * @param {{label: string, what: string, folds: number, children?: Child}} props `what` is a tooltip,
+ *   groups with small `folds` become menus first
+ */
+export function Group({ label, what, folds, children }) {
+  const { isOpen, around, opener } = usePopover();
+  const body = useRef(/** @type {HTMLElement|null} */ (null));
+  const id = `group-${label.toLowerCase()}`;
+  useLayoutEffect(() => {
+    const { current } = body;
+    if (!isOpen || !current) return;
+    current.style.left = "0";
+    const over = current.getBoundingClientRect().right - (window.innerWidth - 4);
+    if (over > 0) current.style.left = `${-over}px`;
+  }, [isOpen]);
+  return html`
+    <div
+      class=${isOpen ? "toolgroup open" : "toolgroup"}
+      role="group"
+      aria-label=${label}
+      data-folds=${folds}
+      ...${around}
+    >
+      <button type="button" class="fold" title=${what} aria-controls=${id} ...${opener}>
+        <span>${label}</span><${Icon} name="open" />
+      </button>
+      <div class="toolgroup-body" id=${id} ref=${body}>${children}</div>
+    </div>
+  `;
+}
+
+/** In a window of at most this width all groups are menus, CSS px, as in style.css. */
+export const SMALL = 900;
+
+/**
+ * Makes as many groups of a row into menus as it takes to fit.
+ * @param {{current: HTMLElement|null}} row
+ */
+export function useFolding(row) {
+  useLayoutEffect(() => {
+    const { current: element } = row;
+    if (!element) return;
+    let width = -1;
+    function fit() {
+      if (!element?.clientWidth || element.querySelector(".toolgroup.open")) return;
+      width = element.clientWidth;
+      const groups = /** @type {HTMLElement[]} */ ([...element.querySelectorAll(".toolgroup")]);
+      groups.sort((a, b) => Number(a.dataset.folds) - Number(b.dataset.folds));
+      const isSmall = window.innerWidth <= SMALL;
+      for (const group of groups) group.toggleAttribute("data-folded", isSmall);
+      for (const group of groups) {
+        if (isSmall || element.scrollWidth <= element.clientWidth) break;
+        group.toggleAttribute("data-folded", true);
+      }
+      watch.takeRecords();
+    }
+    // Whatever a view shows, hides or fills changes the width that is needed.
+    const watch = new MutationObserver((changes) => {
+      const isOfTime = (/** @type {Node} */ node) =>
+        (node instanceof Element ? node : node.parentElement)?.closest(".time");
+      if (changes.some(({ target }) => !isOfTime(target))) fit();
+    });
+    watch.observe(element, { subtree: true, childList: true, characterData: true });
+    const sized = new ResizeObserver(() => element.clientWidth !== width && fit());
+    sized.observe(element);
+    void document.fonts.ready.then(fit);
+    fit();
+    return () => {
+      watch.disconnect();
+      sized.disconnect();
+    };
+  }, []);
+}
+
+/**
+ * A control with its name.
+ * @param {{text: string, term: string, children?: Child}} props
+ */
+export function Labelled({ text, term, children }) {
+  const { title, ...described } = explanation(term);
+  return html`
+    <div class="labelled">
+      <span class="sublabel" title=${title} ...${described}>${text}</span>${children}
+    </div>
+  `;
+}
