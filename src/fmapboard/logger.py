@@ -406,6 +406,7 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
+        class_names: names of the classes, written below the images with the highest loss.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.

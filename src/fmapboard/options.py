@@ -59,6 +59,7 @@ class CommonOptions(TypedDict, total=False):
     scale: Scale
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | Normalizing | None
+    class_names: Sequence[str]
     when_full: WhenFull
     checks: Checks
 
@@ -103,6 +104,7 @@ class Options:
     scale: Scale = "channel"
     colormap: str = "grey"
     normalization: Normalization | None = None
+    class_names: tuple[str, ...] = ()
     when_full: WhenFull = "wait"
     checks: Checks = True
 
@@ -135,6 +137,13 @@ class Options:
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
                 "rank would drop other steps; use when_full='wait'"
             )
+        names = self.class_names
+        names = self.class_names
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            raise ConfigurationError(
+                f"class_names={names!r}: expected a list of strings, one per class"
+            )
+        object.__setattr__(self, "class_names", tuple(names))
         chosen(self.checks)
         if not isinstance(self.attribution, str):
             if not isinstance(self.attribution, (bool, np.bool_)):

@@ -188,6 +188,25 @@ class InputImage:
 
 
 @dataclass(frozen=True, slots=True)
+class HardImage:
+    """An input image with a high loss.
+
+    Attributes:
+        sample: Index in the batch.
+        values: f32 [C, H, W], every k-th pixel of the image as the network received it.
+        label: Class that the loss was computed with.
+        prediction: Class with the largest output.
+        loss: Its loss, without weights.
+    """
+
+    sample: int
+    values: Floats
+    label: int
+    prediction: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedFacts:
     """What training recorded of one step, and what is needed to compare it with others.
 
@@ -195,11 +214,13 @@ class RecordedFacts:
         of_step: what the step alone shows; ``unchanged`` is empty.
         rates: parameter -> learning rate at which an optimizer updated it in this step.
         weights: digest of some weights in a step without an optimizer step; None of other steps.
+        hardest: output -> the images with the highest loss, highest first.
     """
 
     of_step: TrainingFacts
     rates: Mapping[str, float] = field(default_factory=dict)
     weights: bytes | None = None
+    hardest: Mapping[str, tuple[HardImage, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,6 +625,7 @@ class LoggedStep:
         texts: Tag -> markdown text.
         attributions: The heat maps that the pictures of attribution were drawn from.
         graph: The network's graph, with the first logged step of ``watch(graph=True)``.
+        earlier: Earlier step -> scalars of that step, which are certain only since this one.
 
     Example:
         >>> step = LoggedStep(step=100, wall_time=0.0, scalars={"gradient_norm/total": 0.5})
@@ -621,3 +643,4 @@ class LoggedStep:
     texts: Mapping[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
     graph: ModelGraph | None = None
+    earlier: Mapping[int, Mapping[str, float]] = field(default_factory=dict)

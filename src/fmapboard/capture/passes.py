@@ -90,6 +90,12 @@ class CaptureListener:
         While the root's ``forward`` does not run, it is called with those of its children instead.
         """
 
+    def part_begins(self, received: Any) -> None:
+        """Called with ``(args, kwargs)`` of a part that the user calls instead of the root."""
+
+    def part_ended(self, part: nn.Module, output: Any) -> None:
+        """Called when such a part has returned, before ``pass_ended``."""
+
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Called when a watched layer of the recorded pass is about to run, or has returned.
 
@@ -401,6 +407,8 @@ class PassRecorder:
                 is_root = self._is_root(call.module)
                 if is_root:
                     self._passes.root_ends()
+                elif not self.root_ran:
+                    self.listener.part_ended(call.module, output)
                 if is_root or (not self.root_ran and call.module in self._model.children()):
                     self.listener.pass_ended(output)
         except Exception as error:
@@ -477,6 +485,7 @@ class PassRecorder:
         for part in inside - {call.module}:
             if (watch := self.placed.parts.pop(part, None)) is not None:
                 watch.take()
+        self.listener.part_begins((call.args, call.kwargs))
         if self._passes.phase != "done":
             own = {name: layer for name, layer in self._layers().items() if layer in inside}
             self._record(call, own)

@@ -145,6 +145,20 @@ class Idle:
     is_cleared: bool
 
 
+class HeldLoss(NamedTuple):
+    """What was read at an earlier logged step, and is certain since this one agrees with it.
+
+    Attributes:
+        step: the earlier step.
+        loss: as in ``OutputFacts``.
+        accuracy: as there.
+    """
+
+    step: int
+    loss: float | None
+    accuracy: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class OutputFacts:
     """An output of the network in the training pass, and the loss that its gradient is that of.
@@ -157,8 +171,8 @@ class OutputFacts:
         rows: number of rows that were looked at, evenly spaced.
         low: smallest finite value of them; 0 if there is none.
         high: largest finite value of them; 0 if there is none.
-        spread: mean over the units of (standard deviation over the rows) / (mean magnitude); None
-            for fewer than two rows.
+        spread: mean over the units of (standard deviation over the images) / (mean magnitude); a
+            unit is one value per image. None for fewer than two images.
         rows_are: what every row is: ``"probabilities"``, ``"log-probabilities"``, ``"never
             negative"`` or ``"any"``.
         predictions: number of different predictions: positions of the largest value or, of one
@@ -177,6 +191,7 @@ class OutputFacts:
         classes: size of the class axis; None if it is not known.
         label_changes: number of neighbouring images whose labels differ; None if there is no hard
             label per image.
+        held: what was read at an earlier step, if it is certain from this one on; None otherwise.
         given: loss and labels are those of ``board.loss``, and not read from the gradient.
     """
 
@@ -196,6 +211,7 @@ class OutputFacts:
     labels: tuple[tuple[int, int], ...] | None = None
     classes: int | None = None
     label_changes: int | None = None
+    held: HeldLoss | None = None
     given: bool = False
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
+from fmapboard.records import HardImage
+
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
 
+MAX_ROWS = 4096
+"""At most this many rows of an output are read."""
 LEAST_ROWS = 8
 """With fewer rows that have a gradient, nothing is read."""
 _MOST, _TYPICAL = 8.0, 1.0
@@ -42,6 +48,29 @@ _LEAST_SCATTER = 0.25
 """Rounding errors of a row are not independent: their scatter may show less than there are."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOutput:
+    """An output of the network in the training pass and its gradient, copies of evenly spaced rows.
+
+    Attributes:
+        name: as in ``OutputFacts``.
+        shape: of the whole output.
+        steps: step along each of its axes.
+        values: [n, C, ...].
+        gradient: [n, C, ...]; None if none has arrived, or not that of all backward passes.
+        hardest: [k], positions in ``values`` of the images with the highest loss; or None.
+        images: [k, C, H, W], these images, subsampled.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    values: Tensor
+    gradient: Tensor | None = None
+    hardest: Tensor | None = None
+    images: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,3 +401,119 @@ def _sigmoid(rows: _Rows) -> Reading:
     elif (is_one.sum(1) == 1).all():
         labels = is_one.argmax(1)
     return Reading("BCE with logits", labels=labels, losses=losses)
+
+
+def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, ...]]:
+    """What an output and its gradient tell, and the images with the highest loss.
+
+    Args:
+        output: on the CPU, with a gradient.
+    """
+    facts, values, gradient = OutputFacts(output.name, output.shape), output.values, output.gradient
+    assert gradient is not None
+    if not output.shape:  # the loss itself
+        loss = float(values)
+        is_climbed = bool(gradient < 0)
+        return replace(facts, loss=loss if isfinite(loss) else None, is_climbed=is_climbed), ()
+    values = values if values.dim() > 1 else values[:, None]
+    gradient = gradient.reshape(values.shape)
+    finite = values[values.isfinite()].double()
+    if len(finite):
+        facts = replace(facts, low=float(finite.min()), high=float(finite.max()))
+    read_as = [
+        (rows, read(rows, _rows_of(gradient, axis)))
+        for axis in ((1, 2) if values.dim() == 3 else (1,))
+        if len(finite) == values.numel() and (rows := _rows_of(values, axis)) is not None
+    ]
+    certain = [one for one in read_as if one[1].kind != "not certain"]
+    if len(read_as) > 1 and len(certain) != 1:  # the class axis is not known
+        read_as = []
+    facts = replace(facts, rows=len(values), spread=_spread(values.flatten(1).double()))
+    if not read_as:
+        return facts, ()
+    rows, found = (certain or read_as)[0]
+    return _with_reading(facts, rows, found), _hard_images(output, rows, found)
+
+
+def _rows_of(values: Tensor, axis: int) -> Tensor:
+    """[n, C, ...] with the classes on an axis -> [R, C]."""
+    rows = values.movedim(axis, -1).reshape(-1, values.shape[axis])
+    return rows[:: -(-len(rows) // MAX_ROWS)]
+
+
+def _spread(units: Tensor) -> float | None:
+    """Mean over the units of [n, U] of (standard deviation) / (mean magnitude)."""
+    if len(units) < 2 or not bool(units.isfinite().all()):
+        return None
+    magnitude = units.abs().mean(0)
+    ratios = units.std(0, correction=0) / magnitude.where(magnitude > 0, 1.0)
+    return float(ratios.mean())
+
+
+def _with_reading(facts: OutputFacts, rows: Tensor, found: Reading) -> OutputFacts:
+    """The facts with what the rows of the output and their gradients tell."""
+    predicted = predictions(rows)
+    labels = found.labels
+    counts = changes = accuracy = None
+    if labels is not None:
+        unique, frequency = np.unique(labels, return_counts=True)
+        order = np.argsort(-frequency, kind="stable")[:MAX_NAMES]
+        counts = tuple((int(unique[n]), int(frequency[n])) for n in order)
+        if len(facts.shape) < 3:
+            changes = int((labels[1:] != labels[:-1]).sum())
+        if found.losses is not None:
+            accuracy = float((predicted[found.rows] == labels).mean())
+    are = _rows_are(rows)
+    return replace(
+        facts,
+        rows=len(rows),
+        rows_are=are,
+        predictions=len(np.unique(predicted)),
+        kind=found.kind,
+        is_climbed=found.is_climbed,
+        is_softmax_of_softmax=are == "probabilities" and found.kind.startswith("cross-entropy"),
+        loss=None if found.losses is None else float(found.losses.mean()),
+        accuracy=accuracy,
+        labels=counts,
+        classes=rows.shape[1],
+        label_changes=changes,
+    )
+
+
+def predictions(rows: Tensor) -> Labels:
+    """[R, C] -> the most probable class of each row, [R]; of one unit 1 if it is positive."""
+    found: Labels = (rows.argmax(1) if rows.shape[1] > 1 else (rows[:, 0] > 0).long()).numpy()
+    return found
+
+
+def _rows_are(rows: Tensor) -> str:
+    """What all rows of [R, C] are, as in ``OutputFacts.rows_are``."""
+    slack, rows = max(2 * torch.finfo(rows.dtype).eps, 1e-5), rows.double()
+    if rows.shape[1] > 1 and bool(((rows.sum(1) - 1).abs() <= slack).all() & (rows >= 0).all()):
+        return "probabilities"
+    total = rows.logsumexp(1).abs()
+    if rows.shape[1] > 1 and bool((total <= slack * rows.abs().amax(1)).all()):
+        return "log-probabilities"
+    return "never negative" if bool((rows >= 0).all()) else "any"
+
+
+def _hard_images(output: PendingOutput, rows: Tensor, found: Reading) -> tuple[HardImage, ...]:
+    """The images with the highest loss, highest first; none without labels and losses."""
+    if output.hardest is None or output.images is None:
+        return ()
+    if found.labels is None or found.losses is None:
+        return ()
+    place = {int(row): n for n, row in enumerate(found.rows)}
+    chosen = [place[row] for row in output.hardest.tolist() if row in place]
+    images, predicted = output.images.float().numpy(), predictions(rows)
+    kept = [
+        HardImage(
+            int(found.rows[n]) * output.steps[0],
+            image,
+            int(found.labels[n]),
+            int(predicted[found.rows[n]]),
+            float(found.losses[n]),
+        )
+        for n, image in zip(chosen, images, strict=False)
+    ]
+    return tuple(sorted(kept, key=lambda one: -one.loss))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from itertools import repeat
@@ -109,6 +109,18 @@ def tensors(value: Any) -> list[Tensor]:
                 item = map(getattr, repeat(item), inside, repeat(None))
             due += [*item][::-1]
     return found
+
+
+def named_tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """The tensors inside a nested value, each with its place, such as ``aux.0``; "" for itself."""
+    inside = _inside(type(value))
+    if inside == "tensor":
+        yield name, value
+    elif inside != "nothing":
+        keys = value if inside == "values" else getattr(value, "_fields", inside)
+        keys = range(len(value)) if keys == "items" else keys
+        for key, item in zip(keys, _items(value, inside), strict=False):
+            yield from named_tensors(item, f"{name}.{key}" if name else str(key))
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:

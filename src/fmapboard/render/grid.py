@@ -9,19 +9,32 @@ without padding.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
+from fmapboard.records import (
+    Bytes8,
+    HardImage,
+    InputImage,
+    Kernels,
+    Normalization,
+    Picture,
+    PixelMark,
+    Planes,
+)
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 from fmapboard.render.quantize import finite_extremes
+from fmapboard.render.small_text import HEIGHT, blank_page, write
 
 PADDING = 2
 KERNEL_PADDING = 1
 SMALL_TILE = 32
 _ROW_HEIGHT = 4
 _ROW_WIDTH = 2048
+_PER_ROW, _LINES, _TEXT_WIDTH = 4, 3, 88
+"""Of images with a high loss: images per row, lines of text below each, and their width in px."""
 
 
 def columns(channels: int) -> int:
@@ -170,6 +183,33 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     colour[np.isposinf(values).any(0)] = table[PixelMark.POSITIVE_INFINITY]
     colour[np.isnan(values).any(0)] = table[PixelMark.NAN]
     return Picture(colour), how
+
+
+def draw_hard_images(
+    images: Sequence[HardImage], normalization: Normalization | None, names: Sequence[str]
+) -> Picture:
+    """Draw images with a high loss side by side, each with label, prediction and loss below it.
+
+    Args:
+        images: At least one, all of one size.
+        normalization: As in `InputImage`.
+        names: Of the classes; those that have none are numbered.
+    """
+    tiles, lines = list[Bytes8](), _LINES * (HEIGHT + 2)
+    for one in images:
+        pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
+        factor = -(-SMALL_TILE * 2 // max(pixels.shape[:2]))
+        pixels = pixels.repeat(factor, 0).repeat(factor, 1)
+        height, width = pixels.shape[:2]
+        tile = blank_page(height + lines, max(width, _TEXT_WIDTH))
+        tile[:height, :width] = pixels if pixels.ndim == 3 else pixels[..., None]
+        label, prediction = (
+            names[n] if n < len(names) else str(n) for n in (one.label, one.prediction)
+        )
+        for n, text in enumerate((f"IS {label}", f"GOT {prediction}", f"LOSS {one.loss:.3g}")):
+            write(tile, text.upper(), height + 2 + n * (HEIGHT + 2), 0)
+        tiles.append(tile)
+    return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
 
 
 def enlargement(picture: Picture) -> int:

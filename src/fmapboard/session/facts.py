@@ -20,6 +20,7 @@ from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, TrainingFacts
+from fmapboard.gradients.loss import PendingOutput, output_facts
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader, read_norms
 from fmapboard.measure.norms import GradientNorms, PendingNorms
@@ -27,6 +28,7 @@ from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
 from fmapboard.records import RecordedFacts
+from fmapboard.session.outputs import OutputRecorder
 from fmapboard.session.selection import (
     Candidate,
     Mark,
@@ -215,6 +217,7 @@ class PendingFacts:
         batch: the batch of images; None if the input is none.
         weights: values of some weights in a step that has ``idle``; empty in others.
         uncleared: norms of the gradients that seem not to be cleared.
+        outputs: what the network returned, with gradients.
     """
 
     of_step: TrainingFacts
@@ -222,6 +225,7 @@ class PendingFacts:
     batch: PendingBatch | None = None
     weights: tuple[PendingSample, ...] = ()
     uncleared: tuple[PendingNorms, ...] = ()
+    outputs: tuple[PendingOutput, ...] = ()
 
     def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
         """Wait for the device and copy to the host.
@@ -246,11 +250,14 @@ class PendingFacts:
                 identical_images=identical,
                 batch_digest=digest,
             )
+        read = [output_facts(one) for one in self.outputs]
+        facts = replace(facts, outputs=tuple(one for one, _ in read))
         weights = hashlib.blake2b(digest_size=16)
         for one in self.weights:
             weights.update(one.to_host().values.tobytes())
         by_name = {name: rate for rate, names in rates for name in names}
-        return RecordedFacts(facts, by_name, weights.digest() if self.weights else None)
+        hardest = {one.name: images for one, images in read if images}
+        return RecordedFacts(facts, by_name, weights.digest() if self.weights else None, hardest)
 
     def learning_rates(self) -> dict[str, float]:
         """Tag -> learning rate of each parameter group, numbered in the order of their steps."""
@@ -298,6 +305,7 @@ class FactRecorder:
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
+        self._parts: OutputRecorder | None = None  # while parts of the model are called
         self._just_used: frozenset[int] = frozenset()
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -307,15 +315,27 @@ class FactRecorder:
     def step_opens(self) -> None:
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
-        trainable = self._trainable()
+        trainable, self._parts = self._trainable(), None
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._first_versions = {**self._seen.versions, **self._first_versions}
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
-    def pass_begins(self, candidate: Candidate) -> None:
-        """Called when a pass that is recorded begins."""
+    def pass_begins(self, candidate: Candidate, received: Any) -> None:
+        """Called when a pass that is recorded begins, with what the model is called with."""
         candidate.collected.compares_images = True
         candidate.eval_modules = eval_modules(self._selection.model)
+        candidate.outputs = OutputRecorder(candidate.collected, received)
+
+    def part_begins(self, received: Any) -> None:
+        """Called when a part is called instead of the model, with what it is called with."""
+        if self._parts is not None:
+            self._parts.received(received)
+
+    def part_ended(self, live: ActivationCollector, part: nn.Module, output: Any) -> None:
+        """Called when such a part has returned, with what collects the step."""
+        self._parts = self._parts or OutputRecorder(live)
+        names = (name for name, one in self._selection.model.named_modules() if one is part)
+        self._parts.returned(output, clean_name(next(names, "")))
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
@@ -366,7 +386,15 @@ class FactRecorder:
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
         norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
-        return PendingFacts(found, tuple(groups), live.batch, weights, norms if uncleared else ())
+        outputs = self._parts if chosen is None else chosen.outputs
+        return PendingFacts(
+            found,
+            tuple(groups),
+            live.batch,
+            weights,
+            norms if uncleared else (),
+            () if outputs is None else outputs.pending(),
+        )
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:
         """True if a parameter has a gradient, or may have one that is not seen."""

@@ -21,6 +21,7 @@ from fmapboard.capture.module_calls import untraced
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
+from fmapboard.session.outputs import OutputRecorder
 
 Passes = Literal["all", "training", "evaluation"]
 """Which forward passes of a logged step count.
@@ -203,6 +204,7 @@ class Candidate:
         graph: dead once no backward pass can follow; None if that is unknown.
         known: its state when something last happened to it.
         eval_modules: see ``facts.eval_modules``; empty if that is not recorded.
+        outputs: follows what the pass returns; None if that is not recorded.
     """
 
     collected: ActivationCollector
@@ -211,6 +213,7 @@ class Candidate:
     graph: weakref.ref[_Graph] | None = None
     known: State = State.WAITING
     eval_modules: tuple[str, ...] = ()
+    outputs: OutputRecorder | None = None
 
     @property
     def state(self) -> State:
@@ -384,6 +387,8 @@ class PassSelection:
         for node in nodes:
             node.register_prehook(untraced(graph))
         if current is not None:
+            if current.outputs is not None:
+                current.outputs.returned(output)
             current.collected.sums.ended(nodes, partial(_call, weakref.ref(graph)))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)

@@ -275,7 +275,7 @@ class StepSession(CaptureListener):
         with self._guard("forward pass"):
             candidate = self._selection.begin(opened.live, (args, kwargs))
             if self.facts is not None:
-                self.facts.pass_begins(candidate)
+                self.facts.pass_begins(candidate, (args, kwargs))
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
@@ -307,6 +307,18 @@ class StepSession(CaptureListener):
         """Called when a pass, recorded or not, has returned."""
         with self._guard("forward pass"):
             self._selection.ended(output)
+
+    def part_begins(self, received: Any) -> None:
+        """Called when a part is called instead of the model."""
+        if self.facts is not None:
+            with self._guard("forward pass"):
+                self.facts.part_begins(received)
+
+    def part_ended(self, part: nn.Module, output: Any) -> None:
+        """Called when such a part has returned."""
+        if self.facts is not None and self._open is not None:
+            with self._guard("forward pass"):
+                self.facts.part_ended(self._open.live, part, output)
 
     def _backward_begins(self) -> None:
         if self.facts is not None:

@@ -17,12 +17,15 @@ from fmapboard.formats import tags
 from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite, Place, pack_nonfinite, plain
 from fmapboard.records import (
     Floats,
+    HardImage,
     Histogram,
     InputImage,
     Kernels,
     LayerMeasurement,
     LoggedStep,
+    Normalization,
     Planes,
+    RecordedFacts,
     Sample,
     Scale,
     StepData,
@@ -30,16 +33,25 @@ from fmapboard.records import (
     TaggedPictures,
 )
 from fmapboard.render import png
-from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
+from fmapboard.render.grid import (
+    arrangement,
+    draw_hard_images,
+    draw_input_image,
+    draw_kernels,
+    draw_maps,
+)
 from fmapboard.render.palettes import LEGEND, palette
 from fmapboard.render.quantize import finite_extremes, longest, shrink_pixels, used_scale
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import (
     IdleStep,
     Maps,
+    ReadLoss,
     Weights,
+    certain_outputs,
     changes_of_maps,
     followed_weights,
+    output_scalars,
     training_facts,
 )
 from fmapboard.summary.overview import OverviewState, overview
@@ -84,6 +96,7 @@ class SummaryState:
         maps: What later maps are compared with.
         weights: What later weights are compared with.
         idle: The last step, if no optimizer stepped in it.
+        read: What was last read of the losses, by name of the output.
         overview: See ``OverviewState``.
         attributions: See ``AttributionState``.
         has_nonfinite: The first non-finite value has been reported.
@@ -93,6 +106,7 @@ class SummaryState:
     maps: Maps = field(default_factory=dict)
     weights: Weights = field(default_factory=dict)
     idle: IdleStep | None = None
+    read: Mapping[str, ReadLoss] = field(default_factory=dict)
     overview: OverviewState = field(default_factory=OverviewState)
     attributions: AttributionState = field(default_factory=AttributionState)
     has_nonfinite: bool = False
@@ -110,6 +124,8 @@ class SummaryBuilder:
         compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
+        class_names: Of the classes, for the pictures of images with a high loss.
+        normalization: Mean and standard deviation per channel of the input, if known.
         attribution_side: Length in px of the longer side of a picture of attribution.
         state: What is known of the steps before.
     """
@@ -121,6 +137,8 @@ class SummaryBuilder:
     compact: bool = False
     with_pngs: bool = False
     has_probe: bool = False
+    class_names: tuple[str, ...] = ()
+    normalization: Normalization | None = None
     attribution_side: int = SIDE
     state: SummaryState = field(default_factory=SummaryState, init=False)
 
@@ -147,7 +165,7 @@ class SummaryBuilder:
         for tagged in drawn:
             assert tagged.layer_call is not None  # `drawn` holds no network input
             of_layers[tagged.layer_call.label].append(tagged)
-        inputs = map(self._input_image, data.inputs)
+        inputs = list(map(self._input_image, data.inputs))
         after = followers(data.measured)
         maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
         weights = followed_weights(before.weights, data)
@@ -157,7 +175,16 @@ class SummaryBuilder:
         heat, attributed, norms, firsts = attributions(
             before.attributions, data, self._prefix, self.attribution_side
         )
-        idle, told = training_facts(before.idle, before.weights, weights, data, self._prefix)
+        given = () if data.facts is None else data.facts.of_step.outputs
+        read, outputs = certain_outputs(before.read, given, data.step)
+        losses, earlier = output_scalars(outputs, self._prefix)
+        for one in outputs:
+            hard = () if data.facts is None else data.facts.hardest.get(one.name, ())
+            if hard and one.kind != "not certain":
+                inputs.append(self._hard_images(hard))
+        idle, told = training_facts(
+            before.idle, before.weights, weights, outputs, data, self._prefix
+        )
         numbers, overviews, fractions = overview(
             before.overview, data, of_layers, changes, after, self._prefix
         )
@@ -172,16 +199,17 @@ class SummaryBuilder:
             data.wall_time,
             pictures=(*drawn, *map(self._finished, [*inputs, *attributed])),
             histograms=tuple(self._histograms(data)),
-            scalars={**self._scalars(data, fractions), **norms},
+            scalars={**self._scalars(data, fractions), **losses, **norms},
             # The overview last, so that it is never ahead.
             records=(*records, *firsts, *told, *overviews),
             statistics=data.measured,
             texts=texts,
             attributions=data.attributions,
             graph=data.graph,
+            earlier=earlier,
         )
         reported = before.has_nonfinite or nonfinite is not None
-        return SummaryState(written, maps, weights, idle, numbers, heat, reported), step
+        return SummaryState(written, maps, weights, idle, read, numbers, heat, reported), step
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
         """Apply the options ``compact`` and ``with_pngs`` to pictures."""
@@ -260,6 +288,15 @@ class SummaryBuilder:
         if image.block > 1:
             description += f"; each pixel is the mean of {image.block}×{image.block} values"
         return TaggedPictures(tag, "network_input", (picture,), None, description)
+
+    def _hard_images(self, images: tuple[HardImage, ...]) -> TaggedPictures:
+        known, channels = self.normalization, len(images[0].values)
+        known = known if known is not None and len(known[0]) == channels else None
+        picture = draw_hard_images(images, known, self.class_names)
+        samples = ", ".join(str(one.sample) for one in images)
+        text = f"images of the batch with the highest loss: samples {samples} of this step"
+        tag = self._prefix + tags.HIGHEST_LOSS
+        return TaggedPictures(tag, "network_input", (picture,), None, text)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
@@ -415,8 +452,13 @@ class Limits:
             measured=tuple(_smaller(measured, self) for measured in data.measured),
             kernels=tuple(k.cut(self.channels) for k in data.kernels) if self.pictures else (),
             inputs=data.inputs if self.pictures else (),
+            facts=data.facts if self.pictures else _without_images(data.facts),
             attributions=data.attributions if self.pictures else (),
         )
+
+
+def _without_images(facts: RecordedFacts | None) -> RecordedFacts | None:
+    return None if facts is None else replace(facts, hardest={})
 
 
 _LEVELS = (

@@ -38,15 +38,21 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import Idle, Unchanged, pack_training_facts
+from fmapboard.formats.training_facts import (
+    HeldLoss,
+    Idle,
+    OutputFacts,
+    Unchanged,
+    pack_training_facts,
+)
 from fmapboard.records import (
     Bytes8,
     Floats,
@@ -300,12 +306,80 @@ def _relative(change: Floats, unit: Floats) -> Floats:
     return np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadLoss:
+    """What was read from the last output and gradient of one name that could be read.
+
+    Attributes:
+        held: step, loss and accuracy.
+        kind: of the loss.
+        is_climbed: as in ``OutputFacts``.
+        is_certain: another step has agreed.
+    """
+
+    held: HeldLoss
+    kind: str
+    is_climbed: bool
+    is_certain: bool
+
+
+def certain_outputs(
+    before: Mapping[str, ReadLoss], outputs: Iterable[OutputFacts], step: int
+) -> tuple[Mapping[str, ReadLoss], tuple[OutputFacts, ...]]:
+    """What to compare later steps with, and the outputs without what no other step agrees with.
+
+    Args:
+        before: By name of the output.
+        outputs: As they were read.
+        step: The logged step.
+    """
+    after, kept = dict(before), list[OutputFacts]()
+    for one in outputs:
+        last, held = before.get(one.name), HeldLoss(step, one.loss, one.accuracy)
+        if one.kind != "not certain":
+            agrees = last is not None and (last.kind, last.is_climbed) == (one.kind, one.is_climbed)
+            after[one.name] = ReadLoss(held, one.kind, one.is_climbed, agrees)
+            if not agrees:
+                kept.append(OutputFacts(**{name: getattr(one, name) for name in _SURE}))
+                continue
+            if last is not None and not last.is_certain:
+                one = replace(one, held=last.held)
+        kept.append(one)
+    return after, tuple(kept)
+
+
+_SURE = ("name", "shape", "rows", "low", "high", "spread", "rows_are", "predictions", "classes")
+"""Fields of ``OutputFacts`` that do not depend on which loss it is."""
+
+
+def output_scalars(
+    outputs: Iterable[OutputFacts], prefix: str
+) -> tuple[dict[str, float], dict[int, dict[str, float]]]:
+    """The scalars of outputs by tag, and those of earlier steps that are certain now."""
+    now, earlier = dict[str, float](), dict[int, dict[str, float]]()
+    for one in outputs:
+        tag = tags.LOSS_GIVEN if one.given else tags.LOSS_READ
+        values = {tag: one.loss, tags.ACCURACY: one.accuracy, tags.OUTPUT_SPREAD: one.spread}
+        end = f"/{one.name}" if one.name else ""
+        now |= {f"{prefix}{tag}{end}": v for tag, v in values.items() if v is not None}
+        if one.held is not None:
+            values = {tags.LOSS_READ: one.held.loss, tags.ACCURACY: one.held.accuracy}
+            named = {f"{prefix}{tag}{end}": v for tag, v in values.items() if v is not None}
+            earlier[one.held.step] = earlier.get(one.held.step, {}) | named
+    return now, earlier
+
+
 IdleStep: TypeAlias = tuple[bytes, Idle]
 """Digest of the weights at a step without an optimizer step, and what is stored of it."""
 
 
 def training_facts(
-    idle: IdleStep | None, before: Weights, weights: Weights, data: StepData, prefix: str
+    idle: IdleStep | None,
+    before: Weights,
+    weights: Weights,
+    outputs: tuple[OutputFacts, ...],
+    data: StepData,
+    prefix: str,
 ) -> tuple[IdleStep | None, list[TabRecord]]:
     """The step without an optimizer step to compare later ones with, and the record of a step.
 
@@ -315,6 +389,7 @@ def training_facts(
         idle: The last step, if no optimizer stepped in it.
         before: The weights of earlier steps.
         weights: The weights with those of this step.
+        outputs: What is certain of the network's outputs.
         data: The step.
         prefix: Prefix of every tag.
     """
@@ -331,6 +406,7 @@ def training_facts(
         idle=None if idle is None else idle[1],
         unchanged={name: Unchanged(w.steps, w.since) for name, w in kept.items() if w.steps},
         nonfinite_weights=_nonfinite(data.parameters),
+        outputs=outputs,
     )
     return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
 

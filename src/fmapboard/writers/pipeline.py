@@ -70,6 +70,8 @@ class Pipeline:
             compact=options.max_tile is None,
             with_pngs=options.max_bytes_per_step is not None,
             has_probe=options.probe is not None,
+            class_names=options.class_names,
+            normalization=options.normalization,
         )
         self._writer, self._warn = writer, warn
         self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)

@@ -95,6 +95,8 @@ class TensorBoardWriter:
         """Append the step, unbuffered: it is in the file when this returns."""
         if self._file is None:
             return
+        for at, scalars in step.earlier.items():
+            self.write(LoggedStep(at, step.wall_time, scalars=scalars))
         try:
             files_begun = self._file.times_begun()
             if files_begun != self._files_begun:
@@ -140,6 +142,8 @@ class SummaryWriterAdapter:
 
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's SummaryWriter."""
+        for at, scalars in step.earlier.items():
+            self.write(LoggedStep(at, step.wall_time, scalars=scalars))
         try:
             join_mlflow_run(self._mlflow_run)
             file = self._writer._get_file_writer()

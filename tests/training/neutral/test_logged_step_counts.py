@@ -87,13 +87,13 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_one_thread")
-def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_45_files(
+def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_47_files(
     tmp_path: Path,
 ) -> None:
     found = counted(small(), torch.rand(4, 3, 24, 24), tmp_path)
     assert 100 < found.calls.total() <= 1000, found.calls
-    assert len(found.calls) <= 45, sorted(found.calls)
-    assert len(found.files) <= 70, sorted(found.files)
+    assert len(found.calls) <= 47, sorted(found.calls)
+    assert len(found.files) <= 72, sorted(found.files)
 
 
 @pytest.mark.usefixtures("_one_thread")

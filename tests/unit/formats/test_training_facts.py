@@ -14,6 +14,7 @@ from fmapboard.formats.training_facts import (
     MAX_NAMES,
     MAX_OUTPUTS,
     FirstNonfinite,
+    HeldLoss,
     Idle,
     Nonfinite,
     OutputFacts,
@@ -54,6 +55,7 @@ FULL = TrainingFacts(
             labels=((3, 10), (0, 6)),
             classes=10,
             label_changes=9,
+            held=HeldLoss(0, 2.5, None),
         ),
     ),
     batch_digest="5a1e",
@@ -108,6 +110,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "labels": [[3, 10], [0, 6]],
                 "classes": 10,
                 "label_changes": 9,
+                "held": [0, 2.5, None],
                 "given": False,
             }
         ],
