@@ -13,10 +13,17 @@ import pytest
 from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import BUILT_IN, Check, Finding, RunRecord, Series, run_checks
-from fmapboard.formats.training_facts import TrainingFacts, Unchanged
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts, Unchanged
 
 LAST = len(STEPS)
 ALL = tuple(range(4))
+
+
+OUTPUT = OutputFacts(
+    name="", shape=(32, 10), rows=32, low=-2.0, high=2.0, spread=1.0, predictions=9,
+    kind="cross-entropy", loss=2.3, accuracy=0.1, classes=10, label_changes=28,
+    labels=tuple((n, 4 - n // 8) for n in range(9)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ def faulty() -> RunRecord:
         not_in_optimizer=("a",), not_cleared=("b",), eval_mode=True, batch=4,
         constant_images=(), identical_images=((0, 1), (0, 2), (0, 3)), rates=(0.1, 0.1),
         unchanged={"c.weight": Unchanged(5, 0)}, no_gradient=("d.weight",),
-        not_called=("d.weight",), dropouts={"drop": 0.95}, batch_digest="a",
+        not_called=("d.weight",), dropouts={"drop": 0.95}, batch_digest="a", outputs=(OUTPUT,),
     )  # fmt: skip
     layers = [layer(i) for i in range(6)]
     layers[0] = layer(0, followed_by=("Tanh",))
@@ -75,10 +82,32 @@ def with_batches(**changes: Any) -> RunRecord:
     return replace(made, facts={at: replace(of, **changes) for at, of in made.facts.items()})
 
 
+def with_outputs(outputs: Sequence[OutputFacts]) -> RunRecord:
+    """The same with an output of the network, one per step."""
+    made = faulty()
+    facts = zip(made.facts.items(), outputs, strict=True)
+    return replace(
+        made,
+        facts={at: replace(f, batch_digest=str(at), outputs=(one,)) for (at, f), one in facts},
+    )
+
+
+def of(**changes: Any) -> RunRecord:
+    return with_outputs([replace(OUTPUT, **changes)] * LAST)
+
+
 OTHER = {
     "constant_images": with_batches(constant_images=ALL),  # not reported as identical
     "same_batch": with_batches(identical_images=()),
     "batchnorm_small_batch": with_batches(batch=1),
+    "double_softmax": of(rows_are="probabilities", is_softmax_of_softmax=True),
+    "probabilities_into_loss": of(low=0.01, high=0.9),
+    "loss_climbed": of(is_climbed=True),
+    "constant_output": of(spread=1e-4, predictions=1),
+    "one_label": of(labels=((3, 32),)),
+    "sorted_labels": with_outputs([replace(OUTPUT, labels=((n // 2, 32),)) for n in range(LAST)]),
+    "unused_classes": of(labels=((0, 30), (1, 30))),
+    "initial_loss": of(loss=9.0),
 }
 """Kinds whose fault excludes others -> a record with it."""
 
@@ -147,7 +176,7 @@ def test_it_is_silent_on_a_healthy_record(check: Check) -> None:
     channels = {"minimum": [-1.0] * 8, "maximum": [1.0] * 8, "mean": range(8), "std": [1.0] * 8}
     healthy = record(
         layers, scalars=scalars, first={"conv1": channels},
-        facts=[replace(fine, batch_digest=str(n)) for n in range(LAST)],
+        facts=[replace(fine, batch_digest=str(n), outputs=(OUTPUT,)) for n in range(LAST)],
         inputs={"minimum": -2.0, "maximum": 2.0, "mean": 0.0, "std": 1.0},
     )  # fmt: skip
     assert list(check(healthy)) == []

@@ -43,6 +43,14 @@ from fmapboard.health.checks.loop import NotInOptimizerCheck as NotInOptimizerCh
 from fmapboard.health.checks.loop import RateVanishedCheck as RateVanishedCheck
 from fmapboard.health.checks.loop import SameBatchCheck as SameBatchCheck
 from fmapboard.health.checks.nonfinite import NonfiniteCheck as NonfiniteCheck
+from fmapboard.health.checks.outputs import ConstantOutputCheck as ConstantOutputCheck
+from fmapboard.health.checks.outputs import DoubleSoftmaxCheck as DoubleSoftmaxCheck
+from fmapboard.health.checks.outputs import InitialLossCheck as InitialLossCheck
+from fmapboard.health.checks.outputs import LossClimbedCheck as LossClimbedCheck
+from fmapboard.health.checks.outputs import OneLabelCheck as OneLabelCheck
+from fmapboard.health.checks.outputs import ProbabilitiesIntoLossCheck as ProbabilitiesIntoLossCheck
+from fmapboard.health.checks.outputs import SortedLabelsCheck as SortedLabelsCheck
+from fmapboard.health.checks.outputs import UnusedClassesCheck as UnusedClassesCheck
 from fmapboard.health.checks.weights import BatchnormGapCheck as BatchnormGapCheck
 from fmapboard.health.checks.weights import BatchnormSmallBatchCheck as BatchnormSmallBatchCheck
 from fmapboard.health.checks.weights import UnchangedWeightsCheck as UnchangedWeightsCheck

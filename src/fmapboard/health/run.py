@@ -33,6 +33,16 @@ from fmapboard.health.checks.loop import (
     SameBatchCheck,
 )
 from fmapboard.health.checks.nonfinite import NonfiniteCheck
+from fmapboard.health.checks.outputs import (
+    ConstantOutputCheck,
+    DoubleSoftmaxCheck,
+    InitialLossCheck,
+    LossClimbedCheck,
+    OneLabelCheck,
+    ProbabilitiesIntoLossCheck,
+    SortedLabelsCheck,
+    UnusedClassesCheck,
+)
 from fmapboard.health.checks.weights import (
     BatchnormGapCheck,
     BatchnormSmallBatchCheck,
@@ -67,8 +77,16 @@ BUILT_IN: tuple[Check, ...] = (
     SaturatedCheck(),
     DropoutHighCheck(),
     BatchnormSmallBatchCheck(),
+    DoubleSoftmaxCheck(),
+    ProbabilitiesIntoLossCheck(),
+    LossClimbedCheck(),
+    ConstantOutputCheck(),
+    OneLabelCheck(),
+    SortedLabelsCheck(),
+    UnusedClassesCheck(),
+    InitialLossCheck(),
 )
-"""Every built-in check: those of warnings first."""
+"""Every built-in check."""
 
 
 @dataclass(frozen=True, slots=True)

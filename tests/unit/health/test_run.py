@@ -24,7 +24,8 @@ KINDS = [
     "identical_images", "nonfinite", "unchanged_weights", "dead", "vanishing", "exploding",
     "update_ratio", "batchnorm_gap", "copied_channels", "input_scale", "uneven_upsampling",
     "same_batch", "never_called", "rate_vanished", "saturated", "dropout_high",
-    "batchnorm_small_batch",
+    "batchnorm_small_batch", "double_softmax", "probabilities_into_loss", "loss_climbed",
+    "constant_output", "one_label", "sorted_labels", "unused_classes", "initial_loss",
 ]  # fmt: skip
 
 

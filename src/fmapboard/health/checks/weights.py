@@ -217,7 +217,7 @@ class UpdateRatioCheck(BuiltInCheck):
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another: the weights do not settle.
+            above half of ``high`` at another, or if it is above four times as much at one.
         lasting: number of logged steps.
     """
 
@@ -254,7 +254,7 @@ class UpdateRatioCheck(BuiltInCheck):
             low = "" if np.nanmin(moved) > 0.9 * value else f"{np.nanmin(moved):.2g} to "
             text = (
                 f"an optimizer step changes the weights by {low}{value:.2g} times their norm "
-                f"(median over the weights) at {len(moved)} logged steps"
+                f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
         elif len(steps) >= 4 and np.nanmax(ratios) < self.low:
@@ -283,9 +283,9 @@ class UpdateRatioCheck(BuiltInCheck):
         for start, stop in ends.tolist():
             if stop - start >= self.lasting:
                 return slice(start, stop)
-        early = median[:4]
-        if (early > self.replaced).any() and (early > self.high / 2).sum() >= 2:
-            moved = np.flatnonzero(early > self.high / 2)
+        moved = np.flatnonzero(median[:4] > self.high / 2)
+        most = median[moved].max(initial=0.0)
+        if most > 4 * self.replaced or (most > self.replaced and len(moved) > 1):
             return slice(int(moved[0]), int(moved[-1]) + 1)
         return slice(0)
 

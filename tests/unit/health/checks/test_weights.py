@@ -162,9 +162,13 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
 
 
 def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -> None:
-    (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 9.0, 0.11, *[1e-3] * 5])))
-    assert (found.since_step, found.value) == (10, 9.0)
-    assert UpdateRatioCheck()(record(scalars=updates([1.7, 0.09, *[1e-3] * 6]))) == []
+    (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 1.1, 0.11, *[1e-3] * 5])))
+    assert (found.since_step, found.value) == (10, 1.1)
+    (found,) = UpdateRatioCheck()(record(scalars=updates([4.1, *[1e-3] * 7])))
+    assert (
+        "by 4.1 times their norm (median over the weights) at 1 logged step since" in found.message
+    )
+    assert UpdateRatioCheck()(record(scalars=updates([3.9, 0.09, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
 
 

@@ -1,0 +1,409 @@
+"""Faults that the network's output and the loss tell: what goes into the loss, labels, collapse.
+
+They read `formats.training_facts.OutputFacts`: the loss and the labels are known only where the
+gradient of the output says for certain which loss it is, or where ``board.loss`` was called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
+from fmapboard.health.finding import Finding
+from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
+
+Steps = Mapping[int, OutputFacts]
+"""Logged step -> what is known of an output, ascending."""
+_OF_CLASSES = ("cross-entropy", "NLL")
+"""Starts of the kinds of losses over classes, one label or a mixture of labels per row."""
+_BINARY = "BCE with logits"
+
+
+def outputs(record: RunRecord) -> dict[str, Steps]:
+    """Name of an output -> what is known of it.
+
+    Raises:
+        NotRecorded: no output with a gradient is known.
+    """
+    found: dict[str, dict[int, OutputFacts]] = {}
+    for step, facts in record.training_facts().items():
+        for each in facts.outputs:
+            found.setdefault(each.name, {})[step] = each
+    if not found:
+        raise NotRecorded("an output of the network with a gradient")
+    return dict(found)
+
+
+def lasting(steps: Steps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:
+    """First of the newest steps at which something is so; None if they are fewer than ``least``."""
+    since, count = None, 0
+    for step, each in reversed(list(steps.items())):
+        if not is_so(each):
+            break
+        since, count = step, count + 1
+    return since if count >= least else None
+
+
+def _of(name: str) -> str:
+    return f" `{name}`" if name else ""
+
+
+def _is_over_classes(output: OutputFacts) -> bool:
+    return output.kind.startswith(_OF_CLASSES) and not output.given
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleSoftmaxCheck(BuiltInCheck):
+    """The loss applies a softmax to probabilities, at each of the last two logged steps."""
+
+    kind: ClassVar[str] = "double_softmax"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            since = lasting(steps, lambda each: each.is_softmax_of_softmax, 2)
+            if since is not None:
+                yield Finding(
+                    class_="warning",
+                    message=f"the output{_of(name)} is probabilities, and the loss applies a "
+                    f"softmax to them again, since step {since}",
+                    since_step=since,
+                    meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
+                    advice="Return the logits: cross_entropy applies log_softmax itself. Or use "
+                    "nll_loss on the logarithm of the probabilities",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilitiesIntoLossCheck(BuiltInCheck):
+    """A loss on logits receives what a sigmoid, a softmax over another axis or a ReLU returned.
+
+    That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
+    behind a ReLU, as those of SqueezeNet, and those of a single unit do not count.
+
+    Attributes:
+        least: number of logged steps, of which all must have it.
+    """
+
+    least: int = 4
+    kind: ClassVar[str] = "probabilities_into_loss"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            known = [each for each in steps.values() if self._is_known(each)]
+            if len(known) < self.least or any(each.low < 0 for each in known):
+                continue
+            low, high = min(each.low for each in known), max(each.high for each in known)
+            if 0.5 <= high <= 1:
+                what = "a sigmoid, or a softmax over another axis than that of the classes,"
+            elif high > 1 and all(each.low == 0 for each in known):
+                what = "a ReLU"
+            else:
+                continue
+            if _averages_activations(record, known[-1]):
+                continue
+            yield Finding(
+                message=f"the output{_of(name)} is from {low:.2g} to {high:.2g} at {len(known)} "
+                f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
+                since_step=min(steps),
+                value=low,
+                healthy="logits of both signs",
+                meaning=f"It looks like the output of {what} in front of a loss that applies its "
+                "own: the gradient is flattened, and the loss cannot come near 0",
+                advice="Return what is computed before it, the logits",
+            )
+
+    def _is_known(self, each: OutputFacts) -> bool:
+        if each.given or each.is_softmax_of_softmax or each.kind.startswith("NLL"):
+            return False
+        return _is_over_classes(each) or (each.kind == _BINARY and math.prod(each.shape[1:]) > 1)
+
+
+def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
+    """True if a layer with one channel per class is followed by an activation."""
+    rows = [] if record.health is None else record.weighted_layers()
+    return any(row.facts.activation and row.facts.channels == output.classes for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class LossClimbedCheck(BuiltInCheck):
+    """Training makes the loss larger: the gradient has the wrong sign at the last two steps."""
+
+    kind: ClassVar[str] = "loss_climbed"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            # A model that returns a log-likelihood is trained to make it larger.
+            since = lasting(steps, lambda each: each.is_climbed and bool(each.shape), 2)
+            if since is None:
+                continue
+            losses = [each.loss for step, each in steps.items() if step >= since]
+            known = [loss for loss in losses if loss is not None]
+            if known and known[-1] < known[0]:
+                continue  # something else makes it fall
+            grew = f": it went from {known[0]:.3g} to {known[-1]:.3g}" if known else ""
+            yield Finding(
+                class_="warning",
+                message=f"the optimizer makes the loss of the output{_of(name)} larger since step "
+                f"{since}{grew}",
+                since_step=since,
+                value=known[-1] if known else None,
+                meaning="The gradient is that of the loss with the wrong sign: a minus too many, "
+                "or a log-likelihood that is minimized",
+                advice="Minimize the loss itself; to maximize on purpose, silence this check with "
+                'checks={"loss_climbed": False}',
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantOutputCheck(BuiltInCheck):
+    """The same output for every image, at the last two logged steps, the first not counted.
+
+    Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
+    alike, unless labels of both kinds are known.
+
+    Attributes:
+        spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
+            every output, up to which it is reported.
+        images: least number of images.
+    """
+
+    spread: float = 5e-3
+    images: int = 4
+    kind: ClassVar[str] = "constant_output"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        every = outputs(record)
+        since = []
+        for steps in every.values():
+            later = dict(list(steps.items())[1:])
+            since.append(lasting(later, self._is_constant, 2))
+        begins = [step for step in since if step is not None]
+        if not begins or len(begins) < len(every):
+            return
+        value = max(list(steps.values())[-1].spread or 0.0 for steps in every.values())
+        begin = max(begins)
+        yield Finding(
+            message=f"the output is nearly the same for all images since step {begin}: it varies "
+            f"by {value:.1e} of its magnitude",
+            since_step=begin,
+            value=value,
+            healthy="0.03 or more",
+            meaning="The network has collapsed, or nothing of the image reaches its end: layers "
+            "that are dead or saturated, a signal that vanishes, or labels that do not depend on "
+            "the image",
+            advice="Look for the first layer whose maps are the same for all images; check that "
+            "images and labels belong together",
+        )
+
+    def _is_constant(self, output: OutputFacts) -> bool:
+        is_one_unit = len(output.shape) < 2 or output.shape[1] == 1
+        if is_one_unit and len(output.labels or ()) < 2:
+            return False
+        is_same = output.spread is not None and output.spread <= self.spread
+        return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The hard labels of the images of several logged steps.
+
+    Attributes:
+        classes: size of the class axis.
+        first: the first of the steps.
+        counts: label -> number of images, of each step.
+        is_cut: True if not all labels of a step are known.
+    """
+
+    classes: int
+    first: int
+    counts: tuple[Mapping[int, int], ...]
+    is_cut: bool
+
+    @property
+    def total(self) -> Counter[int]:
+        """Label -> number of images."""
+        found: Counter[int] = Counter()
+        for each in self.counts:
+            found.update(each)
+        return found
+
+
+def labels_of(steps: Steps) -> Labels | None:
+    """The labels of an output; None if there is no hard label per image.
+
+    Not read are two classes, of which each batch of a discriminator has one, and losses against
+    more candidates than there are images, whose label is the place of the right one: 0.
+    """
+    known = {at: of for at, of in steps.items() if of.labels and of.label_changes is not None}
+    if not known:
+        return None
+    last = list(known.values())[-1]
+    counts = tuple(dict(of.labels or ()) for of in known.values())
+    if last.classes is None or last.classes < 3:
+        return None
+    if last.classes > last.rows and all(set(each) == {0} for each in counts):
+        return None
+    is_cut = any(len(each) >= MAX_NAMES for each in counts)
+    return Labels(last.classes, min(known), counts, is_cut)
+
+
+@dataclass(frozen=True, slots=True)
+class OneLabelCheck(BuiltInCheck):
+    """All images have the same label.
+
+    Attributes:
+        steps: least number of logged steps.
+        images: least number of labels.
+    """
+
+    steps: int = 4
+    images: int = 64
+    kind: ClassVar[str] = "one_label"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            labels = labels_of(steps)
+            if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
+                continue
+            (label, count) = labels.total.most_common(1)[0]
+            if count < self.images:
+                continue
+            yield Finding(
+                message=f"all {count} labels of the output{_of(name)} at {len(labels.counts)} "
+                f"{record.steps_called} are {label}, of {labels.classes} classes",
+                since_step=labels.first,
+                value=label,
+                healthy="several labels",
+                meaning="The network learns to give one answer, whatever the image: the labels are "
+                "lost on their way, or the data are sorted by class and not shuffled",
+                advice="Print the labels of a few batches; shuffle the data",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SortedLabelsCheck(BuiltInCheck):
+    """Batches of nearly one class each, and other classes at other steps.
+
+    Attributes:
+        steps: least number of logged steps.
+        images: least number of labels per step.
+        share: median share of the most frequent label in a batch from which it is reported, if that
+            of all steps together is below 0.75 times it.
+    """
+
+    steps: int = 4
+    images: int = 8
+    share: float = 0.8
+    kind: ClassVar[str] = "sorted_labels"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            labels = labels_of(steps)
+            if labels is None:
+                continue
+            sizes = [sum(each.values()) for each in labels.counts]
+            if len(sizes) < self.steps or min(sizes) < self.images:
+                continue
+            shares = [max(of.values()) / n for of, n in zip(labels.counts, sizes, strict=True)]
+            share, total = float(np.median(shares)), labels.total
+            if share < self.share or max(total.values()) / total.total() > 0.75 * share:
+                continue
+            yield Finding(
+                message=f"{100 * share:.0f} % of the labels of a batch are the same (median of "
+                f"{len(sizes)} {record.steps_called}), and {len(total)} labels occur at these "
+                f"steps, in the output{_of(name)}",
+                since_step=labels.first,
+                value=share,
+                healthy="batches of several classes",
+                meaning="The data are sorted by class: each batch teaches one answer and forgets "
+                "the others",
+                advice="Shuffle the data: DataLoader(..., shuffle=True)",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedClassesCheck(BuiltInCheck):
+    """Classes of the output that no label names.
+
+    Reported only if a class of a fifth of the mean frequency would be missing with less than this
+    chance, and not of batches that are the same or sorted by class.
+
+    Attributes:
+        chance: 0 to 1.
+    """
+
+    chance: float = 1e-3
+    kind: ClassVar[str] = "unused_classes"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        digests = [of.batch_digest for of in record.facts.values() if of.batch_digest is not None]
+        if len(set(digests)) < len(digests) or list(SortedLabelsCheck()(record)):
+            return
+        for name, steps in outputs(record).items():
+            labels = labels_of(steps)
+            if labels is None or labels.is_cut or len(labels.total) < 2:
+                continue
+            count, used = labels.total.total(), len(labels.total)
+            missed = math.exp(count * math.log1p(-0.2 / labels.classes))
+            if used >= labels.classes or missed >= self.chance:
+                continue
+            yield Finding(
+                message=f"the output{_of(name)} has {labels.classes} classes, and {count:,} labels "
+                f"at {len(labels.counts)} {record.steps_called} name {used} of them",
+                since_step=labels.first,
+                value=labels.classes - used,
+                healthy="each class occurs",
+                meaning="The last layer has more outputs than there are classes, or classes are "
+                "lost on the way to the labels",
+                advice="Compare the number of outputs with the labels of the whole data set; "
+                "nothing is wrong if some classes are rare or reserved",
+            )
+
+
+def _loss_at_0(step: int, output: OutputFacts) -> float | None:
+    """The loss at step 0 if this step tells it: it may be certain only at a later one."""
+    if step == 0:
+        return output.loss
+    return output.held.loss if output.held is not None and output.held.step == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class InitialLossCheck(BuiltInCheck):
+    """A cross-entropy at step 0 far above that of guessing, ln(number of classes).
+
+    Attributes:
+        factor: of ln(classes), from which it is reported, if it is also above ln(classes) + 1.
+    """
+
+    factor: float = 2.0
+    kind: ClassVar[str] = "initial_loss"
+
+    def _found(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            known = [
+                (each.classes, loss)
+                for step, each in steps.items()
+                if _is_over_classes(each) and (loss := _loss_at_0(step, each)) is not None
+            ]
+            classes, loss = known[0] if known else (None, None)
+            guessed = math.log(classes or 1)
+            if loss is None or not guessed or loss < max(self.factor * guessed, guessed + 1):
+                continue
+            yield Finding(
+                message=f"the loss of the output{_of(name)} is {loss:.3g} at step 0, with "
+                f"{classes} classes",
+                since_step=0,
+                value=loss,
+                healthy=f"near ln {classes} = {guessed:.3g}, that of guessing",
+                meaning="The initial logits are large, so the network starts out sure of wrong "
+                "answers: the last layer's weights or the images are not scaled, or the labels are "
+                "not those that loaded weights were trained on",
+                advice="Initialize the last layer with small weights, and check the scale of the "
+                "images",
+            )

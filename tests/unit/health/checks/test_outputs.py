@@ -1,0 +1,220 @@
+"""Checks of the network's output, its loss and its labels: both sides of each rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from check_records import layer, record
+
+from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
+from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
+from fmapboard.health.checks.outputs import (
+    ConstantOutputCheck,
+    DoubleSoftmaxCheck,
+    InitialLossCheck,
+    LossClimbedCheck,
+    OneLabelCheck,
+    ProbabilitiesIntoLossCheck,
+    SortedLabelsCheck,
+    UnusedClassesCheck,
+)
+
+FINE = OutputFacts(
+    name="", shape=(32, 10), rows=32, low=-2.0, high=2.0, spread=1.0, predictions=9,
+    kind="cross-entropy", loss=2.3, accuracy=0.1, classes=10, label_changes=28,
+    labels=tuple((n, 4) for n in range(8)),
+)  # fmt: skip
+CHECKS: list[Check] = [
+    ConstantOutputCheck(), DoubleSoftmaxCheck(), InitialLossCheck(), LossClimbedCheck(),
+    OneLabelCheck(), ProbabilitiesIntoLossCheck(), SortedLabelsCheck(), UnusedClassesCheck(),
+]  # fmt: skip
+
+
+def of(every: Sequence[OutputFacts | tuple[OutputFacts, ...]], **more: Any) -> RunRecord:
+    facts = [
+        TrainingFacts(batch=32, outputs=one if isinstance(one, tuple) else (one,)) for one in every
+    ]
+    return record(facts=facts, **more)
+
+
+def said(check: Check, *every: OutputFacts | tuple[OutputFacts, ...]) -> list[Finding]:
+    return list(check(of(every)))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
+def test_what_is_not_known_is_no_finding(check: Check) -> None:
+    assert said(check, *[OutputFacts(name="", shape=(32, 10), rows=32)] * 8) == []
+    scalar = OutputFacts(name="", shape=(), rows=1, spread=None)
+    assert said(check, *[scalar] * 8) == []
+    with pytest.raises(NotRecorded, match="an output of the network with a gradient"):
+        said(check, *[()] * 8)
+
+
+def test_a_softmax_in_front_of_a_softmax_at_the_last_two_steps() -> None:
+    double = replace(FINE, rows_are="probabilities", is_softmax_of_softmax=True)
+    (found,) = said(DoubleSoftmaxCheck(), FINE, double, double)
+    assert (found.class_, found.since_step) == ("warning", 10)
+    assert found.message == (
+        "the output is probabilities, and the loss applies a softmax to them again, since step 10"
+    )
+    assert said(DoubleSoftmaxCheck(), double, double, FINE) == []
+    assert said(DoubleSoftmaxCheck(), FINE, double) == []
+
+
+def test_the_output_is_named_if_there_are_several() -> None:
+    double = replace(FINE, name="aux", rows_are="probabilities", is_softmax_of_softmax=True)
+    (found,) = said(DoubleSoftmaxCheck(), *[(FINE, double)] * 2)
+    assert found.message.startswith("the output `aux` is probabilities")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"low": 0.3, "high": 0.7}, "a sigmoid, or a softmax over another axis"),
+        ({"low": 0.01, "high": 1.0}, "a sigmoid, or a softmax over another axis"),
+        ({"low": 0.0, "high": 3.0}, "a ReLU"),
+        ({"low": 0.3, "high": 0.7, "kind": "BCE with logits"}, "a sigmoid"),
+        ({"low": 0.0, "high": 0.4}, ""),  # small averages of maps behind a ReLU
+        ({"low": 0.1, "high": 3.0}, ""),
+        ({"low": -0.1, "high": 0.7}, ""),
+        ({"low": 0.3, "high": 0.7, "kind": "weighted per sample"}, ""),
+        ({"low": 0.3, "high": 0.7, "kind": "NLL of log-probabilities"}, ""),
+        ({"low": 0.3, "high": 0.7, "given": True}, ""),
+        ({"low": 0.3, "high": 0.7, "kind": "BCE with logits", "shape": (32, 1)}, ""),
+    ],
+)
+def test_probabilities_or_a_relu_in_front_of_a_loss_on_logits(
+    changes: dict[str, Any], words: str
+) -> None:
+    each = replace(FINE, **changes)
+    found = said(ProbabilitiesIntoLossCheck(), *[each] * 4)
+    assert [one.class_ for one in found] == ["note"] * bool(words)
+    assert all(words in one.meaning for one in found)
+    assert said(ProbabilitiesIntoLossCheck(), *[each] * 3) == []
+    assert said(ProbabilitiesIntoLossCheck(), *[each] * 7, replace(FINE, low=-1e-3)) == []
+
+
+def test_logits_that_are_averages_of_activations_are_never_negative() -> None:
+    last = layer(5, channels=10)
+    average = [replace(FINE, low=0.0, high=3.0)] * 8
+    rows = [layer(i) for i in range(5)]
+    assert list(ProbabilitiesIntoLossCheck()(of(average, layers=[*rows, last]))) == []
+    plain = replace(last, activation=None)
+    assert len(ProbabilitiesIntoLossCheck()(of(average, layers=[*rows, plain]))) == 1
+
+
+def test_a_loss_that_is_climbed() -> None:
+    up = [replace(FINE, is_climbed=True, loss=loss) for loss in (2.3, 3.0, 9.0)]
+    (found,) = said(LossClimbedCheck(), FINE, *up)
+    assert (found.class_, found.since_step, found.value) == ("warning", 10, 9.0)
+    assert found.message == (
+        "the optimizer makes the loss of the output larger since step 10: it went from 2.3 to 9"
+    )
+    assert said(LossClimbedCheck(), *up, FINE) == []
+    assert said(LossClimbedCheck(), FINE, up[0]) == []
+    assert said(LossClimbedCheck(), *reversed(up)) == []
+    assert len(said(LossClimbedCheck(), *[replace(one, loss=None) for one in up])) == 1
+    likelihood = OutputFacts(name="", shape=(), is_climbed=True, loss=2.0)
+    assert said(LossClimbedCheck(), *[likelihood] * 8) == []
+
+
+def test_an_output_that_is_the_same_for_all_images() -> None:
+    same = replace(FINE, spread=5e-3, predictions=1)
+    (found,) = said(ConstantOutputCheck(), same, same, same)
+    assert (found.class_, found.since_step, found.value) == ("note", 10, 5e-3)
+    assert said(ConstantOutputCheck(), same, same) == []  # the first step does not count
+    assert said(ConstantOutputCheck(), same, same, same, FINE) == []
+    for changes in ({"spread": 5.1e-3}, {"predictions": 2}, {"shape": (3, 10)}, {"spread": None}):
+        other = replace(same, **changes)  # type: ignore[arg-type]  # one of several fields
+        assert said(ConstantOutputCheck(), *[other] * 8) == []
+    assert said(ConstantOutputCheck(), *[(same, replace(FINE, name="b"))] * 8) == []
+    assert len(said(ConstantOutputCheck(), *[(same, replace(same, name="b"))] * 8)) == 1
+
+
+def test_a_critics_answers_to_one_kind_of_images_may_be_alike() -> None:
+    critic = replace(FINE, shape=(32, 1, 4, 4), spread=1e-4, predictions=1, labels=None)
+    assert said(ConstantOutputCheck(), *[critic] * 8) == []
+    assert said(ConstantOutputCheck(), *[replace(critic, labels=((1, 32),))] * 8) == []
+    assert len(said(ConstantOutputCheck(), *[replace(critic, labels=((1, 9), (0, 9)))] * 8)) == 1
+
+
+def labels(*pairs: tuple[int, int], **changes: Any) -> OutputFacts:
+    return replace(FINE, labels=pairs, **changes)
+
+
+def test_all_images_with_one_label() -> None:
+    (found,) = said(OneLabelCheck(), *[labels((3, 16))] * 4)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 3)
+    assert found.message == ("all 64 labels of the output at 4 logged steps are 3, of 10 classes")
+    assert said(OneLabelCheck(), *[labels((3, 15))] * 4) == []
+    assert said(OneLabelCheck(), *[labels((3, 64))] * 3) == []
+    assert said(OneLabelCheck(), *[labels((3, 16))] * 7, labels((4, 16))) == []
+
+
+def test_batches_of_one_kind_and_the_place_of_the_right_candidate_are_no_labels() -> None:
+    assert said(OneLabelCheck(), *[labels((1, 32), classes=2)] * 8) == []  # a discriminator
+    assert said(OneLabelCheck(), *[labels((1, 32), classes=None)] * 8) == []
+    for check in (OneLabelCheck(), UnusedClassesCheck()):
+        assert said(check, *[labels((0, 32), classes=33)] * 8) == []  # MoCo
+    assert len(said(OneLabelCheck(), *[labels((0, 32), classes=32)] * 8)) == 1
+    pixels = labels((0, 4096), label_changes=None)
+    assert said(OneLabelCheck(), *[pixels] * 8) == []
+
+
+def test_batches_of_nearly_one_class_each() -> None:
+    (found,) = said(SortedLabelsCheck(), *[labels((n, 13), (n + 1, 3)) for n in (0, 0, 4, 8)])
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 0.8125)
+    assert "and 6 labels occur at these steps" in found.message
+    few = [labels((n, 12), (n + 1, 4)) for n in (0, 0, 4, 8)]
+    assert said(SortedLabelsCheck(), *few) == []
+    assert said(SortedLabelsCheck(), *[labels((n, 7)) for n in range(8)]) == []
+    assert said(SortedLabelsCheck(), *[labels((n, 16)) for n in range(3)]) == []
+    assert said(SortedLabelsCheck(), *[labels((0, 32))] * 6, labels((1, 32))) == []
+    # Few shots of each class in order, as of prototypical networks.
+    shots = replace(FINE, labels=tuple((n, 8) for n in range(4)), label_changes=3)
+    assert said(SortedLabelsCheck(), *[shots] * 8) == []
+
+
+def test_classes_that_no_label_names() -> None:
+    chance = (1 - 0.2 / 10) ** 344
+    assert chance < 1e-3 < (1 - 0.2 / 10) ** 341
+    (found,) = said(UnusedClassesCheck(), *[labels((0, 43), (1, 43))] * 4)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 8)
+    assert found.message == (
+        "the output has 10 classes, and 344 labels at 4 logged steps name 2 of them"
+    )
+    assert said(UnusedClassesCheck(), *[labels((0, 40), (1, 40))] * 4) == []
+    every = labels(*((n, 40) for n in range(10)))
+    assert said(UnusedClassesCheck(), *[every] * 8) == []
+
+
+def test_labels_that_say_nothing_of_all_classes_are_not_counted() -> None:
+    some = labels((0, 400), (1, 400))
+    assert said(UnusedClassesCheck(), *[labels((n % 3, 400)) for n in range(8)]) == []  # sorted
+    cut = labels(*((n, 90) for n in range(64)), classes=1000)
+    assert said(UnusedClassesCheck(), *[cut] * 8) == []
+    facts = [TrainingFacts(batch=800, batch_digest="a", outputs=(some,))] * 8
+    assert list(UnusedClassesCheck()(record(facts=facts))) == []
+
+
+def test_a_first_loss_far_above_that_of_guessing() -> None:
+    guessed = math.log(10)
+    (found,) = said(InitialLossCheck(), replace(FINE, loss=2 * guessed), FINE)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 2 * guessed)
+    assert found.healthy == "near ln 10 = 2.3, that of guessing"
+    assert said(InitialLossCheck(), replace(FINE, loss=4.6), FINE) == []
+    two = replace(FINE, classes=2, loss=1.69)
+    assert said(InitialLossCheck(), two) == []
+    assert len(said(InitialLossCheck(), replace(two, loss=1.7))) == 1
+    for changes in ({"kind": "BCE with logits"}, {"given": True}, {"loss": None}):
+        assert said(InitialLossCheck(), replace(FINE, **{"loss": 9.0, **changes})) == []  # type: ignore[arg-type]
+    unread = OutputFacts(name="", shape=(32, 10), rows=32)
+    (found,) = said(InitialLossCheck(), unread, replace(FINE, held=HeldLoss(0, 9.0, 0.0)), FINE)
+    assert (found.since_step, found.value) == (0, 9.0)
+    assert said(InitialLossCheck(), unread, replace(FINE, held=HeldLoss(10, 9.0, 0.0))) == []
+    resumed = record(steps=[10, 20], facts=[TrainingFacts(outputs=(replace(FINE, loss=9.0),))] * 2)
+    assert list(InitialLossCheck()(resumed)) == []
