@@ -37,6 +37,12 @@ WAY: Mapping[str, Place] = {
     "identical_images": Place("input", "less"),
     "input_scale": Place("input", "any"),
     "same_batch": Place("input", "nothing"),
+    "sorted_labels": Place("labels", "less"),
+    "one_label": Place("labels", "less"),
+    "unused_classes": Place("labels", "nothing"),
+    "double_softmax": Place("loss", "less"),
+    "probabilities_into_loss": Place("loss", "less"),
+    "loss_climbed": Place("loss", "any"),
     "never_called": Place("layers", "less"),
     "eval_mode": Place("optimizer", "any"),
     "not_in_optimizer": Place("optimizer", "less"),
@@ -55,6 +61,8 @@ WAY: Mapping[str, Place] = {
     "vanishing": Place("gradients", "less", is_result=True),
     "unchanged_weights": Place("weights", "less", is_result=True),
     "update_ratio": Place("weights", "any", is_result=True),
+    "initial_loss": Place("loss", "nothing", is_result=True),
+    "constant_output": Place("output", "nothing", is_result=True),
 }
 """Kind of each built-in check -> its place, in the order in which causes come before effects."""
 _GROWN = frozenset({"exploding", "nonfinite", "update_ratio"})
