@@ -138,7 +138,8 @@ def test_every_place_says_the_same_findings_in_the_same_words(
     if CASES[name].fault_at >= 0:
         assert min(one["since_step"] for one in said) == CASES[name].fault_at
     assert of_texts(tmp_path / name) == [
-        f"- **{one['class']}: {one['kind']}**: {one['message']}" for one in said
+        f"{'  ' * ('follows' in one)}- **{one['class']}: {one['kind']}**: {one['message']}"
+        for one in said
     ]
     tab = open_tab(tmp_path, KEPT).ask("data/findings", run=name)["findings"]
     listed = [one for one in tab if one["class"] != "state"]

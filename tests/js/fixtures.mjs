@@ -16,6 +16,7 @@ export const LAYER = {
   drawn: 8,
   samples: 1,
   transposed_stride: null,
+  followed_by: [],
   roles: ["feature_maps"],
   activation: null,
   steps: [],

@@ -44,6 +44,7 @@ const CONV = {
   samples: 1,
   roles: ["feature_maps"],
   transposed_stride: null,
+  followed_by: [],
   activation: "relu",
   key: "fmapboard/conv",
   shown_at: "fmapboard/conv",
@@ -105,6 +106,7 @@ function finding(of) {
     more: 0,
     message: "",
     explanation: "",
+    follows: "",
     ...of,
   };
 }

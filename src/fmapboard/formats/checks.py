@@ -34,6 +34,7 @@ class StoredFinding:
     parameters: tuple[str, ...] = ()
     since_step: int | None = None
     value: float | None = None
+    follows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def unpack_checks(blob: bytes | None) -> StoredChecks:
         listed = whole["findings"]
         if not isinstance(listed, list) or len(listed) > _MAX_FINDINGS:
             raise TypeError(f"expected a list of at most {_MAX_FINDINGS} findings")
-        by_field = [{name: raw[key] for name, key in _KEYS.items()} for raw in listed]
+        missing = {"follows": ""}  # in records of earlier writers
+        by_field = [{n: {**missing, **raw}[key] for n, key in _KEYS.items()} for raw in listed]
         found = [typed(StoredFinding, raw) for raw in by_field]
         not_checked = typed(StoredChecks, {"not_checked": whole.get("not_checked")}).not_checked
         return StoredChecks(tuple(found), not_checked)

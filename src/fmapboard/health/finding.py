@@ -24,6 +24,8 @@ class Finding(StoredFinding):
         parameter: name of the parameter, or None.
         parameters: names of all parameters that it is about, if it is about several.
         value: the number that was measured; None if there is none.
+        follows: kind of the finding from which it may follow; "" if it is a cause. Set by
+            `run_checks`, as its meaning then is.
         healthy: the values that healthy runs have, in words; "" for warnings.
         meaning: what it may mean, as a sentence.
         advice: what to do, as a sentence.
@@ -77,13 +79,9 @@ class Finding(StoredFinding):
             "value": None if value is None or not math.isfinite(value) else value,
             "healthy": self.healthy or None,
             "message": self.text,
+            **({"follows": self.follows} if self.follows else {}),
             **({"model": self.model} if self.model else {}),
         }
-
-
-def order(finding: Finding) -> tuple[bool, int]:
-    """Sort key: warnings first, then the earliest."""
-    return finding.class_ != "warning", -1 if finding.since_step is None else finding.since_step
 
 
 def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:

@@ -13,6 +13,7 @@ import numpy.ma  # noqa: F401
 from fmapboard.errors import ConfigurationError, closest, first_line, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
+from fmapboard.health.causes import by_cause
 from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
@@ -49,7 +50,7 @@ from fmapboard.health.checks.weights import (
     UnchangedWeightsCheck,
     UpdateRatioCheck,
 )
-from fmapboard.health.finding import Finding, order
+from fmapboard.health.finding import Finding
 from fmapboard.health.record import GROUPS, Check, NotRecorded, RecordBuilder, RunRecord, is_read
 from fmapboard.records import LoggedStep, TabRecord
 
@@ -95,7 +96,7 @@ class Report:
 
     Attributes:
         record: what they read.
-        findings: warnings first; of each class, the earliest first.
+        findings: ordered by cause, each cause followed by its consequences (`causes.by_cause`).
         not_recorded: kind of a check -> what the run lacks for it.
         failed: kind of a check -> the error that it raised.
         off: kinds of the built-in checks that did not run.
@@ -132,7 +133,7 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
             failed[check.kind] = f"{type(error).__name__}: {first_line(error)}"
     known = {check.kind for check in checks}
     off = tuple(check.kind for check in BUILT_IN if check.kind not in known)
-    return Report(record, tuple(sorted(found, key=order)), lacking, failed, off)
+    return Report(record, by_cause(found), lacking, failed, off)
 
 
 def record_as_live(builder: RecordBuilder) -> RunRecord:
@@ -265,7 +266,10 @@ class LiveChecks:
         state = _with_new(state, report.findings)
         stored = pack_checks(report.findings, report.not_checked)
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
-        lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in report.findings]
+        lines = [
+            f"{'  ' * bool(each.follows)}- **{each.class_}: {each.kind}**: {each.text}"
+            for each in report.findings
+        ]
         text = "\n".join(lines or ["Nothing is found any more."])
         texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}
         return state, replace(step, records=records, texts=texts)

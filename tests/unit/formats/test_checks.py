@@ -36,8 +36,22 @@ def test_the_keys_are_those_of_format_1() -> None:
     assert whole["format"] == 1
     assert set(whole["findings"][0]) == {
         "kind", "class", "message", "healthy", "meaning", "advice", "layer", "parameter",
-        "parameters", "since", "value",
+        "parameters", "since", "value", "follows",
     }  # fmt: skip
+    assert set(whole) == {"format", "findings"}
+
+
+def test_what_was_not_checked_is_read_back_and_what_earlier_writers_lack_is_not_known() -> None:
+    not_checked = {"dead": "needs x"}
+    assert unpack_checks(pack_checks([], not_checked)[0]).not_checked == not_checked
+    whole = json.loads(pack_checks([replace(WARNING, follows="dead")])[0])
+    assert unpack_checks(json.dumps(whole).encode()).findings[0].follows == "dead"
+    del whole["findings"][0]["follows"]
+    read = unpack_checks(json.dumps(whole).encode())
+    assert (read.not_checked, read.findings[0].follows) == (None, "")
+    for damaged in ([], "a", {"dead": 3}, {"dead": None}):
+        with pytest.raises(FormatError, match="not in fmapboard's format"):
+            unpack_checks(json.dumps({**whole, "not_checked": damaged}).encode())
 
 
 @pytest.mark.parametrize(

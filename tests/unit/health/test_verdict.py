@@ -10,15 +10,14 @@ from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
+from fmapboard.health.causes import WAY, by_cause, causes_of
 from fmapboard.health.run import run_checks
 from fmapboard.health.verdict import (
     MOST_CHARACTERS,
     MOST_LINES,
-    WAY,
     Seen,
     Update,
     as_checked,
-    causes_of,
     is_update_of_weights,
     judge,
     seen_in,
@@ -96,6 +95,23 @@ def test_each_finding_is_told_once_whatever_they_are() -> None:
 def test_models_explain_nothing_of_each_other() -> None:
     causes = causes_of([note("input_scale", model="a"), warning("nonfinite", 5, model="b")])
     assert [one.finding.kind for one in causes] == ["nonfinite", "input_scale"]
+
+
+def test_consequences_stand_below_their_cause_without_advice_of_their_own() -> None:
+    own = {"meaning": "A step was too large", "advice": "Lower the learning rate"}
+    found = [note("dead", 5, layer="a", **own), note("input_scale", advice="Normalize them")]
+    found += [warning("nonfinite", 9, **own), note("uneven_upsampling", None, **own)]
+    listed = by_cause(found)
+    assert [(one.kind, one.follows, one.explanation) for one in listed] == [
+        ("input_scale", "", "Normalize them."),
+        ("dead", "input_scale", "May follow from input_scale."),
+        ("nonfinite", "input_scale", "May follow from input_scale. A step was too large."),
+        ("uneven_upsampling", "", "A step was too large. Lower the learning rate."),
+    ]
+    assert by_cause(listed) == listed
+    assert ["follows" in one.as_json() for one in listed] == [False, True, True, False]
+    alike = [note("dead", 5, layer=name, **own) for name in "ab"]
+    assert list(by_cause(alike)) == alike
 
 
 def test_a_warning_anywhere_is_a_fault_and_notes_alone_are_a_suspicion() -> None:

@@ -94,27 +94,29 @@ def _say(line: object) -> None:
 def told(findings: Sequence[Finding]) -> Iterator[str]:
     """The findings as lines of text, in order.
 
-    Findings that differ only in where they are and what was measured, such as the dead channels of
-    several layers, are listed below one line with what they have in common.
+    Consequences are indented below their cause. Findings that differ only in where they are and
+    what was measured, such as the dead channels of several layers, are listed below one line with
+    what they have in common.
     """
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:
         own = () if each.explanation else (str(id(each)),)  # nothing is said that could be shared
-        key = each.class_, each.kind, each.model, each.healthy, each.meaning, each.advice, *own
+        key = (each.class_, each.kind, each.model, each.healthy, each.meaning, each.advice, *own)
         alike.setdefault(key, []).append(each)
     for group in alike.values():
         first, count = group[0], len(group)
+        indent = "  " * bool(first.follows)
         if count == 1:
-            yield f"{first.class_}: {first.kind}: {first.text}"
+            yield f"{indent}{first.class_}: {first.kind}: {first.text}"
             continue
         model = f" of `{first.model}`" if first.model else ""
         healthy = f" (healthy: {first.healthy})" if first.healthy else ""
         place = f"in {count} places{model}{healthy}"
         see = f" See {first.link}" if first.link else ""
-        yield f"{first.class_}: {first.kind}: {place}. {first.explanation}{see}"
+        yield f"{indent}{first.class_}: {first.kind}: {place}. {first.explanation}{see}"
         for each in group:
             picture = f". Picture: `{each.picture}`" if each.picture else ""
-            yield f"  {each.message}{picture}"
+            yield f"{indent}  {each.message}{picture}"
 
 
 def _scope(report: Report) -> str:

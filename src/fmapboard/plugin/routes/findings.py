@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
-from fmapboard.health.finding import Finding, order
+from fmapboard.health.causes import by_cause, causes_of
+from fmapboard.health.finding import Finding
 from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
@@ -21,8 +22,8 @@ from fmapboard.runs.provider import Provider
 
 T = TypeVar("T")
 LineClass = Literal["warning", "note", "state"]
-_SEVERITY = {"warning": 5, "note": 4}
-"""Severity of what a check says; those of lasting states are below."""
+_CERTAIN, _SUSPECTED = 5, 4
+"""Severity of what belongs to a fault, and to a suspicion; those of lasting states are below."""
 _BYTES = 3000
 """In memory of what is kept of a run, roughly."""
 _STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
@@ -39,6 +40,7 @@ class Line:
         key: of the layer; None if it has no pictures, or if it is not about a layer.
         shown_at: key of the layer whose pictures show it.
         explanation: what it may mean, and what to do.
+        follows: kind of the finding above from which it may follow; "" for none.
     """
 
     class_: LineClass
@@ -46,6 +48,7 @@ class Line:
     key: str | None
     shown_at: str | None
     explanation: str
+    follows: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,10 @@ def findings(provider: Provider, run: str) -> Findings:
     states = lasting_states(table, set(_told(table, found)))
     meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
     lines = [
-        *(_line(table, each.class_, _of_check(each, table), each.explanation) for each in found),
-        *(_line(table, "state", each, meanings.get(each.kind, "")) for each in states),
+        _line(table, each.class_, _of_check(each, table, severity), each.explanation, each.follows)
+        for severity, each in _by_severity(found)
     ]
+    lines += [_line(table, "state", each, meanings.get(each.kind, "")) for each in states]
     return Findings(
         run=table.run,
         layers=len(table.rows),
@@ -175,7 +179,7 @@ def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
             found += _of_series(provider, model)
         else:
             found += [Finding(**asdict(each), model=name) for each in stored.findings]
-    return sorted(found, key=order)
+    return list(by_cause(found))
 
 
 def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
@@ -197,13 +201,27 @@ def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
             yield from ((state, finding.model, layer) for layer in layers)
 
 
-def _line(table: HealthTable, class_: LineClass, found: LayerFinding, explanation: str) -> Line:
+def _by_severity(found: Iterable[Finding]) -> Iterator[tuple[int, Finding]]:
+    """The findings in their order, ordered by cause, with the severity of their group."""
+    for cause in causes_of(found):
+        group = cause.finding, *cause.consequences
+        is_certain = any(each.class_ == "warning" for each in group)
+        yield from ((_CERTAIN if is_certain else _SUSPECTED, each) for each in group)
+
+
+def _line(
+    table: HealthTable,
+    class_: LineClass,
+    found: LayerFinding,
+    explanation: str,
+    follows: str = "",
+) -> Line:
     row = None if found.index is None else table.rows[found.index]
     key = row.key if row is not None and found.label else None
-    return Line(class_, found, key, None if row is None else row.shown_at, explanation)
+    return Line(class_, found, key, None if row is None else row.shown_at, explanation, follows)
 
 
-def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
+def _of_check(finding: Finding, table: HealthTable, severity: int) -> LayerFinding:
     """A finding of a check as one of the layer that it, or its parameter, is of."""
     layer = finding.layer
     if layer is None and finding.parameter is not None:
@@ -211,7 +229,7 @@ def _of_check(finding: Finding, table: HealthTable) -> LayerFinding:
     first = table.steps[0] if table.steps else 0
     return LayerFinding(
         kind=finding.kind,
-        severity=_SEVERITY[finding.class_],
+        severity=severity,
         name=finding.model,
         label=finding.layer or "",
         index=table.index(finding.model, layer),

@@ -172,7 +172,7 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     every = lines(tmp_path, "run")
     keys = {
         "kind", "class", "severity", "name", "label", "index", "key", "shown_at", "since", "after",
-        "until", "value", "more", "message", "explanation",
+        "until", "value", "more", "message", "explanation", "follows",
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: -line["severity"])

@@ -239,6 +239,8 @@ export interface Layer {
   activation: string | null;
   /** stride of a transposed convolution; null for other layers. */
   transposed_stride: number[] | null;
+  /** see `records.LayerCall`. */
+  followed_by: string[];
   /** true if the first step is that of the first-step record. */
   step_from_first: boolean;
   /** why its newest record cannot be read; null if it can. */
@@ -287,6 +289,8 @@ export interface HealthRow {
   activation: string | null;
   /** stride of a transposed convolution; null for other layers. */
   transposed_stride: number[] | null;
+  /** see `records.LayerCall`. */
+  followed_by: string[];
   /** name of the model, as in `watch(name=...)`; "" for none. */
   name: string;
   /** tag of the layer's records, or null if the layer has no pictures. */
@@ -364,6 +368,8 @@ export interface Line {
   shown_at: string | null;
   /** what it may mean, and what to do. */
   explanation: string;
+  /** kind of the finding above from which it may follow; "" for none. */
+  follows: string;
 }
 
 /** How the run is, in one line, and why. */

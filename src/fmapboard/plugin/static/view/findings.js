@@ -196,7 +196,7 @@ export function Findings({ app, model, front }) {
           const { explanation: why } = finding;
           const stems = [further(finding), line.loading ? "loading its pictures…" : text];
           return html`
-            <li class="line">
+            <li class=${finding.follows ? "line follows" : "line"}>
               <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
                 <span class="finding-class" data-class=${finding.class} ...${explanation(finding.class)}>
                   ${finding.class}
