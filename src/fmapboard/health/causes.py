@@ -97,10 +97,15 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _moment(finding: Finding) -> tuple[int, int]:
-    """Step since which it is so, -1 for from the start, and its place within a step."""
-    kinds = list(WAY)
-    place = kinds.index(finding.kind) if finding.kind in WAY else len(kinds)
-    return -1 if finding.since_step is None else finding.since_step, place
+    """Step since which it is so, -1 for from the start, and its place within a step.
+
+    What labels and loss are does not change within a run, though it is certain some steps later.
+    """
+    kinds, place = list(WAY), WAY.get(finding.kind)
+    since = -1 if finding.since_step is None else finding.since_step
+    if place is not None and place.stage in ("labels", "loss") and not place.is_result:
+        since = -1
+    return since, len(kinds) if place is None else kinds.index(finding.kind)
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:

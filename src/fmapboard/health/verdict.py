@@ -94,7 +94,7 @@ _OF_OUTPUT = {
 MOST_LINES, MOST_CHARACTERS = 15, 2400
 """Limits of the text about a run."""
 _SHOWN = 2
-"""Maximum number of consequences, and of further causes, that the text names."""
+"""Maximum number of consequences, of further causes, and of reasons that the text names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +190,13 @@ class Verdict:
         meaning = [] if self.cause is None else [self.cause.meaning.rstrip(".")]
         named = [_brief(each) for each in self.consequences]
         besides = [_brief(one.finding) for one in self.causes[1:]]
-        reasons: dict[str, list[str]] = {}
-        for kind, why in (self.seen.not_checked or {}).items():
-            reasons.setdefault(why, []).append(kind)
-        lacking = [f"{', '.join(kinds)} ({why})" for why, kinds in reasons.items()]
         return [
             *(f"means: {each}" for each in meaning if each),
             *(f"evidence: {each}" for each in self.figures),
             *_listed("may follow from it", named),
             *_listed("found besides", besides),
             f"next: {self.next}",
-            *_listed("not checked", lacking),
+            *_unchecked(self.seen.not_checked or {}),
         ]
 
     def lines(self, pictures: Sequence[str] = ()) -> list[str]:
@@ -238,6 +234,16 @@ def _listed(label: str, named: Sequence[str]) -> list[str]:
     more = len(named) - _SHOWN
     rows = [f"{label}: {each}" for each in named[:_SHOWN]]
     return [*rows[:-1], f"{rows[-1]}; and {more} more"] if more > 0 else rows
+
+
+def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
+    """Which checks say nothing, with the reason if there are at most `_SHOWN` reasons."""
+    reasons: dict[str, list[str]] = {}
+    for kind, why in not_checked.items():
+        reasons.setdefault(why, []).append(kind)
+    if len(reasons) > _SHOWN:
+        return [f"not checked: {', '.join(not_checked)} (--json says why)"]
+    return [f"not checked: {', '.join(kinds)} ({why})" for why, kinds in reasons.items()]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:

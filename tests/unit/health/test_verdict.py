@@ -10,7 +10,7 @@ from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
-from fmapboard.health.causes import WAY, by_cause, causes_of
+from fmapboard.health.causes import WAY, Place, by_cause, causes_of
 from fmapboard.health.run import run_checks
 from fmapboard.health.verdict import (
     MOST_CHARACTERS,
@@ -79,6 +79,14 @@ def test_the_cause_is_what_no_other_finding_explains(
         assert first.finding.kind == cause
         assert [one.kind for one in first.consequences] == consequences
         assert [one.finding.kind for one in others] == besides
+
+
+def test_the_loss_explains_what_is_seen_before_it_is_certain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(WAY, "of_loss", Place("loss", "less"))  # type: ignore[arg-type]  # a dict
+    (cause,) = causes_of([note("vanishing", 0), warning("of_loss", 10)])
+    assert (cause.finding.kind, cause.consequences[0].kind) == ("of_loss", "vanishing")
 
 
 def test_each_finding_is_told_once_whatever_they_are() -> None:
@@ -178,7 +186,11 @@ def test_however_much_is_found_the_text_keeps_its_limits() -> None:
 
 def test_what_is_not_named_is_counted() -> None:
     found = [warning("eval_mode"), *(note("dead", n, layer=f"l{n}") for n in range(5))]
-    rest = judge("", found, Seen()).rest
+    reasons = {"a": "needs 1", "b": "needs 2", "c": "needs 1"}
+    rest = judge("", found, Seen(not_checked=reasons)).rest
+    assert rest[-2:] == ["not checked: a, c (needs 1)", "not checked: b (needs 2)"]
+    several = judge("", found, Seen(not_checked={**reasons, "d": "needs 3"})).rest
+    assert several[-1] == "not checked: a, b, c, d (--json says why)"
     assert [line for line in rest if "follow" in line] == [
         "may follow from it: dead: dead is so", "may follow from it: dead: dead is so; and 3 more",
     ]  # fmt: skip
