@@ -192,15 +192,15 @@ class HardImage:
     """An input image with a high loss.
 
     Attributes:
-        sample: Index in the batch.
         values: f32 [C, H, W], every k-th pixel of the image as the network received it.
+        sample: Index in the batch.
         label: Class that the loss was computed with.
         prediction: Class with the largest output.
         loss: Its loss, without weights.
     """
 
-    sample: int
     values: Floats
+    sample: int
     label: int
     prediction: int
     loss: float

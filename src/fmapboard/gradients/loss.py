@@ -19,6 +19,7 @@ would not be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -210,13 +211,7 @@ def _softmax(rows: _Rows) -> Reading:
         noise = rows.noise(rough[:, None], hot)
         if _fits(rows.gradient - rough[:, None] * (rows.p - hot), noise):
             return _hard(rows, labels, distance, noise)
-    if rows.classes < 4:  # of two or three classes, soft targets explain too much
-        return NOTHING
-    for guess in (labels, rows.p.argmax(1)):  # a row that is surer than its target has no label < 0
-        found = _smoothed(rows, guess)
-        if found.losses is not None:
-            return found
-    return _mixed(rows)
+    return _soft(rows) if rows.classes > 3 else NOTHING  # with few classes it explains too much
 
 
 def _hard(rows: _Rows, labels: Labels, distance: Array, noise: Array) -> Reading:
@@ -238,7 +233,7 @@ def _hard(rows: _Rows, labels: Labels, distance: Array, noise: Array) -> Reading
     return Reading(kind, labels=labels, losses=losses)
 
 
-def _is_visible(rows: _Rows, noise: Array, where: Array) -> bool:
+def _is_visible(rows: _Rows, noise: Array, where: npt.NDArray[Any]) -> bool:
     """True if the probabilities of a row differ by much more than rounding errors."""
     count = where.sum(1)
     mean = (rows.logp * where).sum(1) / count
@@ -313,58 +308,44 @@ def _log_probabilities(rows: _Rows) -> Reading:
     return Reading("NLL of log-probabilities", labels=labels, losses=losses)
 
 
-def _smoothed(rows: _Rows, labels: Labels) -> Reading:
-    """Label smoothing: the same small target in all classes but the label.
+def _soft(rows: _Rows) -> Reading:
+    """Label smoothing and mixup: the same small target in all classes but one or two.
 
-    There the gradients are factor * p - factor * floor: one line for all rows.
+    In the others the gradients are factor * p - factor * floor: one line for all rows.
     """
-    p, gradient, classes = rows.p, rows.gradient, rows.classes
-    weight, noise = np.ones_like(p), np.ones_like(p)
-    hot, scale, floor = rows.one_hot(labels), 1.0, 0.0
+    p, gradient = rows.p, rows.gradient
+    targets, weight = p - gradient / np.median(gradient / p), np.ones_like(p)
     for _ in range(4):
-        hot = rows.one_hot(labels)
-        w = weight * (1 - hot)
-        x, y = p - (w * p).sum() / w.sum(), gradient - (w * gradient).sum() / w.sum()
-        scale = float((w * x * y).sum() / max(float((w * x * x).sum()), 1e-300))
-        floor = float((w * p).sum() / w.sum() - (w * gradient).sum() / w.sum() / scale)
-        if not (scale > 0 and 1e-4 < floor * classes < 0.95):
-            return NOTHING
-        noise = rows.noise(scale, np.full_like(p, floor))
+        others = np.ones_like(p)
+        np.put_along_axis(others, targets.argsort(1)[:, -2:], 0.0, 1)
+        w = weight * others / (weight * others).sum()
+        x, y = p - (w * p).sum(), gradient - (w * gradient).sum()
+        scale = float((w * x * y).sum() / (w * x * x).sum())
+        floor = float((w * p).sum() - (w * gradient).sum() / scale)
+        targets = p - gradient / scale
+        noise = rows.noise(abs(scale), np.abs(targets))
         weight = noise**-2.0
-        labels = (gradient - scale * p).argmin(1)
-    targets = hot * (1 - classes * floor) + floor
-    noise = rows.noise(scale, targets)
-    if not _fits(gradient - scale * (p - targets), noise):
+    if abs(floor) * scale < _MOST * np.median(noise):
+        floor, scale = 0.0, float((w * p * gradient).sum() / (w * p * p).sum())
+        targets = p - gradient / scale
+    is_other = np.abs(targets - floor) * scale <= _MOST * noise
+    targets = np.where(is_other, floor, targets)
+    count = int((~is_other).sum(1).max())
+    errors = gradient - scale * (p - targets), (targets.sum(1) - 1) * scale
+    if not (scale > 0 and 0 <= floor * rows.classes < 0.95 and 0 < count < 3):
+        return NOTHING
+    if (targets < floor).any() or not _fits(errors[0][is_other], noise[is_other]):
+        return NOTHING
+    if not _fits(errors[1], np.sqrt((noise**2).sum(1))) or not _is_visible(rows, noise, is_other):
         return NOTHING
     # What a power of p, as a temperature makes it, would add to the line.
-    others = hot == 0
-    bend = np.median(np.log(p[others]).std() ** 2 / 2 * scale * p[others])
-    if bend <= _SHOWS / 2 * np.median(noise[others]):
+    bend = np.median(np.log(p[is_other]).std() ** 2 / 2 * scale * p[is_other])
+    if floor and bend <= _SHOWS / 2 * np.median(noise[is_other]):
         return NOTHING
     losses = -(targets * rows.logp).sum(1)
-    return Reading("cross-entropy, smoothing", labels=labels, losses=losses)
-
-
-def _mixed(rows: _Rows) -> Reading:
-    """Two labels per row, as mixup makes them: in all other classes the gradient is factor * p."""
-    ratio = np.sort(rows.gradient / rows.p, 1)[:, 2:]  # without the two labels
-    scale = float(np.median(np.median(ratio, 1)))
-    if not scale > 0:
-        return NOTHING
-    targets = rows.p - rows.gradient / scale
-    noise = rows.noise(scale, np.abs(targets))
-    targets = np.where(np.abs(targets) * scale <= _MOST * noise, 0.0, targets)
-    excess = np.abs(targets.sum(1) - 1) * scale
-    if (targets < 0).any() or ((targets > 0).sum(1) > 2).any():
-        return NOTHING
-    if not _fits(excess, np.sqrt((noise**2).sum(1))):
-        return NOTHING
-    others = targets == 0
-    if not _fits((rows.gradient - scale * rows.p)[others], noise[others]):
-        return NOTHING
-    if not _is_visible(rows, noise, others.astype(np.float64)):
-        return NOTHING
-    return Reading("cross-entropy, mixed labels", losses=-(targets * rows.logp).sum(1))
+    if count == 1 and floor:
+        return Reading("cross-entropy, smoothing", labels=targets.argmax(1), losses=losses)
+    return Reading("cross-entropy, mixed labels", losses=losses)
 
 
 def _sigmoid(rows: _Rows) -> Reading:
@@ -385,21 +366,15 @@ def _sigmoid(rows: _Rows) -> Reading:
     clear = np.abs(gradient) > _MOST * noise
     if clear.sum() < LEAST_ROWS:
         return NOTHING
-    factor, error, d = (
-        np.abs(gradient[clear]) / distance[clear],
-        (noise / np.abs(gradient))[clear],
-        distance[clear],
-    )
-    one = np.zeros(len(d), np.intp)
-    near, far_ = np.log(d), np.log1p(-d)
-    if not all(_slope(factor, error, one, of) for of in (near, near + far_)):
+    size, d = np.abs(gradient[clear]), distance[clear]
+    groups, near = np.zeros(len(d), np.intp), np.log(d)
+    both = near, near + np.log1p(-d)
+    if not all(_slope(size / d, noise[clear] / size, groups, of) for of in both):
         return NOTHING
     losses = np.logaddexp(0, np.where(is_one, -output, output)).mean(1)
-    labels: Any = None
     if rows.classes == 1:
-        labels = is_one[:, 0].astype(np.intp)
-    elif (is_one.sum(1) == 1).all():
-        labels = is_one.argmax(1)
+        return Reading("BCE with logits", labels=is_one[:, 0].astype(np.intp), losses=losses)
+    labels = is_one.argmax(1) if (is_one.sum(1) == 1).all() else None
     return Reading("BCE with logits", labels=labels, losses=losses)
 
 
@@ -452,32 +427,19 @@ def _spread(units: Tensor) -> float | None:
 
 def _with_reading(facts: OutputFacts, rows: Tensor, found: Reading) -> OutputFacts:
     """The facts with what the rows of the output and their gradients tell."""
-    predicted = predictions(rows)
-    labels = found.labels
-    counts = changes = accuracy = None
+    predicted, labels, are = predictions(rows), found.labels, _rows_are(rows)
+    is_twice = are == "probabilities" and found.kind.startswith("cross-entropy")
+    facts = replace(facts, rows=len(rows), rows_are=are, predictions=len(np.unique(predicted)))
+    facts = replace(facts, kind=found.kind, is_climbed=found.is_climbed, classes=rows.shape[1])
+    if found.losses is not None:
+        facts = replace(facts, loss=float(found.losses.mean()), is_softmax_of_softmax=is_twice)
+        if labels is not None:
+            facts = replace(facts, accuracy=float((predicted[found.rows] == labels).mean()))
     if labels is not None:
-        unique, frequency = np.unique(labels, return_counts=True)
-        order = np.argsort(-frequency, kind="stable")[:MAX_NAMES]
-        counts = tuple((int(unique[n]), int(frequency[n])) for n in order)
+        facts = replace(facts, labels=tuple(Counter(labels.tolist()).most_common(MAX_NAMES)))
         if len(facts.shape) < 3:
-            changes = int((labels[1:] != labels[:-1]).sum())
-        if found.losses is not None:
-            accuracy = float((predicted[found.rows] == labels).mean())
-    are = _rows_are(rows)
-    return replace(
-        facts,
-        rows=len(rows),
-        rows_are=are,
-        predictions=len(np.unique(predicted)),
-        kind=found.kind,
-        is_climbed=found.is_climbed,
-        is_softmax_of_softmax=are == "probabilities" and found.kind.startswith("cross-entropy"),
-        loss=None if found.losses is None else float(found.losses.mean()),
-        accuracy=accuracy,
-        labels=counts,
-        classes=rows.shape[1],
-        label_changes=changes,
-    )
+            facts = replace(facts, label_changes=int((labels[1:] != labels[:-1]).sum()))
+    return facts
 
 
 def predictions(rows: Tensor) -> Labels:
@@ -505,15 +467,9 @@ def _hard_images(output: PendingOutput, rows: Tensor, found: Reading) -> tuple[H
         return ()
     place = {int(row): n for n, row in enumerate(found.rows)}
     chosen = [place[row] for row in output.hardest.tolist() if row in place]
-    images, predicted = output.images.float().numpy(), predictions(rows)
-    kept = [
-        HardImage(
-            int(found.rows[n]) * output.steps[0],
-            image,
-            int(found.labels[n]),
-            int(predicted[found.rows[n]]),
-            float(found.losses[n]),
-        )
-        for n, image in zip(chosen, images, strict=False)
-    ]
+    samples, predicted = found.rows * output.steps[0], predictions(rows)[found.rows]
+    numbers = zip(samples, found.labels, predicted, found.losses, strict=True)
+    by_row = [(int(n), int(label), int(got), float(loss)) for n, label, got, loss in numbers]
+    images = output.images.float().numpy()
+    kept = [HardImage(image, *by_row[n]) for n, image in zip(chosen, images, strict=False)]
     return tuple(sorted(kept, key=lambda one: -one.loss))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image, ImageDraw
 
 from fmapboard.records import (
     Bytes8,
@@ -26,15 +27,14 @@ from fmapboard.records import (
 )
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 from fmapboard.render.quantize import finite_extremes
-from fmapboard.render.small_text import HEIGHT, blank_page, write
 
 PADDING = 2
 KERNEL_PADDING = 1
 SMALL_TILE = 32
 _ROW_HEIGHT = 4
 _ROW_WIDTH = 2048
-_PER_ROW, _LINES, _TEXT_WIDTH = 4, 3, 88
-"""Of images with a high loss: images per row, lines of text below each, and their width in px."""
+_PER_ROW, _TEXT = 4, (90, 44)
+"""Of images with a high loss: images per row, width and height in px of the text below each."""
 
 
 def columns(channels: int) -> int:
@@ -195,20 +195,21 @@ def draw_hard_images(
         normalization: As in `InputImage`.
         names: Of the classes; those that have none are numbered.
     """
-    tiles, lines = list[Bytes8](), _LINES * (HEIGHT + 2)
+    tiles = list[Bytes8]()
     for one in images:
         pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
-        factor = -(-SMALL_TILE * 2 // max(pixels.shape[:2]))
-        pixels = pixels.repeat(factor, 0).repeat(factor, 1)
-        height, width = pixels.shape[:2]
-        tile = blank_page(height + lines, max(width, _TEXT_WIDTH))
-        tile[:height, :width] = pixels if pixels.ndim == 3 else pixels[..., None]
-        label, prediction = (
-            names[n] if n < len(names) else str(n) for n in (one.label, one.prediction)
+        image, factor = Image.fromarray(pixels), -(-2 * SMALL_TILE // max(pixels.shape[:2]))
+        image = image.resize(
+            (factor * image.width, factor * image.height), Image.Resampling.NEAREST
         )
-        for n, text in enumerate((f"IS {label}", f"GOT {prediction}", f"LOSS {one.loss:.3g}")):
-            write(tile, text.upper(), height + 2 + n * (HEIGHT + 2), 0)
-        tiles.append(tile)
+        page = Image.new("RGB", (max(image.width, _TEXT[0]), image.height + _TEXT[1]), "white")
+        page.paste(image)
+        numbers = one.label, one.prediction
+        label, got = [names[n] if n < len(names) else str(n) for n in numbers]
+        text = f"is {label}\ngot {got}\nloss {one.loss:.3g}"
+        known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
+        ImageDraw.Draw(page).text((2, image.height), known, "black")
+        tiles.append(np.asarray(page))
     return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
 
 
