@@ -52,6 +52,8 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
             if parameter.any()  # the shift of BatchNorm is 0
         ),
         "batchnorm_gap/inner.0.1",
+        "learning_rate/0",
+        "output/spread",
         *(
             f"{group}/{layer}"
             for group in ("constant_channels", "nonfinite")
