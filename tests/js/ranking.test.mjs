@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/model/ranking.js";
 import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { Source } from "../../src/fmapboard/plugin/static/server/source.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER } from "./fixtures.mjs";
 
@@ -73,7 +74,7 @@ function fakeSource() {
       return entry;
     },
   };
-  return { entries, source: /** @type {any} */ ({ cache }) };
+  return { entries, source: new Source(/** @type {any} */ (cache)) };
 }
 
 test("differences are asked for a few at a time, and not while the step is changing", () => {

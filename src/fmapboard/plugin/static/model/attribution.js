@@ -1,9 +1,7 @@
 // @ts-check
 /** What the attribution view shows: the chosen step of each layer, beside the first one. */
 
-import { decodeInput } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
-import * as api from "../server/api.js";
 
 /** @import {App} from "../app.js" */
 /** @import {AttributionSeries as Series} from "../server/routes.js" */
@@ -47,10 +45,7 @@ export function attributionOf(source, state, step) {
   const isShown = state.view === "attribution";
   if (!isShown && state.view !== "maps") return null;
   const { run } = state;
-  const listed = source.cache.get(`attribution/${run}`, (signal) => api.attribution(run, signal), {
-    epoch: source.epoch,
-    bytes: () => 1e5,
-  });
+  const listed = source.json("attribution", { run }, { epoch: source.epoch });
   const all = listed.value?.series ?? [];
   if (isShown && !all.length && !listed.loading) state.view = "maps";
   if (!all.length) return null;
@@ -75,12 +70,8 @@ function row(source, run, series, step) {
 /** @param {Source} source @param {string} run @param {Series} series @param {number} i */
 function tile(source, run, series, i) {
   const [step, ts] = [series.steps[i], series.wall_times[i]];
-  const of = { run, key: series.key, step, ts };
-  const load = async (/** @type {AbortSignal} */ signal) =>
-    decodeInput(await api.attributionPicture(of, signal));
-  const { value, error } = source.cache.get(`attribution/${JSON.stringify(of)}`, load, {
-    bytes: (picture) => 4 * picture.width * picture.height,
-  });
+  const query = { run, key: series.key, step, ts };
+  const { value, error } = source.picture("attribution_picture", query);
   const problem = error?.message ?? "";
   return { step, gradient: series.gradients[i] ?? null, picture: value ?? null, problem };
 }

@@ -5,8 +5,9 @@ import { ROLE_NAMES, matchText } from "./compare.js";
 import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
 import { LETTERS, filmChannels, pointOf } from "./state.js";
 import { kindOf, runText } from "./words.js";
-import { decodeInput, decodeMaps, pixels, sideOf } from "../server/decode.js";
+import { decodeMaps, pixels, sideOf } from "../server/decode.js";
 import { decodedKernels } from "../server/kernels.js";
+import { mapsQuery } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
@@ -50,7 +51,7 @@ function frameKey({ run, key, step, ts, role, sample }) {
 /** @param {Question} of @param {AbortSignal} signal @returns {Promise<Frame>} */
 async function loadFrame(of, signal) {
   const maps = await decodeMaps(
-    await api.maps(of, signal),
+    await api.binary("maps", mapsQuery(of), signal),
     (role, sample) => role === "kernels" || (role === of.role && sample === of.sample),
   );
   const kernels = decodedKernels(maps);
@@ -85,7 +86,7 @@ export function wantFrames(cache, pass, questions) {
 
 /** @param {InputQuestion} of @param {AbortSignal} signal @returns {Promise<InputFrame>} */
 async function loadInput(of, signal) {
-  const whole = await decodeInput(await api.input(of, signal));
+  const whole = await api.picture("input", of, signal);
   const factor = Math.min(1, INPUT_SIDE / Math.max(whole.width, whole.height));
   const picture = new OffscreenCanvas(
     Math.max(1, Math.round(whole.width * factor)),

@@ -3,6 +3,7 @@
 
 import { arrays, bytes } from "../server/container.js";
 import { decodeInput } from "../server/decode.js";
+import { keyOf } from "../server/source.js";
 import * as api from "../server/api.js";
 
 /** @import {PatchesHeader as Header, Layer} from "../server/answers.js" */
@@ -44,10 +45,7 @@ import * as api from "../server/api.js";
 export function patchesOf(source, state, layer, step) {
   const { run, channel } = state;
   if (state.view !== "maps" || channel === null || state.role === "kernels") return null;
-  const listed = source.cache.get(`patches/${run}`, (signal) => api.patches(run, signal), {
-    epoch: source.epoch,
-    bytes: () => 1e5,
-  });
+  const listed = source.json("patches", { run }, { epoch: source.epoch });
   const series = listed.value?.series.find(({ key }) => key === layer.key);
   if (!series) return null;
   const after = series.steps.findIndex((each) => step !== undefined && each > step);
@@ -67,12 +65,12 @@ export function patchesOf(source, state, layer, step) {
  */
 function load(source, of) {
   const request = async (/** @type {AbortSignal} */ signal) => {
-    const { json, body } = await api.layerPatches(of, signal);
+    const { json, body } = await api.binary("layer_patches", of, signal);
     const png = bytes(body, json.png);
     const picture = png.byteLength ? await decodeInput(new Blob([png])) : null;
     return { header: json.header, arrays: arrays(body, json.arrays), picture };
   };
-  return source.cache.get(`patches/${JSON.stringify(of)}`, request, {
+  return source.cache.get(keyOf("layer_patches", of), request, {
     bytes: ({ picture }) => 1e5 + (picture ? 4 * picture.width * picture.height : 0),
   });
 }

@@ -3,7 +3,7 @@
 
 import { match } from "./compare.js";
 import { number } from "../server/container.js";
-import * as api from "../server/api.js";
+import { keyOf } from "../server/source.js";
 
 /** @import {Layer} from "../server/answers.js" */
 /** @import {LayerDifference} from "../server/routes.js" */
@@ -31,7 +31,7 @@ const CHUNK = 24;
 
 /**
  * The ranking of one column; requests what is missing, one chunk after the other.
- * @param {Pick<Source, "cache">} source @param {State} state @param {Column} column
+ * @param {Pick<Source, "cache"|"json">} source @param {State} state @param {Column} column
  * @param {number} step of the slider @param {readonly Layer[]} layers of the main column's run
  * @param {readonly Layer[]} others layers of the column's run
  * @param {boolean} calm false while the step is changing: only known differences are shown
@@ -58,10 +58,8 @@ export function rank(source, state, column, step, layers, others, calm) {
       key: chunk.map((each) => each.key),
       other_key: chunk.map((each) => each.match?.layer.key ?? ""),
     };
-    const key = `difference/${JSON.stringify(query)}`;
-    if (!calm && !source.cache.has(key)) break;
-    const load = (/** @type {AbortSignal} */ signal) => api.difference(query, signal);
-    const entry = source.cache.get(key, load, { bytes: () => 300 * chunk.length });
+    if (!calm && !source.cache.has(keyOf("difference", query))) break;
+    const entry = source.json("difference", query, { bytes: 300 * chunk.length });
     for (const each of entry.value?.layers ?? []) known.set(each.key, each);
     error = entry.error;
     if (!entry.value) break; // the next chunk is requested when this one has arrived

@@ -60,11 +60,6 @@ export function ticks(lo, hi, most = 5) {
   return found;
 }
 
-/** Compares names in natural order: conv2 before conv10. @param {string} a @param {string} b */
-export function natural(a, b) {
-  return a.localeCompare(b, "en", { numeric: true }) || (a < b ? -1 : a > b ? 1 : 0);
-}
-
 /** @param {number} seconds since 1970 */
 export function clock(seconds) {
   if (!Number.isFinite(seconds)) return "";

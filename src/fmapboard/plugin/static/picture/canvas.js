@@ -52,6 +52,31 @@ export function prepare(canvas, width, height) {
   return context;
 }
 
+/**
+ * Writes a text, squeezed into a width if there is one.
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x
+ * @param {number} y CSS px @param {string} colour @param {CanvasTextAlign} align
+ * @param {number} [width] CSS px
+ */
+export function write(context, text, x, y, colour, align = "left", width) {
+  context.fillStyle = colour;
+  context.textAlign = align;
+  context.fillText(text, x, y, width);
+}
+
+/**
+ * A line around a box.
+ * @param {CanvasRenderingContext2D} context
+ * @param {{left: number, top: number, width: number, height: number}} box CSS px
+ * @param {string} colour @param {number} thick CSS px @param {number} away from the box, CSS px
+ */
+export function outline(context, { left, top, width, height }, colour, thick, away = 0.5) {
+  context.strokeStyle = colour;
+  context.lineWidth = thick;
+  const out = thick / 2 + away;
+  context.strokeRect(left - out, top - out, width + 2 * out, height + 2 * out);
+}
+
 // Shortens texts to a width on a canvas.
 
 /**

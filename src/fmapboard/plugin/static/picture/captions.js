@@ -3,10 +3,10 @@
 
 import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
-import { BORDER, stateFrame } from "./canvas.js";
+import { BORDER, outline, stateFrame, write } from "./canvas.js";
 import { CAPTION_LINE, NUMBERS, corner, widthOf } from "./tile_layout.js";
 
-/** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {MapsScene, Part, StateMark} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
 /** @import {Look, Where} from "./grid_paint.js" */
 /** @import {Layout} from "./tile_layout.js" */
@@ -116,51 +116,43 @@ export function marksIn(scene) {
  */
 export function caption(context, scene, of, cell, where, look) {
   const channel = scene.order[cell];
-  const { left, top } = corner(of, cell);
-  const y = top - where.top;
-  const wide = widthOf(of);
-  const base = y + of.tileHeight + BELOW;
+  const { left, top: down } = corner(of, cell);
+  const [top, height] = [down - where.top, of.tileHeight];
+  const whole = { left, top, width: widthOf(of), height };
+  const base = top + height + BELOW;
   context.font = look.font;
   context.textBaseline = "top";
-  context.textAlign = "left";
-  context.fillStyle = channel === where.selected ? look.accent : look.text;
   const name = String(channel);
-  context.fillText(name, left, base);
+  write(context, name, left, base, channel === where.selected ? look.accent : look.text);
   const taken = context.measureText(name).width + 5;
+  let out = 0;
   scene.parts.forEach((part, p) => {
     const start = corner(of, cell, p).left;
-    const end = scene.parts.length === 1 ? left + wide : start + of.tileWidth;
+    const width = scene.parts.length === 1 ? whole.width : of.tileWidth;
     const first = p === 0 ? taken : 4;
-    const used = first + letter(context, scene, part, start + first, base, end, look);
+    const used = first + letter(context, scene, part, start + first, base, start + width, look);
     const fault = faultOf(scene, part, channel);
+    const free = width - used;
     if (fault) {
-      badge(context, fault, start + used, base, end - start - used, look);
-      stateFrame(
-        context,
-        { left: start, top: y, width: end - start, height: of.tileHeight },
-        fault,
-      );
-    } else if (end - start >= RANGE_FROM) {
-      range(context, rangeText(scene, part, channel), end, base, end - start - used, look);
+      badge(context, fault, start + used, base, free, look.text);
+      stateFrame(context, { left: start, top, width, height }, fault);
+      out = BORDER;
+    } else if (width >= RANGE_FROM) {
+      const text = rangeText(scene, part, channel);
+      const fits = context.measureText(text).width <= free;
+      if (fits) write(context, text, start + width, base, look.muted, "right");
     }
   });
   const numbers = scene.sorting.texts?.(channel) ?? [];
-  const text = numbers.find((each) => context.measureText(each).width <= wide);
-  if (text) {
-    context.fillStyle = look.text;
-    context.textAlign = "left";
-    context.fillText(text, left, base + CAPTION_LINE);
-  }
+  const text = numbers.find((each) => context.measureText(each).width <= whole.width);
+  if (text) write(context, text, left, base + CAPTION_LINE, look.text);
   if (where.chosen?.includes(channel)) {
     context.setLineDash([4, 3]);
-    frame(context, left, y, wide, of.tileHeight, look.accent, 2);
+    outline(context, whole, look.accent, 2);
     context.setLineDash([]);
   }
-  const out = scene.parts.some((part) => faultOf(scene, part, channel)) ? BORDER : 0;
-  const around = (/** @type {string} */ colour, /** @type {number} */ thick) =>
-    frame(context, left - out, y - out, wide + 2 * out, of.tileHeight + 2 * out, colour, thick);
-  if (channel === where.hovered) around(look.muted, 1);
-  if (channel === where.selected) around(look.accent, out ? 1.5 : 2);
+  if (channel === where.hovered) outline(context, whole, look.muted, 1, out + 0.5);
+  if (channel === where.selected) outline(context, whole, look.accent, out ? 1.5 : 2, out + 0.5);
 }
 
 /**
@@ -174,46 +166,22 @@ function letter(context, scene, part, left, top, end, look) {
   const text = partName(part);
   const width = context.measureText(text).width + 5;
   if (left + width > end) return 0;
-  context.textAlign = "left";
-  context.fillStyle = look.muted;
-  context.fillText(text, left, top);
+  write(context, text, left, top, look.muted);
   return width;
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {NonNullable<ReturnType<typeof faultOf>>} fault
- * @param {number} left @param {number} top @param {number} available CSS px @param {Look} look
+ * A fault's colour and its word, as far as there is space.
+ * @param {CanvasRenderingContext2D} context @param {StateMark} fault @param {number} left
+ * @param {number} top @param {number} available CSS px @param {string} colour of the word
+ * @param {boolean} squeezes the brief word into too little space
  */
-function badge(context, fault, left, top, available, look) {
+export function badge(context, fault, left, top, available, colour, squeezes = false) {
   context.fillStyle = fault.colour;
   context.fillRect(left, top + 2, 8, 8);
-  context.textAlign = "left";
-  context.fillStyle = look.text;
   const fits = (/** @type {string} */ text) => context.measureText(text).width + 12 <= available;
-  const text = [fault.word, fault.brief].find(fits);
-  if (text) context.fillText(text, left + 12, top);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {string} text
- * @param {number} right @param {number} top @param {number} available CSS px @param {Look} look
- */
-function range(context, text, right, top, available, look) {
-  if (!text || context.measureText(text).width > available) return;
-  context.fillStyle = look.muted;
-  context.textAlign = "right";
-  context.fillText(text, right, top);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
- * @param {number} width @param {number} height @param {string} colour @param {number} thick CSS px
- */
-function frame(context, left, top, width, height, colour, thick) {
-  context.strokeStyle = colour;
-  context.lineWidth = thick;
-  const out = thick / 2 + 0.5;
-  context.strokeRect(left - out, top - out, width + 2 * out, height + 2 * out);
+  const text = [fault.word, fault.brief].find(fits) ?? (squeezes ? fault.brief : "");
+  write(context, text, left + 12, top, colour, "left", squeezes ? available - 12 : undefined);
 }
 
 // Labels the rows of a sequence: channel numbers, faults, positions, and the selected row.
@@ -234,6 +202,12 @@ export function rowNames(context, scene, of, [first, last], where, look) {
   positions(context, scene, of, where, look);
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.left - 2, where.height); // hides rows that are scrolled to the left
+  const size = { width: of.cellWidth, height: of.cellHeight };
+  const rowOf = (/** @type {number} */ y) => ({
+    left: of.left - (where.left ?? 0),
+    top: y,
+    ...size,
+  });
   const every = Math.ceil(LINE / of.cellHeight);
   let shown = -Infinity; // y of the last number written
   for (let cell = first; cell < last; cell += 1) {
@@ -248,7 +222,7 @@ export function rowNames(context, scene, of, [first, last], where, look) {
       number(context, scene, channel, y + of.cellHeight / 2, of, look.muted);
       shown = y;
     }
-    if (channel === where.hovered) outline(context, of, y, where, look.muted, 1);
+    if (channel === where.hovered) outline(context, rowOf(y), look.muted, 1, 0);
   }
   const chosen = where.selected === null ? -1 : scene.order.indexOf(where.selected);
   if (chosen < first || chosen >= last) return;
@@ -256,7 +230,7 @@ export function rowNames(context, scene, of, [first, last], where, look) {
   context.fillStyle = look.background;
   context.fillRect(0, y + of.cellHeight / 2 - LINE / 2 - 1, of.left - FAULT - 4, LINE + 2);
   number(context, scene, scene.order[chosen], y + of.cellHeight / 2, of, look.accent);
-  outline(context, of, y, where, look.accent, 2);
+  outline(context, rowOf(y), look.accent, 2, 0);
 }
 
 /**
@@ -265,29 +239,11 @@ export function rowNames(context, scene, of, [first, last], where, look) {
  * @param {number} middle CSS px @param {Layout} of @param {string} colour
  */
 function number(context, scene, channel, middle, of, colour) {
-  context.fillStyle = colour;
-  context.textAlign = "right";
   context.textBaseline = "middle";
-  context.fillText(String(channel), of.left - FAULT - 6, middle);
+  write(context, String(channel), of.left - FAULT - 6, middle, colour, "right");
   const numbers = scene.sorting.texts?.(channel) ?? [];
   const text = numbers.find((each) => context.measureText(each).width <= NUMBERS);
-  if (text) context.fillText(text, of.left - FAULT - 6 - CHANNEL, middle);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Layout} of @param {number} y CSS px
- * @param {Where} where @param {string} colour @param {number} thick CSS px
- */
-function outline(context, of, y, where, colour, thick) {
-  context.strokeStyle = colour;
-  context.lineWidth = thick;
-  const out = thick / 2;
-  context.strokeRect(
-    of.left - (where.left ?? 0) - out,
-    y - out,
-    of.cellWidth + 2 * out,
-    of.cellHeight + 2 * out,
-  );
+  if (text) write(context, text, of.left - FAULT - 6 - CHANNEL, middle, colour, "right");
 }
 
 /**
@@ -300,7 +256,6 @@ function positions(context, scene, of, where, look) {
   const columns = scene.a?.planes.width ?? 1;
   const most = Math.max(1, Math.floor(of.tileWidth / TICK));
   context.textBaseline = "alphabetic";
-  context.textAlign = "left";
   for (let part = 0; part < of.parts; part += 1) {
     const { left } = corner(of, 0, part);
     const start = left - (where.left ?? 0);
@@ -311,7 +266,7 @@ function positions(context, scene, of, where, look) {
       const x = start + (position / block / columns) * of.tileWidth;
       context.fillStyle = look.muted;
       context.fillRect(Math.round(x), of.top - where.top - 5, 1, 4);
-      context.fillText(short(position), x + 3, of.top - where.top - 5);
+      write(context, short(position), x + 3, of.top - where.top - 5, look.muted);
     }
   }
 }

@@ -4,7 +4,8 @@
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { flags, loudest } from "../model/scene.js";
 import { labelOf, short, wordOf } from "../model/words.js";
-import { BORDER, cutStart, stateFrame } from "./canvas.js";
+import { BORDER, cutStart, outline, stateFrame, write } from "./canvas.js";
+import { badge } from "./captions.js";
 import { kernelAt, kernelPalette } from "./film_kernels.js";
 import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
 import { drawCrosshair } from "./point.js";
@@ -87,8 +88,8 @@ export function captions(context, film, of, i, where, look) {
     if (of.kernelHeight) kernelCaption(context, film, of, i, channel, left, top, wide, look);
     if (i === film.current && of.tileHeight) {
       const out = faultOfFrame(film, i, channel) ? BORDER : 0;
-      const [wider, higher] = [of.tileWidth + 2 * out, of.tileHeight + 2 * out];
-      frame(context, left - out, top - out, wider, higher, look.accent, out ? 1.5 : 2);
+      const box = { left, top, width: of.tileWidth, height: of.tileHeight };
+      outline(context, box, look.accent, out ? 1.5 : 2, out + 0.5);
     }
   });
   if (of.inputHeight) inputCaption(context, film, of, i, left, of.inputTop - where.top, wide, look);
@@ -104,26 +105,22 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
   const why = whyNoFrame(film, i, channel);
   const side = film.frame(i)?.side;
   const base = top + of.tileHeight + BELOW;
+  const box = { left, top, width: of.tileWidth, height: of.tileHeight };
   if (!side || why) {
-    frame(context, left + 1, top + 1, of.tileWidth - 2, of.tileHeight - 2, look.muted, 1);
+    outline(context, box, look.muted, 1, -0.5);
     context.fillStyle = why ? look.second : look.muted;
     const lines = Math.max(1, Math.floor((of.tileHeight - 6) / LINE));
     wrapped(context, why || "loading", left + 4, top + 4, of.tileWidth - 8, lines);
   }
   if (fault) {
-    stateFrame(context, { left, top, width: of.tileWidth, height: of.tileHeight }, fault);
-    context.fillStyle = fault.colour;
-    context.fillRect(left, base + 2, 8, 8);
-    context.fillStyle = look.text;
-    const fits = context.measureText(fault.word).width <= wide - 12;
-    context.fillText(fits ? fault.word : fault.brief, left + 12, base, wide - 12);
+    stateFrame(context, box, fault);
+    badge(context, fault, left, base, wide, look.text, true);
   } else if (side && !why) {
     const far = isBeyond(film, side, channel);
     const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
     const texts = far ? ["▲ beyond scale", "▲ beyond"] : [range];
-    context.fillStyle = far ? look.text : look.muted;
     const text = texts.find((each) => context.measureText(each).width <= wide * 1.2);
-    if (text) context.fillText(text, left, base, wide);
+    if (text) write(context, text, left, base, far ? look.text : look.muted, "left", wide);
   }
 }
 
@@ -160,9 +157,8 @@ function inputCaption(context, film, of, i, left, top, wide, look) {
   if (film.unit === "image") return; // of which each differs from the one before
   if (film.change(i) !== "different") return;
   const size = fitted(input.picture, Math.max(of.tileWidth, 40), of.inputHeight);
-  frame(context, left, top, size.width, size.height, look.second, 2);
-  context.fillStyle = look.second;
-  context.fillText("≠", left, top + of.inputHeight + 3, wide);
+  outline(context, { left, top, ...size }, look.second, 2);
+  write(context, "≠", left, top + of.inputHeight + 3, look.second, "left", wide);
 }
 
 /**
@@ -207,25 +203,13 @@ export function heading(context, film, of, [first, last], where, look) {
       context.fillRect(left - 2, HEADING - 4, of.columnWidth - 4, 2);
     }
     context.font = isCurrent ? look.font.replace("13px", "600 13px") : look.font;
-    context.fillStyle = isCurrent ? look.accent : look.text;
     const wide = of.columnWidth - 4;
     const [number, name] = labelOf(film.words, film.steps[i]);
     const rest = wide - context.measureText(`${number} `).width;
     const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
-    context.fillText(number + named, left, 4, wide);
+    write(context, number + named, left, 4, isCurrent ? look.accent : look.text, "left", wide);
   }
   context.restore();
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
- * @param {number} width @param {number} height @param {string} colour @param {number} thick CSS px
- */
-function frame(context, left, top, width, height, colour, thick) {
-  context.strokeStyle = colour;
-  context.lineWidth = thick;
-  const out = thick / 2 + 0.5;
-  context.strokeRect(left - out, top - out, width + 2 * out, height + 2 * out);
 }
 
 // Labels and scale bars left of the rows of a film strip.
@@ -244,30 +228,29 @@ export function gutter(context, film, of, where, look) {
   context.fillRect(0, 0, of.gutter - 4, where.height);
   context.textBaseline = "top";
   context.textAlign = "left";
-  const write = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
+  const say = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
     context.font = bold ? look.font.replace("13px", "600 13px") : look.font;
-    context.fillStyle = bold ? look.text : look.muted;
-    context.fillText(text, left, y, of.gutter - 18);
+    write(context, text, left, y, bold ? look.text : look.muted, "left", of.gutter - 18);
   };
-  if (of.inputHeight) write("input", of.inputTop - where.top + 2, true);
+  if (of.inputHeight) say("input", of.inputTop - where.top + 2, true);
   film.channels.forEach((channel, row) => {
     const top = of.rowTop + row * of.rowHeight - where.top;
-    write(`channel ${channel}`, top, true);
-    if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, write);
+    say(`channel ${channel}`, top, true);
+    if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, say);
     if (!of.kernelHeight) return;
     const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 64 : CAPTION);
-    write("its kernel", y, true);
+    say("its kernel", y, true);
     const peak = short(film.kernelPeak, 2);
     const isRgb = kernelPalette(film) === "rgb";
     if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 19);
     const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : `each ${film.unit} its own ±max`;
-    write(scale, y + (isRgb ? 18 : 32));
-    if (isRgb) write("per colour; grey is 0", y + 33);
-    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 48 : 47));
+    say(scale, y + (isRgb ? 18 : 32));
+    if (isRgb) say("per colour; grey is 0", y + 33);
+    if (film.kernelsBeyond) say("(no large values)", y + (isRgb ? 48 : 47));
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
-  write(film.unit, 4);
+  say(film.unit, 4);
 }
 
 /**
@@ -284,9 +267,9 @@ function drawRamp(context, colours, left, top) {
 /**
  * @param {CanvasRenderingContext2D} context @param {Film} film @param {number} channel
  * @param {number} left @param {number} top CSS px @param {Look} look
- * @param {(text: string, y: number) => void} write
+ * @param {(text: string, y: number) => void} say
  */
-function scaleBar(context, film, channel, left, top, look, write) {
+function scaleBar(context, film, channel, left, top, look, say) {
   drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  scaleWords(film, channel).forEach((text, line) => write(text, top + 14 + LINE * line));
+  scaleWords(film, channel).forEach((text, line) => say(text, top + 14 + LINE * line));
 }

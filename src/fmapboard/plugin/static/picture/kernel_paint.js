@@ -3,6 +3,7 @@
 
 import { channelOf, measured, partName } from "../model/kernel_scene.js";
 import { short } from "../model/words.js";
+import { outline, write } from "./canvas.js";
 import { kernelPixels, paintTiles } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
@@ -63,24 +64,21 @@ function frames(context, grid, of, [first, last], where, look) {
     }
     if (!selected && plane !== where.hovered) continue;
     const { left, top } = corner(of, cell);
-    const wide = corner(of, cell, of.parts - 1).left + of.tileWidth - left;
-    const [x, y] = [left - (where.left ?? 0), top - where.top];
-    context.strokeStyle = selected ? look.accent : look.text;
-    context.lineWidth = selected && !grid.columns ? 2 : 1;
-    const around = context.lineWidth / 2 + (grid.columns ? 0 : 0.5);
-    context.strokeRect(x - around, y - around, wide + 2 * around, of.tileHeight + 2 * around);
+    const width = corner(of, cell, of.parts - 1).left + of.tileWidth - left;
+    const place = { left: left - (where.left ?? 0), top: top - where.top };
+    const [thick, away] = [selected && !grid.columns ? 2 : 1, grid.columns ? 0 : 0.5];
+    const box = { ...place, width, height: of.tileHeight };
+    outline(context, box, selected ? look.accent : look.text, thick, away);
   }
   if (!chosen.length) return;
   const start = corner(of, chosen[0]);
   const stop = corner(of, chosen[chosen.length - 1], of.parts - 1);
-  context.strokeStyle = look.accent;
-  context.lineWidth = 2;
-  context.strokeRect(
-    start.left - (where.left ?? 0) - 1,
-    start.top - where.top - 1,
-    stop.left + of.tileWidth - start.left + 2,
-    stop.top + of.tileHeight - start.top + 2,
-  );
+  const size = {
+    width: stop.left + of.tileWidth - start.left,
+    height: stop.top + of.tileHeight - start.top,
+  };
+  const place = { left: start.left - (where.left ?? 0), top: start.top - where.top };
+  outline(context, { ...place, ...size }, look.accent, 2, 0);
 }
 
 /**
@@ -100,15 +98,12 @@ function caption(context, grid, of, cell, where, look) {
     const { left } = corner(of, cell, p);
     const side = grid.sides.length > 1 ? partName(grid, part) : "";
     const text = p ? side : `${name} ${side}`.trim();
-    context.textAlign = "left";
-    context.fillStyle = chosen ? look.accent : look.text;
-    context.fillText(text, left, base, grid.parts.length > 1 ? of.tileWidth : undefined);
+    const most = grid.parts.length > 1 ? of.tileWidth : undefined;
+    write(context, text, left, base, chosen ? look.accent : look.text, "left", most);
     const range = rangeText(grid, part, plane);
     const free = of.tileWidth - context.measureText(text).width - 5;
     if (of.tileWidth < RANGE_FROM || context.measureText(range).width > free) return;
-    context.fillStyle = look.muted;
-    context.textAlign = "right";
-    context.fillText(range, left + of.tileWidth, base);
+    write(context, range, left + of.tileWidth, base, look.muted, "right");
   });
 }
 
@@ -141,7 +136,6 @@ function headings(context, grid, of, where, look) {
   context.fillRect(0, 0, where.width, of.top - 2);
   context.fillRect(0, 0, of.left - 2, where.height);
   context.textBaseline = "middle";
-  context.textAlign = "center";
   const isFlat = grid.of.rowOf !== null; // one column, without a number
   const axis = (/** @type {number} */ cell, /** @type {boolean} */ outputs) => {
     const { output, input } = placeOf(grid.of, grid.cells[cell]);
@@ -150,21 +144,19 @@ function headings(context, grid, of, where, look) {
   numbers(isFlat ? 0 : of.columns, of.cellWidth, context.measureText("000").width + 6, (i) => {
     const x = of.left + (i + 0.5) * of.cellWidth - scrolled;
     if (x < of.left) return;
-    context.fillStyle = chosen >= 0 && !outputsDown && i === column ? look.accent : look.muted;
-    context.fillText(axis(i, !outputsDown), x, of.top / 2 + 2);
+    const colour = chosen >= 0 && !outputsDown && i === column ? look.accent : look.muted;
+    write(context, axis(i, !outputsDown), x, of.top / 2 + 2, colour, "center");
   });
-  context.textAlign = "right";
   numbers(of.lines, of.cellHeight, 15, (i) => {
     const y = of.top + (i + 0.5) * of.cellHeight - where.top;
     if (y < of.top) return;
-    context.fillStyle = chosen >= 0 && outputsDown && i === row ? look.accent : look.muted;
-    context.fillText(axis(i * of.columns, outputsDown), of.left - 6, y);
+    const colour = chosen >= 0 && outputsDown && i === row ? look.accent : look.muted;
+    write(context, axis(i * of.columns, outputsDown), of.left - 6, y, colour, "right");
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.left - 2, of.top - 2);
-  context.fillStyle = look.muted;
   const corners = grid.of.rowOf !== null ? "row" : outputsDown ? "out\\in" : "in\\out";
-  context.fillText(corners, of.left - 6, of.top / 2 + 2);
+  write(context, corners, of.left - 6, of.top / 2 + 2, look.muted, "right");
 }
 
 /**

@@ -1,35 +1,28 @@
 // @ts-check
-/** Which layer each activation directly follows. */
+/** Requests to the server, and to what answers in its place in a report. */
 
-import { arrays, open } from "./container.js";
+import { open } from "./container.js";
+import { decodeInput } from "./decode.js";
 
-/** @import {History} from "../model/scene.js" */
 /** @import {Layer} from "./answers.js" */
 /** @import {Container} from "./container.js" */
-/** @import {AttributionAnswer, DifferenceAnswer, HistoryAnswer as HistoryFacts, LayerPatchesAnswer, MapsAnswer as MapsFacts, NumbersAnswer, PatchesAnswer, RunsAnswer} from "./routes.js" */
+/** @import * as Routes from "./routes.js" */
+
+/** @typedef {Omit<Routes.LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
 
 /**
- * The layers, activations with the label of the layer that they directly follow as `behind`.
- * @template {{name: string, label: string, activation: string|null}} T
- * @param {T[]} layers @returns {(T & {behind?: string})[]}
+ * Routes that answer in JSON.
+ * @typedef {{runs: Routes.RunsAnswer, layers: LayersAnswer, numbers: Routes.NumbersAnswer,
+ *   findings: Routes.FindingsAnswer, difference: Routes.DifferenceAnswer,
+ *   attribution: Routes.AttributionAnswer, patches: Routes.PatchesAnswer}} JsonAnswers
  */
-export function withFeeders(layers) {
-  const place = (/** @type {string} */ name, /** @type {string} */ label) => `${name}\n${label}`;
-  /** @type {Map<string, string>} */
-  const feeders = new Map();
-  for (const { name, label, activation } of layers) {
-    if (activation === null || feeders.has(place(name, activation))) continue;
-    feeders.set(place(name, activation), label);
-  }
-  return layers.map((layer) => {
-    const behind = feeders.get(place(layer.name, layer.label));
-    return behind === undefined ? layer : { ...layer, behind };
-  });
-}
 
-// Requests to the server, one function per route.
-
-/** @typedef {Omit<import("./routes.js").LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
+/**
+ * Routes that answer in JSON with arrays behind it.
+ * @typedef {{maps: Routes.MapsAnswer, history: Routes.HistoryAnswer, health: Routes.HealthAnswer,
+ *   health_step: Routes.HealthStepAnswer, layer_patches: Routes.LayerPatchesAnswer,
+ *   sheet: Routes.SheetAnswer, sheet_input: Routes.SheetInputAnswer}} BinaryAnswers
+ */
 
 const BASE = new URL("../data/", import.meta.url);
 
@@ -42,7 +35,7 @@ export class ServerError extends Error {
   }
 }
 
-/** @typedef {Record<string, string|number|string[]>} Query a list is sent as repeated values */
+/** @typedef {Record<string, string|number|readonly string[]>} Query a list is sent as repeated values */
 /** @typedef {(path: string, query: Query, signal: AbortSignal) => Promise<Response>} Answering */
 
 /** @type {Answering} */
@@ -84,15 +77,30 @@ export async function ask(path, query, signal) {
   throw new ServerError(answer.status, `${said || "no answer"} (HTTP ${answer.status})`);
 }
 
-/** @param {AbortSignal} signal @returns {Promise<RunsAnswer>} */
-export async function runs(signal) {
-  return (await ask("runs", {}, signal)).json();
+/**
+ * @template {keyof JsonAnswers} P @param {P} path @param {Query} query @param {AbortSignal} signal
+ * @returns {Promise<JsonAnswers[P]>}
+ */
+export async function json(path, query, signal) {
+  return (await ask(path, query, signal)).json();
+}
+
+/**
+ * @template {keyof BinaryAnswers} P @param {P} path @param {Query} query @param {AbortSignal} signal
+ * @returns {Promise<Container<BinaryAnswers[P]>>}
+ */
+export async function binary(path, query, signal) {
+  return open(await (await ask(path, query, signal)).arrayBuffer());
+}
+
+/** @param {"input"|"attribution_picture"} path @param {Query} query @param {AbortSignal} signal */
+export async function picture(path, query, signal) {
+  return decodeInput(await (await ask(path, query, signal)).blob());
 }
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<LayersAnswer>} */
 export async function layers(run, signal) {
-  /** @type {LayersAnswer} */
-  const answer = await (await ask("layers", { run }, signal)).json();
+  const answer = await json("layers", { run }, signal);
   for (const layer of answer.layers) {
     layer.steps ??= answer.steps;
     layer.wall_times ??= answer.wall_times;
@@ -101,68 +109,20 @@ export async function layers(run, signal) {
 }
 
 /**
- * @param {string} run @param {string} key @param {AbortSignal} signal
- * @returns {Promise<NumbersAnswer>}
+ * The layers, activations with the label of the layer that they directly follow as `behind`.
+ * @template {{name: string, label: string, activation: string|null}} T
+ * @param {T[]} layers @returns {(T & {behind?: string})[]}
  */
-export async function numbers(run, key, signal) {
-  return (await ask("numbers", { run, key }, signal)).json();
-}
-
-/**
- * @param {Record<string, string|number|string[]>} query two sides and pairs of layers
- * @param {AbortSignal} signal @returns {Promise<DifferenceAnswer>}
- */
-export async function difference(query, signal) {
-  return (await ask("difference", query, signal)).json();
-}
-
-/**
- * @param {{run: string, key: string, sample: number, ts: number}} of `ts` lets the browser cache it
- * @param {AbortSignal} signal @returns {Promise<History>}
- */
-export async function history(of, signal) {
-  const answer = await ask("history", of, signal);
-  /** @type {Container<HistoryFacts>} */
-  const { json, body } = open(await answer.arrayBuffer());
-  return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
-}
-
-/**
- * @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal
- * @returns {Promise<Container<MapsFacts>>}
- */
-export async function maps({ run, key, step, ts }, signal) {
-  const answer = await ask("maps", { run, key, step, ts }, signal);
-  return open(await answer.arrayBuffer());
-}
-
-/** @param {string} run @param {AbortSignal} signal @returns {Promise<AttributionAnswer>} */
-export async function attribution(run, signal) {
-  return (await ask("attribution", { run }, signal)).json();
-}
-
-/** @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal */
-export async function attributionPicture(of, signal) {
-  return (await ask("attribution_picture", of, signal)).blob();
-}
-
-/** @param {string} run @param {AbortSignal} signal @returns {Promise<PatchesAnswer>} */
-export async function patches(run, signal) {
-  return (await ask("patches", { run }, signal)).json();
-}
-
-/**
- * @param {{run: string, key: string, step: number, page: number, ts: number}} of
- * @param {AbortSignal} signal @returns {Promise<Container<LayerPatchesAnswer>>}
- */
-export async function layerPatches(of, signal) {
-  return open(await (await ask("layer_patches", of, signal)).arrayBuffer());
-}
-
-/**
- * @param {{run: string, name: string, sample: number, step: number, ts: number}} of
- * @param {AbortSignal} signal
- */
-export async function input(of, signal) {
-  return (await ask("input", of, signal)).blob();
+export function withFeeders(layers) {
+  const place = (/** @type {string} */ name, /** @type {string} */ label) => `${name}\n${label}`;
+  /** @type {Map<string, string>} */
+  const feeders = new Map();
+  for (const { name, label, activation } of layers) {
+    if (activation === null || feeders.has(place(name, activation))) continue;
+    feeders.set(place(name, activation), label);
+  }
+  return layers.map((layer) => {
+    const behind = feeders.get(place(layer.name, layer.label));
+    return behind === undefined ? layer : { ...layer, behind };
+  });
 }

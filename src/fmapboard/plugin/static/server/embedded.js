@@ -1,7 +1,7 @@
 // @ts-check
 /** Answers the tab's questions from what is embedded in the page of a report. */
 
-import { decodeInput, decodeMaps, samePixels, sideOf } from "./decode.js";
+import { decodeMaps, samePixels, sideOf } from "./decode.js";
 import { health, numbersAt } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
@@ -88,7 +88,7 @@ async function rowOf({ run, steps, cell }, key, table, stds, signal) {
   const found = await Promise.all(
     steps.map(async (step) => {
       if (!layer?.steps.includes(step)) return null;
-      const stored = await api.maps({ run, key, step, ts: 0 }, signal);
+      const stored = await api.binary("maps", { run, key, step, ts: 0 }, signal);
       return decodeMaps(stored, (role, sample) => role === ROLE && sample === 0);
     }),
   );
@@ -162,8 +162,8 @@ export async function sheetInputs(query, signal) {
   const pictures = await Promise.all(
     steps.map((step) =>
       api
-        .input({ run, name: String(query.name), sample: 0, step, ts: 0 }, signal)
-        .then(decodeInput, () => null),
+        .picture("input", { run, name: String(query.name), sample: 0, step, ts: 0 }, signal)
+        .catch(() => null),
     ),
   );
   const kept = pictures.filter((each) => each !== null);

@@ -1,11 +1,11 @@
 // @ts-check
 /** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
 
-import { ask, withFeeders } from "./api.js";
-import { arrays, number, octets, open } from "./container.js";
+import { binary, json as inJson, withFeeders } from "./api.js";
+import { arrays, number, octets } from "./container.js";
 
 /** @import {Cache} from "./cache.js" */
-/** @import {Container, NamedArrays} from "./container.js" */
+/** @import {NamedArrays} from "./container.js" */
 /** @import {HealthAnswer, HealthStepAnswer, Shading} from "./routes.js" */
 
 /** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
@@ -25,9 +25,7 @@ import { arrays, number, octets, open } from "./container.js";
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
-  const answer = await ask("health", { run }, signal);
-  /** @type {Container<HealthAnswer>} */
-  const { json, body } = open(await answer.arrayBuffer());
+  const { json, body } = await binary("health", { run }, signal);
   const { codes, shadings, ...facts } = json;
   return {
     ...facts,
@@ -73,9 +71,7 @@ export async function health(run, signal) {
 
 /** @param {StepOfRun} of @param {AbortSignal} signal */
 async function stepOf(of, signal) {
-  const answer = await ask("health_step", of, signal);
-  /** @type {Container<HealthStepAnswer>} */
-  const { json, body } = open(await answer.arrayBuffer());
+  const { json, body } = await binary("health_step", of, signal);
   return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
 
@@ -170,11 +166,6 @@ function layerAt(json, numbers, code, key, row) {
   };
 }
 
-/** @param {string} run @param {AbortSignal} signal @returns {Promise<FindingsAnswer>} */
-export async function findings(run, signal) {
-  return (await ask("findings", { run }, signal)).json();
-}
-
 /** Runs other than the current one are asked again no more often. */
 const ROUND_MS = 60000;
 
@@ -200,7 +191,7 @@ export class HealthSource {
    * @param {boolean} prefetch nobody waits for it
    */
   findings(run, version, prefetch = false) {
-    return this.cache.get(`findings/${run}`, (signal) => findings(run, signal), {
+    return this.cache.get(`findings/${run}`, (signal) => inJson("findings", { run }, signal), {
       epoch: this.epoch(run, version),
       bytes: (answer) => 1000 * (1 + answer.findings.length),
       prefetch,

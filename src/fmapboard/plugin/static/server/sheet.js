@@ -1,12 +1,12 @@
 // @ts-check
 /** The contact sheet's answers, `data/sheet` and `data/sheet_input`, and their cache. */
 
-import { ask } from "./api.js";
-import { arrays, octets, open } from "./container.js";
+import { binary } from "./api.js";
+import { arrays, octets } from "./container.js";
 
-/** @import {ArrayEntry} from "./answers.js" */
 /** @import {Cache} from "./cache.js" */
-/** @import {Container, NamedArrays} from "./container.js" */
+/** @import {NamedArrays} from "./container.js" */
+/** @import {SheetInputAnswer, SheetRow} from "./routes.js" */
 
 /**
  * A page of the sheet.
@@ -22,24 +22,7 @@ import { arrays, octets, open } from "./container.js";
  * @property {number} steps
  */
 
-/**
- * @typedef {object} SheetRow
- * @property {string} key of the layer
- * @property {number|null} channel that is shown
- * @property {string} palette in which the maps are stored
- * @property {string|null} [why] why the record of a step cannot be read
- */
-
-/**
- * The network's input at each step.
- * @typedef {object} SheetInput
- * @property {boolean|null} same it was the same image at all steps; null if there are not two
- * @property {number} width px of each cell that the image takes
- * @property {number} height
- * @property {boolean[]} kept for each step, whether its image is
- * @property {Uint8Array} pixels [steps, cell, cell, 3]
- * @property {number} cell
- */
+/** @typedef {Omit<SheetInputAnswer, "arrays"> & {pixels: Uint8Array, cell: number}} SheetInput */
 
 /**
  * What a sheet is asked for.
@@ -51,13 +34,12 @@ import { arrays, octets, open } from "./container.js";
  */
 
 /**
- * @param {Asked} of @param {readonly string[]} keys @param {AbortSignal} signal
+ * @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal
  * @returns {Promise<SheetPage>}
  */
 async function page({ run, steps, cell }, keys, signal) {
-  const answer = await ask("sheet", { run, key: [...keys], step: steps.map(String), cell }, signal);
-  /** @type {Container<{rows: SheetRow[], arrays: Record<string, ArrayEntry>}>} */
-  const { json, body } = open(await answer.arrayBuffer());
+  const query = { run, key: [...keys], step: steps.map(String), cell };
+  const { json, body } = await binary("sheet", query, signal);
   const { pixels, ...others } = json.arrays;
   const { height, width, lo, hi } = arrays(body, others);
   return pageOf(json.rows, octets(body, pixels), { height, width, lo, hi }, cell, steps.length);
@@ -81,14 +63,8 @@ export function pageOf(rows, pixels, of, cell, steps) {
   return { rows, pixels, height, width, lo, hi, starts, cell, steps };
 }
 
-/** @param {Asked} of @param {AbortSignal} signal @returns {Promise<SheetInput>} */
-async function input({ run, name, steps, cell }, signal) {
-  const query = { run, name, step: steps.map(String), cell };
-  const answer = await ask("sheet_input", query, signal);
-  /** @type {Container<Omit<SheetInput, "pixels"|"cell"> & {arrays: Record<string, ArrayEntry>}>} */
-  const { json, body } = open(await answer.arrayBuffer());
-  return { ...json, pixels: octets(body, json.arrays["pixels"]), cell };
-}
+/** @param {{pixels: Uint8Array}} found */
+const memory = ({ pixels }) => pixels.byteLength;
 
 export class SheetSource {
   /** @param {Cache} cache */
@@ -97,20 +73,19 @@ export class SheetSource {
   }
 
   /** @param {Asked} of @param {readonly string[]} keys */
-  page(of, keys) {
-    return this.cache.get(
-      `sheet/${JSON.stringify([of.run, of.steps, of.cell, keys])}`,
-      (signal) => page(of, keys, signal),
-      { bytes: (found) => found.pixels.byteLength },
-    );
+  page({ name: _, ...of }, keys) {
+    const load = (/** @type {AbortSignal} */ signal) => page(of, keys, signal);
+    return this.cache.get(`sheet/${JSON.stringify([of, keys])}`, load, { bytes: memory });
   }
 
-  /** @param {Asked} of */
+  /** @param {Asked} of @returns {import("./cache.js").Entry<SheetInput>} */
   input(of) {
-    return this.cache.get(
-      `sheet_input/${JSON.stringify([of.run, of.name, of.steps, of.cell])}`,
-      (signal) => input(of, signal),
-      { bytes: (found) => found.pixels.byteLength },
-    );
+    const { steps, ...query } = of;
+    const load = async (/** @type {AbortSignal} */ signal) => {
+      const asked = { ...query, step: steps.map(String) };
+      const { json, body } = await binary("sheet_input", asked, signal);
+      return { ...json, pixels: octets(body, json.arrays["pixels"]), cell: of.cell };
+    };
+    return this.cache.get(`sheet_input/${JSON.stringify(of)}`, load, { bytes: memory });
   }
 }

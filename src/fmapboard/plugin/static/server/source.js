@@ -1,7 +1,8 @@
 // @ts-check
 /** Fetches and caches what the tab shows: the answers to draw with now, requested if missing. */
 
-import { decodeInput, decodeMaps } from "./decode.js";
+import { arrays } from "./container.js";
+import { decodeMaps } from "./decode.js";
 import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
@@ -15,6 +16,7 @@ import * as api from "./api.js";
 /** @import {Sides} from "../model/sides.js" */
 /** @import {State} from "../model/state.js" */
 /** @import {Layer} from "./answers.js" */
+/** @import {Query} from "./api.js" */
 /** @import {Cache} from "./cache.js" */
 /** @import {Health, Overview} from "./health.js" */
 /** @import {InputSeries, NumbersAnswer, RunEntry} from "./routes.js" */
@@ -60,6 +62,9 @@ import * as api from "./api.js";
 /** @type {Map<string, Overview>} */
 const NO_OVERVIEW = new Map();
 
+/** Memory of a picture, bytes. @param {ImageBitmap} picture */
+const area = ({ width, height }) => 4 * width * height;
+
 export class Source {
   /** @param {Cache} cache */
   constructor(cache) {
@@ -74,8 +79,24 @@ export class Source {
     this.overviewStep = null;
   }
 
+  /**
+   * An answer in JSON, kept under its query.
+   * @template {keyof api.JsonAnswers} P @param {P} path @param {Query} query
+   * @param {{epoch?: number, bytes?: number, prefetch?: boolean}} how
+   */
+  json(path, query, { bytes = 1e5, ...how } = {}) {
+    const load = (/** @type {AbortSignal} */ signal) => api.json(path, query, signal);
+    return this.cache.get(keyOf(path, query), load, { bytes: () => bytes, ...how });
+  }
+
+  /** @param {"input"|"attribution_picture"} path @param {Query} query */
+  picture(path, query) {
+    const load = (/** @type {AbortSignal} */ signal) => api.picture(path, query, signal);
+    return this.cache.get(keyOf(path, query), load, { bytes: area });
+  }
+
   runs() {
-    return this.cache.get("runs", api.runs, { epoch: this.runsEpoch });
+    return this.json("runs", {}, { epoch: this.runsEpoch });
   }
 
   /** Requests again what may have grown. @param {boolean} onlyRuns only the list of runs */
@@ -96,58 +117,47 @@ export class Source {
 
   /** @param {Question} question @param {boolean} prefetch */
   maps(question, prefetch = false) {
+    const query = mapsQuery(question);
     const load = async (/** @type {AbortSignal} */ signal) =>
-      decodeMaps(await api.maps(question, signal));
-    return this.cache.get(mapsKey(question), load, { bytes: (maps) => maps.bytes, prefetch });
+      decodeMaps(await api.binary("maps", query, signal));
+    return this.cache.get(keyOf("maps", query), load, { bytes: (maps) => maps.bytes, prefetch });
   }
 
   /** @param {Question} question */
   knows(question) {
-    return this.cache.has(mapsKey(question));
-  }
-
-  /** @param {string} run @param {Layer} layer @param {number} sample whose lo and hi it has */
-  history(run, layer, sample) {
-    const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
-    const key = `history/${run}\n${layer.key}\n${of.sample}`;
-    return this.growing(key, layer, (ts, signal) => api.history({ ...of, ts }, signal), 4e6);
-  }
-
-  /** @param {string} run @param {Layer} layer */
-  numbers(run, layer) {
-    const key = `numbers/${run}\n${layer.key}`;
-    return this.growing(key, layer, (_, signal) => api.numbers(run, layer.key, signal), 2e6);
+    return this.cache.has(keyOf("maps", mapsQuery(question)));
   }
 
   /**
-   * An answer that grows with every step. It is requested again when there is a new step; until
-   * then the previous answer is returned, or null if there is none.
-   * @template T @param {string} key @param {Layer} layer
-   * @param {(ts: number, signal: AbortSignal) => Promise<T>} load @param {number} bytes
-   * @returns {T|null}
+   * Null until it has arrived; the previous answer while that of a new step is being loaded.
+   * @param {string} run @param {Layer} layer @param {number} sample whose lo and hi it has
+   * @returns {History|null}
    */
-  growing(key, layer, load, bytes) {
-    const epoch = layer.wall_times[layer.wall_times.length - 1];
+  history(run, layer, sample) {
+    const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
+    const ts = newestOf(layer);
+    if (ts === undefined) return null;
+    const load = async (/** @type {AbortSignal} */ signal) => {
+      const { json, body } = await api.binary("history", { ...of, ts }, signal);
+      return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
+    };
+    const how = { epoch: ts, bytes: () => 4e6 };
+    return this.cache.get(keyOf("history", of), load, how).value ?? null;
+  }
+
+  /** As `history`. @param {string} run @param {Layer} layer */
+  numbers(run, layer) {
+    const epoch = newestOf(layer);
     if (epoch === undefined) return null;
-    const how = { epoch, bytes: () => bytes };
-    return this.cache.get(key, (signal) => load(epoch, signal), how).value ?? null;
+    return this.json("numbers", { run, key: layer.key }, { epoch, bytes: 2e6 }).value ?? null;
   }
 
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */
   input(run, input, step) {
     const i = input ? indexOf(input.steps, step) : -1;
     if (!input || i < 0) return null;
-    const of = {
-      run,
-      name: input.name ?? "",
-      sample: input.sample,
-      step: input.steps[i],
-      ts: input.wall_times[i],
-    };
-    const load = async (/** @type {AbortSignal} */ signal) =>
-      decodeInput(await api.input(of, signal));
-    const key = `input/${JSON.stringify(of)}`;
-    return this.cache.get(key, load, { bytes: (picture) => 4 * picture.width * picture.height });
+    const of = { run, name: input.name ?? "", sample: input.sample };
+    return this.picture("input", { ...of, step: input.steps[i], ts: input.wall_times[i] });
   }
 
   /**
@@ -159,20 +169,25 @@ export class Source {
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;
     if (calm || this.cache.has(key)) {
-      const entry = this.cache.get(key, (signal) => layersAt({ run, step }, signal), {
-        bytes: () => 1e5,
-      });
-      if (entry.value && this.overviewOf !== key) {
-        this.overview = entry.value;
-        this.overviewOf = key;
-        this.overviewStep = step;
-      }
+      const load = (/** @type {AbortSignal} */ signal) => layersAt({ run, step }, signal);
+      const { value } = this.cache.get(key, load, { bytes: () => 1e5 });
+      if (value) [this.overview, this.overviewOf, this.overviewStep] = [value, key, step];
     }
     return this.overviewOf.startsWith(`overview/${run}\n`) ? this.overview : NO_OVERVIEW;
   }
 }
 
-/** @param {Question} of */
-function mapsKey({ run, key, step, ts }) {
-  return `maps/${run}\n${key}\n${step}\n${ts}`;
+/** What an answer is kept under. @param {string} path @param {Query} query */
+export function keyOf(path, query) {
+  return `${path}/${JSON.stringify(query)}`;
+}
+
+/** The query of a record. @param {Question} of */
+export function mapsQuery({ run, key, step, ts }) {
+  return { run, key, step, ts };
+}
+
+/** Time of the newest kept step. @param {Layer} layer */
+function newestOf({ wall_times: times }) {
+  return times[times.length - 1];
 }
