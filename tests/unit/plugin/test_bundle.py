@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from node import required_node
 
-from fmapboard.plugin import bundle
+from fmapboard.plugin import bundle, minify
 
 PRETTIER = Path(__file__).parents[2] / "js" / "node_modules" / "prettier" / "plugins"
 
@@ -105,72 +105,102 @@ NASTY = {
 
 @pytest.mark.parametrize("code", NASTY)
 def test_comments_and_indentation_are_left_out_and_nothing_else(code: str) -> None:
-    assert bundle.stripped(code) == NASTY[code]
+    assert minify.stripped(code) == NASTY[code]
 
 
 @pytest.mark.parametrize("code", ["a = 'b\n", "`${a}", '`${"}`', "a = /b\n/"])
 def test_a_string_template_or_expression_without_an_end_is_an_error(code: str) -> None:
     with pytest.raises(ValueError, match="no end of what begins in "):
-        bundle.stripped(code)
+        minify.stripped(code)
 
 
-COMPARED = """
+COMPARED = r"""
 import { readFileSync } from "node:fs";
 const { parsers } = await import(process.argv[1]);
-const SKIPPED = /^(start|end|loc|range|extra|tokens|(\\w+C|c)omments|__contentEnd|shorthand)$/;
+const SKIPPED = /^(type|start|end|loc|range|extra|tokens|(\w+C|c)omments|__contentEnd|shorthand)$/;
+const isFunction = (node) => /Function|Method/.test(node.type);
+const isScope = (node) => isFunction(node) || /^(Block|For|Switch|Catch)/.test(node.type);
+const isKey = (node, field) =>
+  node.type === "MetaProperty" ||
+  (!node.computed && field === (/Member/.test(node.type) ? "property" : "key"));
+
+/** The names that a declaration or a parameter declares. */
+function named(node) {
+  if (Array.isArray(node)) return node.flatMap(named);
+  if (node?.type === "Identifier") return [node.name];
+  const { left, argument, elements, properties, value } = node ?? {};
+  return left || argument || elements || properties || value
+    ? named(left ?? argument ?? elements ?? properties ?? value)
+    : [];
+}
+function declaredBy(node) {
+  if (node.type === "VariableDeclaration") return node.declarations.flatMap(({ id }) => named(id));
+  return /^(Function|Class)Decl/.test(node.type) ? named(node.id) : [];
+}
+function declaredIn(node) {
+  const inside = [node.params, node.param].flatMap(named);
+  const body = isFunction(node) || node.type === "CatchClause" ? node.body?.body : node.body;
+  const parts = [node.init, node.left, body, node.cases?.flatMap((each) => each.consequent)];
+  for (const each of parts.flat()) if (each?.type) inside.push(...declaredBy(each));
+  return new Set(inside);
+}
+
+/** Calls `found` with each variable's name and the scope that declares it, in order. */
+function walk(node, scopes, path, found) {
+  if (Array.isArray(node)) node.forEach((each, i) => walk(each, scopes, `${path}.${i}`, found));
+  else if (node?.type === "ParenthesizedExpression") walk(node.expression, scopes, path, found);
+  else if (node?.type === "Identifier") {
+    const at = scopes.findLastIndex(({ names }) => names.has(node.name));
+    found(path, node.name, at < 0 ? null : scopes[at].place);
+  } else if (node?.type) {
+    found(path, node.type);
+    const own = isScope(node) && scopes.at(-1).body !== node; // a function's body is of its scope
+    const body = isFunction(node) || node.type === "CatchClause" ? node.body : null;
+    const names = declaredIn(node);
+    const inside = own ? [...scopes, { place: path, names, body }] : scopes;
+    if (own) found(path, `${names.size} names`);
+    for (const field of Object.keys(node).sort()) {
+      if (SKIPPED.test(field)) continue;
+      if (isKey(node, field)) found(path, JSON.stringify(node[field].name ?? node[field].value));
+      else walk(node[field], field === "id" ? scopes : inside, `${path}.${field}`, found);
+    }
+  } else if (node !== undefined) found(path, JSON.stringify(node));
+}
+function listed(body, names) {
+  const found = [];
+  const note = (...each) => found.push(each);
+  walk(body, [{ place: "", names, body: null }], "", note);
+  return found;
+}
+
 const { texts, isShort } = JSON.parse(readFileSync(0, "utf8"));
 const wrong = [];
 let size = 0;
-const bare = (node) => (node?.type === "ParenthesizedExpression" ? bare(node.expression) : node);
-const isProperty = (node, field) =>
-  node.type === "MetaProperty" ||
-  (!node.computed && (/Member/.test(node.type) ? field === "property" : field === "key"));
-const isDeclared = (node, field) =>
-  field === "params" || field === "param" || (field === "id" && /Decl|Func/.test(node.type));
-
-/** Compares trees, and the variables in them: each has one other name, and no other has it. */
-function compare(a, b, of, isKey, isNew) {
-  size += 1;
-  if (a?.type === "Identifier" && b?.type === "Identifier") {
-    if (isNew) of.declared.add(a.name);
-    if (isKey ? a.name !== b.name : (of.to[a.name] ??= b.name) !== b.name) of.wrong.push(a.name);
-    else if (!isKey && (of.from[b.name] ??= a.name) !== a.name) of.wrong.push(b.name);
-  } else if (typeof a === "object" && a && typeof b === "object" && b) {
-    for (const field of new Set([...Object.keys(a), ...Object.keys(b)])) {
-      if (SKIPPED.test(field)) continue;
-      const isInside = isNew && /^(left|value|argument|elements|properties|\\d+)$/.test(field);
-      const isOwn = isProperty(a, field);
-      compare(bare(a[field]), bare(b[field]), of, isOwn, isDeclared(a, field) || isInside);
-    }
-  } else if (a !== b) of.wrong.push([a, b]);
-}
-const named = (node, into) => {
-  if (node?.type === "Identifier") into.add(node.name);
-  for (const each of node?.elements ?? node?.properties ?? []) named(each?.value ?? each, into);
-};
 for (const [name, codes] of Object.entries(texts)) {
   const [whole, left] = codes.map((code) => parsers.babel.parse(code, {}).program.body);
-  const of = { wrong: [], to: Object.create(null), from: Object.create(null) };
   const imported = whole.flatMap((node) => node.specifiers ?? []);
-  const outside = new Set(imported.map(({ local }) => local.name));
   const isOwn = (node) => node.declaration || !node.specifiers;
   const own = isShort ? whole.filter(isOwn).map((node) => node.declaration ?? node) : whole;
-  for (const node of own) for (const { id } of node.declarations ?? [node]) named(id, outside);
-  of.declared = new Set(outside);
-  own.forEach((node, i) => {
-    for (const [one, other] of Object.entries(of.to)) {
-      if (outside.has(one)) continue;
-      delete of.to[one]; // inside of functions, each statement has names of its own
-      delete of.from[other];
-    }
-    compare(node, left[i], of, false, false);
-    for (const [one, other] of Object.entries(of.to)) {
-      if (isShort ? one !== other && !of.declared.has(one) : one !== other) of.wrong.push(one);
-    }
+  const names = new Set([...own.flatMap(declaredBy), ...imported.map(({ local }) => local.name)]);
+  const before = listed(own, names);
+  // Outside of functions a name stands for another one everywhere, inside for one of its scope.
+  const after = listed(left.slice(0, own.length), new Set());
+  const to = new Map();
+  before.forEach(([place, one, scope], i) => {
+    const [there, other, its] = after[i] ?? [];
+    const isOutside = scope === "";
+    if (isOutside && !to.has(one)) to.set(one, other);
+    const isSame = isOutside
+      ? its === null && to.get(one) === other && (!isShort || one !== other)
+      : scope === undefined || scope === null
+        ? one === other && its === scope
+        : its === scope && (isShort || one === other);
+    if (place !== there || !isSame) wrong.push([name, place, one, scope, other, its]);
   });
-  if (of.wrong.length) wrong.push([name, of.wrong.slice(0, 9)]);
+  if (before.length !== after.length || new Set(to.values()).size !== to.size) wrong.push(name);
+  size += before.length;
 }
-console.log(JSON.stringify([wrong, size]));
+console.log(JSON.stringify([wrong.slice(0, 9), size]));
 """
 
 
@@ -192,7 +222,7 @@ def compared(texts: dict[str, list[str]], is_short: bool) -> None:
 def test_every_module_has_the_syntax_tree_that_it_had_with_comments() -> None:
     texts = {path.name: path.read_text("utf-8") for path in bundle.FOLDER.rglob("*.js")}
     texts |= {code: f"async function* f() {{\n{code}\n}}" for code in NASTY if "#" not in code}
-    compared({name: [text, bundle.stripped(text)] for name, text in texts.items()}, False)
+    compared({name: [text, minify.stripped(text)] for name, text in texts.items()}, False)
 
 
 @pytest.mark.parametrize("entry", ["app.js", "report.js"])
@@ -230,7 +260,7 @@ SHORTENED = {
 def test_properties_and_the_words_of_the_language_keep_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    monkeypatch.setattr(bundle, "_LETTERS", "abcdef")
+    monkeypatch.setattr(minify, "_LETTERS", "abcdef")
     write(tmp_path, app=f"{code}\n")
     assert bundle.script(tmp_path, "app.js") == f"// app.js\n{SHORTENED[code]}\nexport{{}};\n"
 
