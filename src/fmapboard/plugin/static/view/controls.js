@@ -219,7 +219,7 @@ export function useFolding(row) {
     // Whatever a view shows, hides or fills changes the width that is needed.
     const watch = new MutationObserver((changes) => {
       const isOfTime = (/** @type {Node} */ node) =>
-        (node instanceof Element ? node : node.parentElement)?.closest(".time");
+        (node instanceof HTMLElement ? node : node.parentElement)?.closest(".time");
       if (changes.some(({ target }) => !isOfTime(target))) fit();
     });
     watch.observe(element, { subtree: true, childList: true, characterData: true });
