@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 from typing_extensions import Never, Unpack
@@ -259,6 +259,19 @@ class FeatureMapLogger:
         a step that is not logged it does nothing.
         """
         self._run.session.before_clipping()
+
+    def loss(self, loss: Tensor | float, labels: Tensor | None = None) -> None:
+        """Log the loss, and the labels, where they cannot be read from the output's gradient.
+
+        Call it in the step, with the loss of the first micro-batch if gradients are accumulated;
+        later calls in the step do nothing, nor do those at a step that is not logged. Training does
+        not wait for the device.
+
+        Args:
+            loss: one number, or one per image.
+            labels: whole numbers, one per image; with them, accuracy is logged as well.
+        """
+        self._run.session.given_loss(loss, labels)
 
     def flush(self) -> None:
         """Wait until TensorBoard can read every step logged so far."""

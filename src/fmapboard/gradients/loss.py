@@ -442,6 +442,34 @@ def _with_reading(facts: OutputFacts, rows: Tensor, found: Reading) -> OutputFac
     return facts
 
 
+def with_given(
+    facts: tuple[OutputFacts, ...],
+    outputs: tuple[PendingOutput, ...],
+    loss: Tensor,
+    labels: Tensor | None = None,
+) -> tuple[OutputFacts, ...]:
+    """The facts with a loss and labels that the user gave, for the first output with rows.
+
+    Args:
+        facts: of the outputs.
+        outputs: on the CPU.
+        loss: [R].
+        labels: [R].
+    """
+    number = next((n for n, one in enumerate(outputs) if one.shape), None)
+    found = OutputFacts("", ()) if number is None else facts[number]
+    value, kept = float(loss.double().mean()), None
+    found = replace(found, given=True, loss=value if isfinite(value) else None, accuracy=None)
+    if labels is not None:
+        kept, changes = Counter(labels.tolist()).most_common(MAX_NAMES), labels[1:] != labels[:-1]
+        found = replace(found, labels=tuple(kept), label_changes=int(changes.sum()))
+        values = None if number is None else outputs[number].values
+        if values is not None and values.dim() == 2 and len(values) == len(labels):
+            right = predictions(values) == labels.numpy()
+            found = replace(found, accuracy=float(right.mean()))
+    return (found, *facts) if number is None else (*facts[:number], found, *facts[number + 1 :])
+
+
 def predictions(rows: Tensor) -> Labels:
     """[R, C] -> the most probable class of each row, [R]; of one unit 1 if it is positive."""
     found: Labels = (rows.argmax(1) if rows.shape[1] > 1 else (rows[:, 0] > 0).long()).numpy()

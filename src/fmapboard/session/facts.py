@@ -20,7 +20,7 @@ from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, TrainingFacts
-from fmapboard.gradients.loss import PendingOutput, output_facts
+from fmapboard.gradients.loss import MAX_ROWS, PendingOutput, output_facts, with_given
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader, read_norms
 from fmapboard.measure.norms import GradientNorms, PendingNorms
@@ -218,6 +218,7 @@ class PendingFacts:
         weights: values of some weights in a step that has ``idle``; empty in others.
         uncleared: norms of the gradients that seem not to be cleared.
         outputs: what the network returned, with gradients.
+        given: loss and labels that the user gave; () for none.
     """
 
     of_step: TrainingFacts
@@ -226,6 +227,7 @@ class PendingFacts:
     weights: tuple[PendingSample, ...] = ()
     uncleared: tuple[PendingNorms, ...] = ()
     outputs: tuple[PendingOutput, ...] = ()
+    given: tuple[Tensor, ...] = ()
 
     def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
         """Wait for the device and copy to the host.
@@ -251,7 +253,10 @@ class PendingFacts:
                 batch_digest=digest,
             )
         read = [output_facts(one) for one in self.outputs]
-        facts = replace(facts, outputs=tuple(one for one, _ in read))
+        outputs = tuple(one for one, _ in read)
+        if self.given:
+            outputs = with_given(outputs, self.outputs, *self.given)
+        facts = replace(facts, outputs=outputs)
         weights = hashlib.blake2b(digest_size=16)
         for one in self.weights:
             weights.update(one.to_host().values.tobytes())
@@ -306,6 +311,7 @@ class FactRecorder:
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
         self._parts: OutputRecorder | None = None  # while parts of the model are called
+        self._given: tuple[Tensor, ...] = ()
         self._just_used: frozenset[int] = frozenset()
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -315,7 +321,7 @@ class FactRecorder:
     def step_opens(self) -> None:
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
-        trainable, self._parts = self._trainable(), None
+        trainable, self._parts, self._given = self._trainable(), None, ()
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._first_versions = {**self._seen.versions, **self._first_versions}
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
@@ -325,6 +331,14 @@ class FactRecorder:
         candidate.collected.compares_images = True
         candidate.eval_modules = eval_modules(self._selection.model)
         candidate.outputs = OutputRecorder(candidate.collected, received)
+
+    def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
+        """Keep a loss and labels, unless some were given in this step."""
+        if not self._given:
+            given = [torch.as_tensor(one).detach() for one in (loss, labels) if one is not None]
+            with aside(given[0].device.type):
+                rows = [one.reshape(-1) for one in given]
+                self._given = tuple([one[:: -(-len(one) // MAX_ROWS) or 1].clone() for one in rows])
 
     def part_begins(self, received: Any) -> None:
         """Called when a part is called instead of the model, with what it is called with."""
@@ -394,6 +408,7 @@ class FactRecorder:
             weights,
             norms if uncleared else (),
             () if outputs is None else outputs.pending(),
+            self._given,
         )
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:

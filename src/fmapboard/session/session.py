@@ -254,6 +254,12 @@ class StepSession(CaptureListener):
             with self._guard("gradients before clipping"):
                 self._open.before_clipping = self._gradients.norms_now()
 
+    def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
+        """Keep the loss that the user gives; does nothing if no step is open."""
+        if self._open is not None and self.facts is not None:
+            with self._guard("loss"):
+                self.facts.given_loss(loss, labels)
+
     # The next methods are called by the registry, inside the user's forward pass.
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

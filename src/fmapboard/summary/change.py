@@ -340,9 +340,10 @@ def certain_outputs(
             agrees = last is not None and (last.kind, last.is_climbed) == (one.kind, one.is_climbed)
             after[one.name] = ReadLoss(held, one.kind, one.is_climbed, agrees)
             if not agrees:
-                kept.append(OutputFacts(**{name: getattr(one, name) for name in _SURE}))
+                sure = _SURE + _GIVEN * one.given
+                kept.append(OutputFacts(**{name: getattr(one, name) for name in sure}))
                 continue
-            if last is not None and not last.is_certain:
+            if last is not None and not last.is_certain and not one.given:
                 one = replace(one, held=last.held)
         kept.append(one)
     return after, tuple(kept)
@@ -350,6 +351,8 @@ def certain_outputs(
 
 _SURE = ("name", "shape", "rows", "low", "high", "spread", "rows_are", "predictions", "classes")
 """Fields of ``OutputFacts`` that do not depend on which loss it is."""
+_GIVEN = ("loss", "accuracy", "labels", "label_changes", "given")
+"""Fields that the user gave, with ``board.loss``."""
 
 
 def output_scalars(

@@ -276,3 +276,41 @@ def test_images_that_were_overwritten_are_not_drawn() -> None:
     kept, _ = trained(model, F.cross_entropy, call)
     assert len(scalars(kept, READ)) == STEPS
     assert hardest(kept) == {}
+
+
+def test_a_loss_and_labels_that_are_given_are_logged_as_they_are() -> None:
+    model, kept, expected = Network(), MemoryWriter(), dict[int, float]()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=2) as board:
+        for step in range(5):
+            images, labels = data(step)
+            out = model(images)
+            each = (out - F.one_hot(labels, CLASSES)).square().sum(1)
+            board.loss(each, labels)
+            board.loss(0.0)  # the first counts
+            expected |= {step: float(each.detach().mean())} if step % 2 == 0 else {}
+            optimizer.zero_grad()
+            each.mean().backward()
+            optimizer.step()
+    assert scalars(kept, "loss/given") == pytest.approx(expected)
+    assert scalars(kept, READ) == {}
+    assert len(scalars(kept, "loss/accuracy")) == 3
+    found = training_facts(kept.steps)[4].outputs[0]
+    assert (found.given, found.kind, found.shape) == (True, "not certain", (IMAGES, CLASSES))
+    assert dict(found.labels or ()) == Counter(data(4)[1].tolist())
+
+
+def test_a_loss_that_is_given_stands_in_for_the_one_that_is_read() -> None:
+    model, kept = Network(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        for step in range(STEPS):
+            images, labels = data(step)
+            loss = F.cross_entropy(model(images), labels)
+            board.loss(step + 1.0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert scalars(kept, "loss/given") == {0: 1.0, 1: 2.0, 2: 3.0}
+    assert scalars(kept, READ) == {}
+    assert training_facts(kept.steps)[2].outputs[0].kind == "cross-entropy"
