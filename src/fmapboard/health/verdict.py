@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
 from fmapboard.formats import tags
+from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health.causes import Cause, causes_of
 from fmapboard.health.finding import Finding
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS
@@ -30,7 +31,7 @@ class Seen:
         last_step: the newest one; None if none is known.
         is_of_images: each step is another image.
         updates: those for which `is_update_of_weights` holds.
-        curves: the loss, and what else is told of the output, by what it is called in a sentence.
+        curves: tag, one for which `is_of_output` holds -> its values.
         not_checked: kind of a check that could not run -> why, in words; None if it is not known.
     """
 
@@ -49,6 +50,11 @@ def is_update_of_weights(tag: str) -> bool:
     return group == tags.UPDATE_RATIO and parameter.rpartition(".")[2] == "weight"
 
 
+def is_of_output(tag: str) -> bool:
+    """True for the scalars of the loss and of the output that are told."""
+    return any(f"{tags.split(tag)[1]}/".startswith(f"{base}/") for base in _OF_OUTPUT)
+
+
 def as_checked(updates: Sequence[Update], begins: Collection[int | None]) -> list[Update]:
     """The updates at the steps that the checks see in the end; see `health.record.FIRST_STEPS`."""
     steps = sorted({step for _, step, _ in updates})
@@ -60,7 +66,7 @@ def seen_in(reports: Sequence[Report]) -> Seen:
     """What the checks of a run's models looked at."""
     tables = [report.record.health for report in reports if report.record.health is not None]
     updates: list[Update] = []
-    curves: dict[str, Curve] = {}
+    curves: dict[str, list[tuple[int, float]]] = {}
     for report in reports:
         prefix = tags.prefix(report.record.name)
         for name, series in report.record.scalars.get(tags.UPDATE_RATIO, {}).items():
@@ -68,29 +74,43 @@ def seen_in(reports: Sequence[Report]) -> Seen:
             if is_update_of_weights(tag):
                 values = zip(series.steps.tolist(), series.values.tolist(), strict=True)
                 updates += [(tag, step, value) for step, value in values]
-        model = f"`{report.record.name}`: " if report.record.name else ""
-        known = {at: of.outputs[0] for at, of in report.record.facts.items() if of.outputs}
-        for what, of in _OF_OUTPUT.items():
-            points = [(at, getattr(output, of)) for at, output in known.items()]
-            if told := [(at, value) for at, value in points if value is not None]:
-                curves[f"{model}{what}"] = told
+        for step, of in report.record.facts.items():
+            for tag, at, value in _of_outputs(step, of.outputs):
+                curves.setdefault(f"{prefix}{tag}", []).append((at, value))
     return Seen(
         layers=sum(len(table.rows) for table in tables),
         steps=max((table.written for table in tables), default=0),
         last_step=max((table.steps[-1] for table in tables if table.steps), default=None),
         is_of_images=any(table.is_of_images for table in tables),
         updates=updates,
-        curves=curves,
+        curves={tag: sorted(points) for tag, points in curves.items()},
         not_checked={kind: why for report in reports for kind, why in report.not_checked.items()},
     )
 
 
+def _of_outputs(step: int, outputs: Iterable[OutputFacts]) -> Iterator[tuple[str, int, float]]:
+    """The scalars of outputs, as tag, step and value."""
+    for output in outputs:
+        loss = tags.LOSS_GIVEN if output.given else tags.LOSS_READ
+        own = (
+            (loss, output.loss),
+            (tags.ACCURACY, output.accuracy),
+            (tags.OUTPUT_SPREAD, output.spread),
+        )
+        values = [(base, step, value) for base, value in own]
+        if (held := output.held) is not None:
+            values += [(loss, held.step, held.loss), (tags.ACCURACY, held.step, held.accuracy)]
+        name = f"/{output.name}" if output.name else ""
+        yield from ((f"{base}{name}", at, value) for base, at, value in values if value is not None)
+
+
 _OF_OUTPUT = {
-    "loss": "loss",
-    "share of right answers": "accuracy",
-    "spread of the output": "spread",
+    tags.LOSS_READ: "loss",
+    tags.LOSS_GIVEN: "loss",
+    tags.ACCURACY: "share of right answers",
+    tags.OUTPUT_SPREAD: "spread of the output",
 }
-"""A curve -> the field of `formats.training_facts.OutputFacts`."""
+"""Tag of a scalar, behind which the name of the output may stand -> what it is called."""
 MOST_LINES, MOST_CHARACTERS = 15, 2400
 """Limits of the text about a run."""
 _SHOWN = 2
@@ -148,8 +168,7 @@ class Verdict:
     @property
     def figures(self) -> list[str]:
         """What is told of any run, each a sentence without its full stop."""
-        curves = "; ".join(_of_curve(*of) for of in self.seen.curves.items())
-        return [*([curves] if curves else []), *_of_updates(self.seen.updates)]
+        return [*_of_curves(self.seen.curves), *_of_updates(self.seen.updates)]
 
     @property
     def evidence(self) -> list[str]:
@@ -253,10 +272,20 @@ def _shortened(lines: Sequence[str], most: int) -> list[str]:
     return [line if len(line) < size else f"{line[: max(0, size - 2)]}…" for line in lines]
 
 
-def _of_curve(what: str, points: Curve) -> str:
-    """A number at the first and at the last step: "loss 2.3 at step 0, 0.41 at step 90"."""
-    ends = [points[0], points[-1]] if len(points) > 1 else points
-    return f"{what} " + ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
+def _of_curves(curves: Mapping[str, Curve]) -> list[str]:
+    """Numbers of the first `_SHOWN` outputs: "loss 2.3 at step 0, 0.41 at step 90; …"."""
+    outputs: dict[str, dict[str, str]] = {}
+    for tag, points in sorted(curves.items()):
+        model, own = tags.split(tag)
+        base = next(base for base in _OF_OUTPUT if f"{own}/".startswith(f"{base}/"))
+        name = ": ".join(part for part in (model, own[len(base) + 1 :]) if part)
+        ends = [points[0], points[-1]] if len(points) > 1 else points
+        said = ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
+        what = f"{_OF_OUTPUT[base]} of `{name}`" if name else _OF_OUTPUT[base]
+        outputs.setdefault(name, {})[base] = f"{what} {said}"
+    shown = [outputs[name] for name in sorted(outputs)[:_SHOWN]]
+    told = [each[base] for each in shown for base in _OF_OUTPUT if base in each]
+    return ["; ".join(told)] if told else []
 
 
 def _of_updates(updates: Iterable[Update]) -> list[str]:

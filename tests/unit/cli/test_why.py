@@ -121,14 +121,16 @@ def test_up_to_three_pictures_are_written_and_their_paths_are_told(
     assert sorted(told) == sorted(map(str, folder.iterdir()))
     assert [Path(path).name for path in told] == [
         f"nan_feature_maps_16x8x3x3_4_step{NAN_AT}.png",
+        f"nan_network_input_highest_loss_step{NAN_AT - 1}.png",  # without a loss later on
         f"nan_network_input_sample_0_step{NAN_AT}.png",
+        f"healthy_network_input_highest_loss_step{STEPS - 1}.png",
         f"healthy_network_input_sample_0_step{STEPS - 1}.png",
     ]
     for path in told:
         with Image.open(path) as picture:
             assert picture.format == "PNG"
     answers = judged(capsys, runs / "nan", "--pictures", folder)
-    assert answers[0]["pictures"] == told[:2]
+    assert answers[0]["pictures"] == told[:3]
 
 
 def test_it_works_without_torch_and_on_a_run_that_is_still_written(
@@ -148,7 +150,7 @@ def test_it_works_without_torch_and_on_a_run_that_is_still_written(
     assert len(done.stderr.splitlines()) == 1
     answer = json.loads(done.stdout)
     assert (answer["verdict"], answer["cause"]["kind"]) == ("fault", "nonfinite")
-    assert len(answer["pictures"]) == 2
+    assert len(answer["pictures"]) == 3
 
 
 def text_of(log_dir: Path, tag: str = "fmapboard/why") -> list[str]:
@@ -170,8 +172,9 @@ def test_the_text_the_file_and_the_tab_say_the_same_as_the_command(
     words = {"fault": "warning", "suspicion": "note", "nothing found": "well"}
     assert line["class"] == words[answer["verdict"]]
     assert line["rest"] == lines[-len(line["rest"]) :]
-    said = answer["evidence"][0]
-    assert line["text"] == said if answer["cause"] else line["text"].endswith(f": {said}")
+    first, *_, updates, _ = answer["evidence"]
+    assert line["text"] == first if answer["cause"] else line["text"].endswith(f": {updates}")
+    assert [one for one in answer["evidence"] if one.startswith("loss 2.")]
 
 
 def closed(log_dir: Path | None = None, **options: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
-from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
+from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.causes import WAY, Place, by_cause, causes_of
 from fmapboard.health.run import run_checks
 from fmapboard.health.verdict import (
@@ -18,6 +18,7 @@ from fmapboard.health.verdict import (
     Seen,
     Update,
     as_checked,
+    is_of_output,
     is_update_of_weights,
     judge,
     seen_in,
@@ -132,7 +133,9 @@ def test_a_warning_anywhere_is_a_fault_and_notes_alone_are_a_suspicion() -> None
 
 def test_the_object_has_the_findings_as_check_has_them() -> None:
     found = [warning("eval_mode", 4, advice="Call train()"), note("batchnorm_gap", 8, value=2.0)]
-    seen = Seen(2, 3, 20, curves={"loss": [(0, 2.3), (20, 2.25)]}, not_checked={"dead": "needs x"})
+    seen = Seen(
+        2, 3, 20, curves={"loss/given": [(0, 2.3), (20, 2.25)]}, not_checked={"dead": "needs x"}
+    )
     assert judge("runs/a", [*found, note("mine")], seen).as_json() == {
         "run": "runs/a",
         "verdict": "fault",
@@ -169,7 +172,7 @@ def test_however_much_is_found_the_text_keeps_its_limits() -> None:
     seen = Seen(
         9, 9, 9,
         updates=[(f"update_ratio/{long}.weight", 0, 0.1)],
-        curves={f"loss {n} {long}": [(0, 1.0)] for n in range(3)},
+        curves={f"loss/given/{n} {long}": [(0, 1.0)] for n in range(3)},
         not_checked={f"other{n}": f"{n} {long}" for n in range(5)},
     )  # fmt: skip
     paths = [f"pictures/{'y' * 200}{n}.png" for n in range(3)]
@@ -239,6 +242,28 @@ def test_updates_are_told_of_the_steps_that_the_checks_see() -> None:
     updates = [("update_ratio/a.weight", step, 0.1) for step in range(100)]
     kept = [step for _, step, _ in as_checked(updates, {50, None})]
     assert kept == [*range(4), 50, *range(72, 100)]
+
+
+def test_the_loss_is_told_of_each_model_and_output_from_the_first_step_on() -> None:
+    curves = {
+        "output/spread": [(10, 0.5)], "loss/read_from_gradient": [(0, 2.302585), (10, 1.5)],
+        "loss/accuracy": [(0, 0.125), (10, 0.5)], "net.loss/given/aux.0": [(10, 1.0)],
+        "other.output/spread": [(10, 9.0)],
+    }  # fmt: skip
+    assert all(map(is_of_output, curves))
+    assert not any(map(is_of_output, ("loss", "loss/train", "loss/given2", "output/spreads")))
+    assert judge("", [], Seen(curves=curves)).figures == [
+        "loss 2.3 at step 0, 1.5 at step 10; share of right answers 0.125 at step 0, 0.5 at step "
+        "10; spread of the output 0.5 at step 10; loss of `net: aux.0` 1 at step 10"
+    ]
+
+
+def test_what_was_held_back_is_told_of_its_own_step() -> None:
+    late = OutputFacts("", (8, 10), loss=1.5, held=HeldLoss(STEPS[0], 2.5, 0.125))
+    facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10)),)), TrainingFacts(outputs=(late,))]
+    curves = seen_in([run_checks(record(facts=facts))]).curves
+    assert curves["loss/read_from_gradient"] == [(STEPS[0], 2.5), (STEPS[1], 1.5)]
+    assert curves["loss/accuracy"] == [(STEPS[0], 0.125)]
 
 
 def test_numbers_are_taken_from_what_the_checks_read() -> None:

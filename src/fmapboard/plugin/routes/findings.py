@@ -13,7 +13,7 @@ from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerF
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthTable
-from fmapboard.health.verdict import Seen, as_checked, is_update_of_weights, judge
+from fmapboard.health.verdict import Seen, as_checked, is_of_output, is_update_of_weights, judge
 from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
@@ -141,15 +141,21 @@ def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -
     begins = {finding.since_step for finding in found}
 
     def seen() -> Seen:
-        asked = filter(is_update_of_weights, provider.tags_of(SCALARS, table.run))
-        ratios = provider.scalars(table.run, asked)
-        updates = [(tag, datum.step, datum.value) for tag, data in ratios.items() for datum in data]
+        every = provider.tags_of(SCALARS, table.run)
+        asked = [tag for tag in every if is_update_of_weights(tag) or is_of_output(tag)]
+        curves = {
+            tag: [(datum.step, datum.value) for datum in data]
+            for tag, data in provider.scalars(table.run, asked).items()
+        }
+        ratios = [(tag, curves.pop(tag)) for tag in [*curves] if not is_of_output(tag)]
+        updates = [(tag, step, value) for tag, points in ratios for step, value in points]
         return Seen(
             layers=len(table.rows),
             steps=table.written,
             last_step=table.steps[-1] if table.steps else None,
             is_of_images=table.is_of_images,
             updates=as_checked(updates, begins),
+            curves={tag: points for tag, points in curves.items() if points},
         )
 
     known = [one.not_checked for one in overview.checked.values() if one.not_checked is not None]
