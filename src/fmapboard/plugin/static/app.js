@@ -1,24 +1,28 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
-import { MOST, newColumn, swapped } from "./model/state.js";
+import {
+  MOST,
+  START,
+  fromEntries,
+  listed,
+  newColumn,
+  swapped,
+  toEntries,
+  toggled,
+} from "./model/state.js";
 import { mainSide, partners } from "./model/compare.js";
 import * as host from "./model/host.js";
-import { followFont } from "./model/host.js";
 import { installKeys } from "./view/help.js";
-import { CALM_MS, look } from "./model/look.js";
-import { Overview } from "./model/overview.js";
+import { CALM_MS, corrected, look } from "./model/look.js";
+import { Overview, Visits } from "./model/overview.js";
 import { Renewal } from "./model/renewal.js";
 import { Scenes } from "./model/scene.js";
 import { Source } from "./server/source.js";
-import { listed, toggled } from "./model/state.js";
-import { START, fromEntries, toEntries } from "./model/state.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
 import { Cache } from "./server/cache.js";
-import { Visits } from "./model/overview.js";
 import { createPage } from "./view/page.js";
-import { speakOf } from "./model/words.js";
-import { kindOf } from "./model/words.js";
+import { callRoot, kindOf, speakOf } from "./model/words.js";
 
 /** @typedef {import("./server/source.js").Model} Model */
 /** @typedef {import("./model/state.js").State} State */
@@ -64,7 +68,7 @@ export class App {
     if (!this.state.run) this.overview.free();
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
-    followFont(() => this.redraw());
+    host.followFont(() => this.redraw());
     host.listen(() => this.reload());
     host.onAddress(() => this.follow());
     installKeys(this);
@@ -114,8 +118,12 @@ export class App {
 
   draw() {
     const before = this.model;
+    this.source.cache.begin();
+    callRoot(this.source.runs().value?.root);
+    Object.assign(this, corrected(this));
     const model = look(this);
     this.model = model;
+    if (model.isLost) this.relist(this.state.layer + this.state.step);
     speakOf(kindOf(model.stepWords));
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.

@@ -38,16 +38,14 @@ export const ATTRIBUTION_KEYS = new Set(
 );
 
 /**
- * @param {Source} source @param {State} state its view becomes the maps if the run has none
+ * @param {Source} source @param {State} state
  * @param {number|undefined} step of the slider @returns {Shown|null} null if the run has none
  */
 export function attributionOf(source, state, step) {
   const isShown = state.view === "attribution";
   if (!isShown && state.view !== "maps") return null;
   const { run } = state;
-  const listed = source.json("attribution", { run }, { epoch: source.epoch });
-  const all = listed.value?.series ?? [];
-  if (isShown && !all.length && !listed.loading) state.view = "maps";
+  const all = listedFor(source, run).value?.series ?? [];
   if (!all.length) return null;
   const numbers = [...new Set(all.map(({ sample }) => sample))].sort((a, b) => a - b);
   const sample = numbers.includes(state.sample) ? state.sample : numbers[0];
@@ -59,6 +57,17 @@ export function attributionOf(source, state, step) {
   const tiles = rows.flatMap(({ now, first }) => (first ? [now, first] : [now]));
   const loading = tiles.some(({ picture, problem }) => !picture && !problem);
   return { sample, samples: numbers.length, rows, loading };
+}
+
+/** @param {Source} source @param {string} run */
+function listedFor(source, run) {
+  return source.json("attribution", { run }, { epoch: source.epoch });
+}
+
+/** True if a run is known to have none. @param {Source} source @param {string} run */
+export function hasNoAttribution(source, run) {
+  const { value, loading } = listedFor(source, run);
+  return !loading && !value?.series.length;
 }
 
 /** @param {Source} source @param {string} run @param {Series} series @param {number|null} step */

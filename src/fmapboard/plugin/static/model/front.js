@@ -8,7 +8,6 @@ import { callName, counted, stepText, whole, wordOf } from "./words.js";
 import { MARK } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
-/** @import {App} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Maps} from "../server/decode.js" */
 /** @import {Finding, FindingsAnswer, Health, HealthSource, Verdict} from "../server/health.js" */
@@ -395,10 +394,11 @@ export function isOfDifferences(run) {
 
 /**
  * The first layer whose values are not all 0 at a step; undefined if there is none, or not known yet.
- * @param {App} app @param {readonly Layer[]} layers
+ * @param {Source} source @param {{source: HealthSource}} overview @param {string} run
+ * @param {readonly Layer[]} layers
  */
-export function firstDifferent({ source, overview, state }, layers) {
-  const table = tableFor(source, overview.source, state.run);
+export function firstDifferent(source, overview, run, layers) {
+  const table = tableFor(source, overview.source, run);
   if (!table) return { isKnown: false, layer: undefined };
   const { minimum, maximum } = table.arrays;
   const count = table.layers.length;

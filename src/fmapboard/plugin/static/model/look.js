@@ -1,7 +1,7 @@
 // @ts-check
 /** The layers whose curves over the steps are drawn: one per run, layer and role of the columns. */
 
-import { attributionOf } from "./attribution.js";
+import { attributionOf, hasNoAttribution } from "./attribution.js";
 import { goneText, replaced } from "./compare.js";
 import { firstDifferent, isOfDifferences, tableFor } from "./front.js";
 import { inPalette } from "./overview.js";
@@ -9,7 +9,6 @@ import { patchesOf } from "./patches.js";
 import { rank } from "./ranking.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { LETTERS } from "./state.js";
-import { callRoot } from "./words.js";
 import { ServerError } from "../server/api.js";
 import { indexOf } from "../server/steps.js";
 
@@ -105,52 +104,61 @@ function ranking({ state, source, report }, layers, step, calm) {
 }
 
 /**
- * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
- * Begins a pass of the cache, which the caller ends.
- * @param {App} app @returns {Model}
+ * The state to show, with what exists in place of a run, a layer or a view that does not.
+ * @param {App} app @returns {Pick<App, "state"|"gone"|"provisional">}
  */
-export function look(app) {
-  const { source } = app;
-  source.cache.begin();
+export function corrected(app) {
+  const { source, overview } = app;
+  let { gone, provisional } = app;
+  const state = { ...app.state };
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
-  callRoot(listed.value?.root);
-  if (runs.length && !runs.some((each) => each.run === app.state.run) && !listed.loading) {
-    app.gone = replaced(app.gone, "run", app.state.run, runs[0].run);
-    app.state = { ...app.state, run: runs[0].run };
+  if (runs.length && !runs.some(({ run }) => run === state.run) && !listed.loading) {
+    gone = replaced(gone, "run", state.run, runs[0].run);
+    state.run = runs[0].run;
   }
-  const { state } = app;
   if (state.rank > state.columns.length) state.rank = 0;
-  const answer = runs.length ? source.layers(state.run) : null;
-  const layers = answer?.value?.layers ?? [];
-  if (layers.length && !layers.some((each) => each.key === state.layer)) {
-    app.gone = replaced(app.gone, "layer", state.layer, layers[0].key);
+  const answer = runs.length ? source.layers(state.run).value : null;
+  const layers = answer?.layers ?? [];
+  if (layers.length && !layers.some(({ key }) => key === state.layer)) {
+    gone = replaced(gone, "layer", state.layer, layers[0].key);
     state.layer = layers[0].key;
-    if (isOfDifferences(state.run)) app.provisional = { run: state.run, layer: state.layer };
+    if (isOfDifferences(state.run)) provisional = { run: state.run, layer: state.layer };
   }
-  const { provisional } = app;
   if (provisional?.run === state.run && provisional.layer === state.layer) {
-    const first = firstDifferent(app, layers);
-    if (first.isKnown) app.provisional = null;
+    const first = firstDifferent(source, overview, state.run, layers);
+    if (first.isKnown) provisional = null;
     if (first.layer) state.layer = first.layer.key;
   }
-  const layer = layers.find((each) => each.key === state.layer);
+  const layer = layers.find(({ key }) => key === state.layer);
   if (layer?.roles.length && !layer.roles.includes(state.role)) state.role = layer.roles[0];
+  const steps = answer?.steps ?? [];
+  if (PINNED.has(state.sort) && state.sort_step === null && steps.length) {
+    state.sort_step = steps[indexOf(steps, state.step)];
+  }
+  if (layer && state.view === "attribution" && hasNoAttribution(source, state.run)) {
+    state.view = "maps";
+  }
+  return { state, gone, provisional };
+}
+
+/** What to draw of a state that can be shown; requests what is missing. @param {App} app @returns {Model} */
+export function look(app) {
+  const { source, state } = app;
+  const listed = source.runs();
+  const runs = listed.value?.runs ?? [];
+  const answer = runs.length ? source.layers(state.run) : null;
+  const layers = answer?.value?.layers ?? [];
+  const layer = layers.find((each) => each.key === state.layer);
   const steps = answer?.value?.steps ?? [];
   const calm = performance.now() - app.steppedAt > CALM_MS && !app.playing;
   const step = steps[indexOf(steps, state.step)];
-  if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) {
-    state.sort_step = step;
-  }
   const isFront = state.view === "overview";
   const attribution = isFront || !layer ? null : attributionOf(source, state, step);
   const readable = layer?.error || isFront ? undefined : layer;
   const history = readable ? source.history(state.run, readable, state.sample) : null;
   const painted = inPalette(state);
   const shown = app.scenes.show(painted, readable, history);
-  if (shown.lost instanceof ServerError && shown.lost.status === 404) {
-    app.relist(state.layer + state.step);
-  }
   const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const isResting = calm && state.view === "maps"; // the thumbnail above the maps is asked for last
@@ -174,6 +182,7 @@ export function look(app) {
     overview,
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
+    isLost: shown.lost instanceof ServerError && shown.lost.status === 404,
     stale: shown.stale || Boolean(attribution?.loading),
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,

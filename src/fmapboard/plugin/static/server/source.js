@@ -40,6 +40,7 @@ import * as api from "./api.js";
  * @property {Map<string, Overview>} overview by key of the layer
  * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
  * @property {Scene|null} scene
+ * @property {boolean} isLost TensorBoard has dropped a listed step
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
  * @property {Sides|null} sides null if the headline says it all
  * @property {Placed[]} columns what the state's further columns show
