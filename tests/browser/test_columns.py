@@ -20,7 +20,7 @@ HEADINGS = [
     f"D {SHORT}",
 ]
 MISSING = f"no layer second in run {SHORT}"
-NAMES = ".side:visible .origin > div > .run-name"
+NAMES = ".side:visible .origin > .run-name"
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_the_list_of_runs_closes_when_another_place_is_pressed(
 def test_long_names_are_cut_in_the_middle(runs: str, visit: Callable[..., Person]) -> None:
     person = open_columns(visit, runs, compare=f"{AGAIN}@", compare2=f"{RENAMED}@")
     for letter, end in (("B", "seed_1"), ("C", "seed_2")):
-        name = person.see(f".side[aria-label^='{letter} '] .origin > div > .run-name")
+        name = person.see(f".side[aria-label^='{letter} '] .origin > .run-name")
         text, shown, cut = name.evaluate(
             "(e) => { const [head, tail] = [...e.children].slice(1);"
             "return [tail.textContent, tail.getBoundingClientRect().width,"

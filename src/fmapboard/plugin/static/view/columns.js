@@ -6,7 +6,7 @@ import { leftToRight } from "../model/scene.js";
 import { LETTERS, MOST, changed } from "../model/state.js";
 import { runText, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
-import { html, useEffect, useRef } from "../vendor/preact_htm.js";
+import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Button, Choice, Icon, usePopover } from "./controls.js";
 import { Thumbnail } from "./head.js";
 import { RunName, RunPicker } from "./runs.js";
@@ -44,7 +44,7 @@ const named = (label) => ({ title: label, "aria-label": label });
 function Panel({ app, model, i }) {
   const { state, runs, columns } = model;
   const element = useRef(/** @type {HTMLElement|null} */ (null));
-  useEffect(() => element.current?.querySelector("button")?.focus(), []);
+  useLayoutEffect(() => element.current?.querySelector("button")?.focus(), []);
   const letter = LETTERS[i + 1];
   const column = state.columns[i];
   const layer = columns[i]?.match?.layer ?? model.layer;
