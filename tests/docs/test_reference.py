@@ -70,7 +70,16 @@ def test_everything_in_the_reference_exists(name: str) -> None:
     [
         (
             "fmapboard.FeatureMapLogger",
-            ("step", "begin_step", "end_step", "before_clipping", "flush", "close", "groups"),
+            (
+                "step",
+                "begin_step",
+                "end_step",
+                "before_clipping",
+                "loss",
+                "flush",
+                "close",
+                "groups",
+            ),
         ),
         ("fmapboard.HookRegistry", ("listening", "arm", "disarm", "groups")),
         ("fmapboard.writers.Writer", ("write", "flush", "close")),

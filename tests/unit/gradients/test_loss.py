@@ -73,6 +73,19 @@ def test_a_loss_that_is_climbed_is_named(classes: int) -> None:
     assert (found.kind, found.is_climbed) == ("cross-entropy", True)
 
 
+def test_labels_that_are_mixed_and_smoothed_are_read_as_mixed() -> None:
+    def loss(output: torch.Tensor, labels: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+        first = F.cross_entropy(output, labels, label_smoothing=0.1)
+        return 0.7 * first + 0.3 * F.cross_entropy(output, labels.flip(0), label_smoothing=0.1)
+
+    case = case_of(0, SINGLE, "trained", 10)
+    found = read(case.logits, gradient(loss, case.logits, case))
+    assert found.kind == "cross-entropy, mixed labels"
+    assert found.losses is not None
+    value = float(loss(case.logits, case.labels, torch.Generator()))
+    assert found.losses.mean() == pytest.approx(value, rel=1e-3)
+
+
 def test_of_two_classes_no_weights_per_sample_are_claimed() -> None:
     case = case_of(0, SINGLE, "trained", 2)
     found = read(case.logits, gradient(OTHERS["policy gradient"], case.logits, case))
