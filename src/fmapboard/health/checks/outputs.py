@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -99,7 +99,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             if len(known) < self.least or any(each.low < 0 for each in known):
                 continue
             low, high = min(each.low for each in known), max(each.high for each in known)
-            if 0.5 <= high <= 1:
+            if 0.5 <= high <= 1 or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
                 what = "a ReLU"
@@ -122,6 +122,14 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
         if each.given or each.is_softmax_of_softmax or each.kind.startswith("NLL"):
             return False
         return _is_over_classes(each) or (each.kind == _BINARY and math.prod(each.shape[1:]) > 1)
+
+
+def _may_sum_to_1_over_rows(known: Sequence[OutputFacts]) -> bool:
+    """True if many classes are always positive, around the mean of a softmax over the images."""
+    return all(
+        (of.classes or 0) >= 6 and 0 < of.low <= 1 / max(of.shape[0], 1) <= of.high < 0.5
+        for of in known
+    )
 
 
 def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
@@ -331,8 +339,8 @@ class SortedLabelsCheck(BuiltInCheck):
 class UnusedClassesCheck(BuiltInCheck):
     """Classes of the output that no label names.
 
-    Reported only if a class of a fifth of the mean frequency would be missing with less than this
-    chance, and not of batches that are the same or sorted by class.
+    Reported only if a class of a fifth of the mean frequency of those that occur would be missing
+    with less than this chance, and not of batches that are the same or sorted by class.
 
     Attributes:
         chance: 0 to 1.
@@ -350,7 +358,7 @@ class UnusedClassesCheck(BuiltInCheck):
             if labels is None or labels.is_cut or len(labels.total) < 2:
                 continue
             count, used = labels.total.total(), len(labels.total)
-            missed = math.exp(count * math.log1p(-0.2 / labels.classes))
+            missed = math.exp(count * math.log1p(-0.2 / used))
             if used >= labels.classes or missed >= self.chance:
                 continue
             yield Finding(
