@@ -52,7 +52,13 @@ def is_update_of_weights(tag: str) -> bool:
 
 def is_of_output(tag: str) -> bool:
     """True for the scalars of the loss and of the output that are told."""
-    return any(f"{tags.split(tag)[1]}/".startswith(f"{base}/") for base in _OF_OUTPUT)
+    return _base(tag) is not None
+
+
+def _base(tag: str) -> str | None:
+    """The tag without the names of the model and the output; None for other scalars."""
+    own = f"{tags.split(tag)[1]}/"
+    return next((base for base in _OF_OUTPUT if own.startswith(f"{base}/")), None)
 
 
 def as_checked(updates: Sequence[Update], begins: Collection[int | None]) -> list[Update]:
@@ -111,6 +117,8 @@ _OF_OUTPUT = {
     tags.OUTPUT_SPREAD: "spread of the output",
 }
 """Tag of a scalar, behind which the name of the output may stand -> what it is called."""
+_FALLEN = 0.95
+"""Last loss / first loss from which the loss has not fallen."""
 MOST_LINES, MOST_CHARACTERS = 15, 2400
 """Limits of the text about a run."""
 _SHOWN = 2
@@ -185,9 +193,17 @@ class Verdict:
             return f"{advice}." + (f" See {self.cause.link}" if self.cause.link else "")
         if self.seen.is_of_images:
             return "Look at the maps in the Feature maps tab."
+        curves = self.seen.curves.items()
+        losses = [of for tag, of in curves if _base(tag) in (tags.LOSS_READ, tags.LOSS_GIVEN)]
+        stays = losses and all(of[-1][1] > _FALLEN * of[0][1] > 0 for of in losses)
+        why = (
+            "The loss has not fallen. If it should"
+            if stays
+            else "If it does not learn all the same"
+        )
         return (
-            "If it does not learn all the same: look at the input images and their labels, train "
-            "on a single batch until its loss is near 0, and see what the checks cannot see: "
+            f"{why}: look at the input images and their labels, train on a single batch until its "
+            "loss is near 0, and see what the checks cannot see: "
             "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
         )
 
@@ -277,7 +293,7 @@ def _of_curves(curves: Mapping[str, Curve]) -> list[str]:
     outputs: dict[str, dict[str, str]] = {}
     for tag, points in sorted(curves.items()):
         model, own = tags.split(tag)
-        base = next(base for base in _OF_OUTPUT if f"{own}/".startswith(f"{base}/"))
+        base = _base(tag) or ""
         name = ": ".join(part for part in (model, own[len(base) + 1 :]) if part)
         ends = [points[0], points[-1]] if len(points) > 1 else points
         said = ", ".join(f"{value:.3g} at step {step}" for step, value in ends)

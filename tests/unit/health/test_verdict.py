@@ -258,6 +258,17 @@ def test_the_loss_is_told_of_each_model_and_output_from_the_first_step_on() -> N
     ]
 
 
+@pytest.mark.parametrize(("last", "stays"), [(1.43, True), (1.38, True), (1.2, False)])
+def test_a_loss_that_has_not_fallen_is_told_where_nothing_was_found(
+    last: float, stays: bool
+) -> None:
+    seen = Seen(
+        curves={"loss/read_from_gradient": [(0, 1.4), (9, last)], "loss/accuracy": [(0, 1)]}
+    )
+    assert judge("", [], seen).next.startswith("The loss has not fallen") == stays
+    assert judge("", [note("dead", advice="Do")], seen).next.startswith("Do.")
+
+
 def test_what_was_held_back_is_told_of_its_own_step() -> None:
     late = OutputFacts("", (8, 10), loss=1.5, held=HeldLoss(STEPS[0], 2.5, 0.125))
     facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10)),)), TrainingFacts(outputs=(late,))]
