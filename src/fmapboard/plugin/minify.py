@@ -35,7 +35,8 @@ _KEPT = _BEFORE_OPERAND | _DECLARING | frozenset(
     false try null undefined AbortController Array Blob Boolean DataView Date Error Float32Array
     Element Float64Array FontFace HTMLElement ImageData Infinity Int32Array JSON Map Math
     MessageChannel MutationObserver NaN Node Number Object OffscreenCanvas Promise ResizeObserver
-    Response Set String TextDecoder TextEncoder URL Uint32Array Uint8Array Uint8ClampedArray WeakMap console
+    Response Set String TextDecoder TextEncoder
+    URL Uint32Array Uint8Array Uint8ClampedArray WeakMap console
     createImageBitmap decodeURIComponent document encodeURIComponent fetch getComputedStyle
     navigator parseInt performance requestAnimationFrame window
     """.split()  # noqa: SIM905
