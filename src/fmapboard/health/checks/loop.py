@@ -265,6 +265,8 @@ class SameBatchCheck(BuiltInCheck):
             return
         if any(_all_constant(of) or _all_identical(of) for of in every.values()):
             return  # that is the fault
+        if newest(record).rates is None:
+            return  # L-BFGS, whose line search needs one batch
         steps = list(batches)
         causes = "One batch is kept and used at each step"
         if min(later - step for step, later in pairwise(steps)) > 1:

@@ -223,6 +223,10 @@ def test_the_same_batch_of_constant_or_identical_images_is_left_to_these_finding
     assert said(SameBatchCheck(), *[one] * 8) == []
 
 
+def test_the_same_batch_of_a_line_search_is_intended() -> None:
+    assert said(SameBatchCheck(), *[replace(FINE, batch_digest="a", rates=None)] * 8) == []
+
+
 def test_layers_that_never_ran() -> None:
     lost = replace(FINE, no_gradient=("a.weight", "a.bias", "b"), not_called=("a.weight", "a.bias"))
     (found,) = said(NeverCalledCheck(), *[lost] * 4)
