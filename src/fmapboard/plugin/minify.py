@@ -22,6 +22,10 @@ _APART = re.compile(r"[\w$][\w$#.]|\+\+|--|/[/\w]")
 """Ends of two tokens that would be other tokens without a space between them."""
 _NO_LINE_AFTER = frozenset("{}(,;[=>:?&|")
 """Ends of tokens after which a line cannot end a statement."""
+_ENDS = {",": (")", "]", "}"), ";": ("}",)}
+"""A separator -> what it can be left out in front of."""
+_NEEDED = {",": ("[", ","), ";": (")", "{", ";", "")}
+"""A separator -> ends of tokens behind which it may be a hole of a list, or an empty statement."""
 _CONTROL = frozenset({"for", "if", "while", "with"})
 _BEFORE_OPERAND = _CONTROL | frozenset(
     re.findall(r"\w+", "await case delete do else in instanceof new return throw typeof void yield")
@@ -31,14 +35,14 @@ _DECLARING = frozenset({"const", "let", "class", "function", "*"})
 _MODIFIERS = ("async", "get", "set")
 _KEPT = _BEFORE_OPERAND | _DECLARING | frozenset(
     """
-    async break catch continue default extends finally get import set static super switch this true
-    false try null undefined AbortController Array Blob Boolean DataView Date Error Float32Array
-    Element Float64Array FontFace HTMLElement ImageData Infinity Int32Array JSON Map Math
-    MessageChannel MutationObserver NaN Node Number Object OffscreenCanvas Promise ResizeObserver
-    Response Set String TextDecoder TextEncoder
-    URL Uint32Array Uint8Array Uint8ClampedArray WeakMap console
-    createImageBitmap decodeURIComponent document encodeURIComponent fetch getComputedStyle
-    navigator parseInt performance requestAnimationFrame window
+    async break catch continue default extends finally get import set static super switch this
+    true false try null undefined AbortController Array Blob Boolean DataView Date Error
+    Float32Array Element Float64Array FontFace HTMLElement ImageData Infinity Int32Array JSON Map
+    Math MessageChannel MutationObserver NaN Node Number Object OffscreenCanvas Promise
+    ResizeObserver Response Set String TextDecoder TextEncoder URL Uint32Array Uint8Array
+    Uint8ClampedArray WeakMap console createImageBitmap decodeURIComponent document
+    encodeURIComponent fetch getComputedStyle navigator parseInt performance requestAnimationFrame
+    window
     """.split()  # noqa: SIM905
 )  # fmt: skip
 """Words that are no variables of a module; a test finds missing ones."""
@@ -64,15 +68,17 @@ def stripped(code: str) -> str:
 
 
 def joined(tokens: list[Token]) -> str:
-    """The tokens with the lines and spaces that they need."""
+    """The tokens with the lines, spaces, and commas and semicolons at ends that they need."""
     parts: list[str] = []
-    last = ""
+    last, before = "", ""
     for each in tokens:
+        if each.text[:1] in _ENDS.get(last, ()) and before[-1:] not in _NEEDED[last]:
+            parts.pop()
         is_needed = each.gap == "\n" or _APART.match(last[-1:] + each.text[:1])
         if is_needed and last[-1:] not in _NO_LINE_AFTER:
             parts.append(each.gap)
         parts.append(each.text)
-        last = each.text
+        before, last = last, each.text
     return "".join(parts)
 
 
