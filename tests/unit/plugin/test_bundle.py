@@ -98,7 +98,8 @@ NASTY = {
     "if (c) { a; }\n  /b/.test(c)": "if(c){a}/b/.test(c)",
     "a /* two\n lines */ b\n\n  // c\n  d": "a\nb\nd",
     "{\n  a = {\n    b,\n  };\n  c = d\n    .e(f)\n  g++\n  h\n}": "{a={b};c=d\n.e(f)\ng++\nh\n}",
-    "f(a, [, b,], [,], { c, }); { for (;;); } if (a) { b; }": "f(a,[,b],[,],{c});{for(;;);}if(a){b}",
+    "f(a, [, b,], [,], { c, }); { for (;;); }": "f(a,[,b],[,],{c});{for(;;);}",
+    "if (a) { b; }": "if(a){b}",
     "static #a = 1 .b; #c in d; async *e() {}": "static #a=1 .b;#c in d;async*e(){}",
 }
 """Code -> what is left of it."""
