@@ -145,9 +145,9 @@ def test_columns_are_added_searched_and_removed_with_the_keyboard(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = open_columns(visit, runs, layer="fmapboard/first")
-    person.menu("Compare")
     add = person.see("select[aria-label='Compare with']")
     for kind in ("step", "run", "sample"):
+        person.menu("Compare")
         add.select_option(kind)
         person.settle()
     assert columns(person) == ["@0", f"{AGAIN}@", "@:1"]
