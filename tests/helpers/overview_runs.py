@@ -28,11 +28,12 @@ def log_healthy(run: Path) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.LeakyReLU(), nn.Conv2d(6, 4, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    images = torch.rand(2, 3, 20, 20)
+    first = torch.rand(1, 3, 20, 20)
     with fmapboard.watch(model, run, every=1, optimizer=optimizer, start_step=0) as board:
         for step in HEALTHY_STEPS:
             with board.step(step):
                 optimizer.zero_grad()
+                images = torch.cat([first, torch.rand(1, 3, 20, 20)])  # no batch comes twice
                 model(images).square().mean().backward()
                 optimizer.step()
 
