@@ -221,7 +221,7 @@ def test_without_event_files_it_is_logged_only_and_without_checks_not_at_all(
     assert not (tmp_path / SUMMARY_FILE).exists()
     torch.manual_seed(0)
     train(tmp_path / "healthy", network())
-    assert logged(caplog) == []
+    assert "nothing found" not in caplog.text
 
 
 def test_a_summary_writer_that_the_user_has_closed_begins_no_further_file(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
         # a certain fault comes before a suspicion that does not lead to it
         ([note("input_scale"), note("mine"), warning("theirs", 9)],
          "theirs", [], ["input_scale", "mine"]),
+        # a suspicion does not explain what is certain, of the same kind
+        ([note("nonfinite", 0), warning("nonfinite", 5)], "nonfinite", [], ["nonfinite"]),
         # the same in several layers is one cause
         ([note("dead", 10, layer="b"), note("dead", 5, layer="a")], "dead", ["dead"], []),
     ],
