@@ -336,7 +336,8 @@ def _soft(rows: _Rows) -> Reading:
         return NOTHING
     if (targets < floor).any() or not _fits(errors[0][is_other], noise[is_other]):
         return NOTHING
-    if not _fits(errors[1], np.sqrt((noise**2).sum(1))) or not _is_visible(rows, noise, is_other):
+    of_row = np.sqrt((noise**2).sum(1)) + scale * rows.unit * (2 - rows.logp.mean(1))
+    if not _fits(errors[1], of_row) or not _is_visible(rows, noise, is_other):
         return NOTHING
     # What a power of p, as a temperature makes it, would add to the line.
     bend = np.median(np.log(p[is_other]).std() ** 2 / 2 * scale * p[is_other])
