@@ -55,7 +55,7 @@ nitpicky = (
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"fmapboard\.(formats|checks\.health_table)\..*",
+        r"fmapboard\.(formats|checks\.health_table|health\.record)\..*",
     ),
     (
         "py:.*",
@@ -68,7 +68,7 @@ nitpick_ignore_regex = [
     ),
     (
         "py:.*",
-        r"(TrainingFacts|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
+        r"(TrainingFacts|RateHistory|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
     ),
     ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
     ("py:.*", r"fmapboard\.(logger|session|options|schedule|model|writers\.remote)\..*"),

@@ -92,7 +92,7 @@ def test_nothing_is_loaded_from_another_host() -> None:
         assert "http://" not in text, path.name
         assert "https://" not in text, path.name
         own = re.sub(r'@import url\("\./\w+\.css"\);', "", text)
-        assert "@import" not in own, path.name
+        assert path.suffix == ".js" or "@import" not in own, path.name
 
 
 @pytest.mark.parametrize("name", PALETTES)

@@ -25,8 +25,9 @@ def cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
     log_steps(tmp_path / "run")
     (file,) = event_files(tmp_path)
     content = file.read_bytes()
-    file.write_bytes(content[:-300])
-    return file, content[-300:]
+    within = content.rindex(TAG.encode())
+    file.write_bytes(content[:within])
+    return file, content[within:]
 
 
 def unread_of(tab: Tab) -> list[int | None]:
@@ -102,7 +103,7 @@ def test_a_replaced_or_damaged_file_is_read_from_its_start(
     ends = LogEnds([("", str(tmp_path))])
     content = file.read_bytes()
     assert ends.unread("run", TAG, 0.0) == 20
-    file.write_bytes(content[:-300])
+    file.write_bytes(content[: content.rindex(TAG.encode())])
     assert ends.unread("run", TAG, 0.0) == 10
     file.write_bytes(b"\xff" * 200)
     assert ends.unread("run", TAG, 0.0) is None

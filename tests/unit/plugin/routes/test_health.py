@@ -66,7 +66,7 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
         "name": "", "label": "many", "layer": "many", "type": "Conv2d",
         "kernel_shape": [80, 6, 1, 1], "call": 1, "position": 3, "channels": 80, "values": 200,
         "drawn": 64, "samples": 1, "roles": ["feature_maps", "kernels"],
-        "transposed_stride": None, "activation": "last", "key": "fmapboard/many",
+        "transposed_stride": None, "followed_by": [], "activation": "last", "key": "fmapboard/many",
         "shown_at": "fmapboard/many",
     }  # fmt: skip
     assert facts["since"]["nonfinite"] == {"2": INFINITE_AT}

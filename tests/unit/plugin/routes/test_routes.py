@@ -52,7 +52,7 @@ def test_a_layer_is_listed_with_its_shape_its_steps_and_its_roles(tab: Tab) -> N
     assert layer == {
         "key": "fmapboard/0", "name": "", "layer": "0", "label": "0", "call": 1, "type": "Conv2d",
         "kernel_shape": [5, 1, 1, 1], "position": 0, "channels": 5, "values": 12,
-        "drawn": 5, "samples": 2, "transposed_stride": None,
+        "drawn": 5, "samples": 2, "transposed_stride": None, "followed_by": [],
         "roles": ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
         "steps": [0, 10, 20], "steps_written": 3, "step_from_first": False, "error": None,
     }  # fmt: skip
