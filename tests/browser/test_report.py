@@ -109,8 +109,8 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
         assert expected[place], place
         assert shown(report, state) == expected[place], place
     shown(report, {**FROM, "compare": "@0", "rank": 1})
-    assert report.see(".compare select:visible").count() > 0
-    assert report.see(".ranked:visible, button:has-text('Rank layers'):visible").count() == 0
+    assert report.see("[aria-label='Layers by difference']:visible").count() == 0
+    assert report.see("button:has-text('Rank layers'):visible").count() == 0
 
 
 def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_out(
@@ -138,5 +138,5 @@ def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_
     person.see("button:has-text('States'):visible").click()
     person.wait("document.querySelector('.health-room').checkVisibility()")
     about = person.see(".overview .about").inner_text()
-    assert "× 6 steps · a column per logged step" in about  # of which 3 have pictures
+    assert "6 layers × 6 steps" in about  # of which 3 have pictures
     assert person.frame.evaluate("top['hacked'] === undefined")
