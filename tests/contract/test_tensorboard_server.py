@@ -40,7 +40,8 @@ SCALARS = {
     "gradient_norm/total", *(f"gradient_norm/{name}" for name in PARAMETERS),
     *(f"update_ratio/{name}" for name in PARAMETERS),
     *(f"{what}/{layer}" for what in ("constant_channels", "nonfinite") for layer in "0123"),
-    "dead_channels/1", "dead_channels/3", "fmapboard/logged_step_ms",
+    "dead_channels/1", "dead_channels/3", "fmapboard/logged_step_ms", "output/spread",
+    "learning_rate/0",
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_a_framework_leaves_the_tags_steps_and_values_of_the_plain_loop(
     expected = comparable(plain(tmp_path / "plain", **SETTINGS[setting]))
     found = comparable(FRAMEWORKS[framework](tmp_path / framework, **SETTINGS[setting]))
     assert {step for step, _ in expected["gradient_norm/total"]} == {0, 3, 6, 9}
-    assert len(expected) == 48
+    assert len(expected) == 52
     assert set(found) == set(expected)
     for tag, values in expected.items():
         assert found[tag] == values, tag

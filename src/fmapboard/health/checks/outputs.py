@@ -181,7 +181,7 @@ class ConstantOutputCheck(BuiltInCheck):
         images: least number of images.
     """
 
-    spread: float = 5e-3
+    spread: float = 2e-3
     images: int = 4
     kind: ClassVar[str] = "constant_output"
 
