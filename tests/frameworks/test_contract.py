@@ -22,9 +22,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def comparable(run: Path) -> dict[str, list[tuple[int, Any]]]:
-    """A run's series without times, and without those that the plain loop does not log."""
+    """A run's series without times and its path, and without those that the plain loop lacks."""
+
+    def known(value: Any) -> Any:
+        if isinstance(value, float):
+            return pytest.approx(value, rel=1e-6)
+        return value.replace(bytes(run), b"run") if isinstance(value, bytes) else value
+
     return {
-        tag: [(s, pytest.approx(v, rel=1e-6) if isinstance(v, float) else v) for s, v in values]
+        tag: [(step, known(value)) for step, value in values]
         for tag, values in series(run).items()
         if tag != "fmapboard/logged_step_ms" and "before_clipping" not in tag
     }
