@@ -35,6 +35,8 @@ from fmapboard.records import HardImage
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
+Dtypes = tuple[torch.dtype, torch.dtype]
+"""Those of an output and of its gradient."""
 
 MAX_ROWS = 4096
 """At most this many rows of an output are read."""
@@ -44,6 +46,8 @@ _MOST, _TYPICAL = 8.0, 1.0
 """How many rounding errors an entry may be off, and all entries as a root mean square."""
 _SHOWS = 20.0
 """Another loss must differ by this many rounding errors."""
+_UNSHARED = 32_768
+"""Of at most this many values torch computes without other threads."""
 _FLOAT32 = 2.0**-24
 _LEAST_SCATTER = 0.25
 """Rounding errors of a row are not independent: their scatter may show less than there are."""
@@ -103,25 +107,42 @@ def read(output: Tensor, gradient: Tensor) -> Reading:
         output: [R, C] on the CPU, floating point, all finite.
         gradient: [R, C].
     """
-    rows = gradient.ne(0).any(1).nonzero()[:, 0]
-    if len(rows) < LEAST_ROWS or not bool(gradient.isfinite().all()):
+    return _read(in_float64(output), in_float64(gradient), (output.dtype, gradient.dtype))
+
+
+def in_float64(tensor: Tensor) -> Array:
+    """A copy in float64, made without torch's threads: it would start a team in this thread."""
+    if tensor.dtype == torch.bfloat16:
+        bits = tensor.view(torch.int16).numpy().astype(np.int32) << 16
+        return bits.view(np.float32).astype(np.float64)
+    return tensor.numpy().astype(np.float64)
+
+
+def _read(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
+    """As ``read``, with what the output and its gradient were."""
+    rows = (gradient != 0).any(1).nonzero()[0]
+    if len(rows) < LEAST_ROWS or not np.isfinite(gradient).all():
         return NOTHING
     output, gradient = output[rows], gradient[rows]
     with np.errstate(all="ignore"):
         for sign in (1.0, -1.0):
-            for found in _readings(output, gradient * sign):
+            for found in _readings(output, gradient * sign, dtypes):
                 if found.losses is not None or (found.labels is not None and sign > 0):
-                    return replace(found, rows=rows.numpy(), is_climbed=sign < 0)
+                    return replace(found, rows=rows, is_climbed=sign < 0)
     return NOTHING
 
 
-def _readings(output: Tensor, gradient: Tensor) -> Iterator[Reading]:
+def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Reading]:
     """Every way in which the gradient can be read; those without labels or losses are none."""
-    weighted, exact = NOTHING, _Rows(output, gradient)
+    weighted, exact = NOTHING, _Rows(output, gradient, dtypes)
     given = [exact]
     if exact.coarse > _FLOAT32:
-        own = output.log_softmax(1).double().numpy()  # torch rounds more than once on the CPU
-        given += [_Rows(output, gradient, logp=logp) for logp in (exact.rounded(exact.logp), own)]
+        size = max(1, _UNSHARED // output.shape[1])
+        parts = [torch.tensor(output[n : n + size]) for n in range(0, len(output), size)]
+        # torch rounds more than once on the CPU
+        logs = [in_float64(one.to(dtypes[0]).log_softmax(1)) for one in parts]
+        own = np.concatenate(logs)
+        given += [_Rows(output, gradient, dtypes, logp=logp) for logp in (exact.rounded(exact.logp), own)]
     for rows in given:
         weighted = NOTHING
         for kind in (_log_probabilities, _softmax, _sigmoid):
@@ -139,6 +160,7 @@ class _Rows:
     Args:
         output: [R, C].
         gradient: [R, C].
+        dtypes: of both before they were converted.
         logp: logarithms of the probabilities in the output's dtype, [R, C]; None if they were
             computed in float32 or wider.
 
@@ -148,14 +170,16 @@ class _Rows:
         rounding: relative rounding error of the gradient.
     """
 
-    def __init__(self, output: Tensor, gradient: Tensor, *, logp: Array | None = None) -> None:
-        of_gradient = torch.finfo(gradient.dtype)
-        self.output, self.gradient = output.double().numpy(), gradient.double().numpy()
+    def __init__(
+        self, output: Array, gradient: Array, dtypes: Dtypes, *, logp: Array | None = None
+    ) -> None:
+        of_output, of_gradient = map(torch.finfo, dtypes)
+        self.output, self.gradient = output, gradient
         self.size, self.classes = output.shape
-        self.coarse, self.rounding = torch.finfo(output.dtype).eps / 2, of_gradient.eps / 2
+        self.coarse, self.rounding = of_output.eps / 2, of_gradient.eps / 2
         self.unit, self.is_rounded = min(_FLOAT32, self.coarse), logp is not None
         # Only float16 is expected to have subnormal numbers: elsewhere they may be flushed to 0.
-        is_half = gradient.dtype == torch.float16
+        is_half = dtypes[1] == torch.float16
         smallest = of_gradient.tiny * (of_gradient.eps if is_half else 1)
         self.own = self.rounding * np.abs(self.gradient) + smallest
         top = self.output.max(1, keepdims=True)
@@ -391,44 +415,44 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
         loss = float(values)
         is_climbed = bool(gradient < 0)
         return replace(facts, loss=loss if isfinite(loss) else None, is_climbed=is_climbed), ()
-    values = values if values.dim() > 1 else values[:, None]
-    gradient = gradient.reshape(values.shape)
-    finite = values[values.isfinite()].double()
+    own, given = in_float64(values), in_float64(gradient).reshape(values.shape)
+    own, given = (one if one.ndim > 1 else one[:, None] for one in (own, given))
+    finite, dtypes = own[np.isfinite(own)], (values.dtype, gradient.dtype)
     if len(finite):
         facts = replace(facts, low=float(finite.min()), high=float(finite.max()))
     read_as = [
-        (rows, read(rows, _rows_of(gradient, axis)))
-        for axis in ((1, 2) if values.dim() == 3 else (1,))
-        if len(finite) == values.numel() and (rows := _rows_of(values, axis)) is not None
+        (rows, _read(rows, _rows_of(given, axis), dtypes))
+        for axis in ((1, 2) if own.ndim == 3 else (1,))
+        if len(finite) == own.size and (rows := _rows_of(own, axis)) is not None
     ]
     certain = [one for one in read_as if one[1].kind != "not certain"]
     if len(read_as) > 1 and len(certain) != 1:  # the class axis is not known
         read_as = []
-    facts = replace(facts, rows=len(values), spread=_spread(values.flatten(1).double()))
+    facts = replace(facts, rows=len(own), spread=_spread(own.reshape(len(own), -1)))
     if not read_as:
         return facts, ()
     rows, found = (certain or read_as)[0]
-    return _with_reading(facts, rows, found), _hard_images(output, rows, found)
+    slack = max(2 * torch.finfo(values.dtype).eps, 1e-5)
+    return _with_reading(facts, rows, found, slack), _hard_images(output, rows, found)
 
 
-def _rows_of(values: Tensor, axis: int) -> Tensor:
+def _rows_of(values: Array, axis: int) -> Array:
     """[n, C, ...] with the classes on an axis -> [R, C]."""
-    rows = values.movedim(axis, -1).reshape(-1, values.shape[axis])
+    rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
     return rows[:: -(-len(rows) // MAX_ROWS)]
 
 
-def _spread(units: Tensor) -> float | None:
+def _spread(units: Array) -> float | None:
     """Mean over the units of [n, U] of (standard deviation) / (mean magnitude)."""
-    if len(units) < 2 or not bool(units.isfinite().all()):
+    if len(units) < 2 or not np.isfinite(units).all():
         return None
-    magnitude = units.abs().mean(0)
-    ratios = units.std(0, correction=0) / magnitude.where(magnitude > 0, 1.0)
-    return float(ratios.mean())
+    magnitude = np.abs(units).mean(0)
+    return float((units.std(0) / np.where(magnitude > 0, magnitude, 1.0)).mean())
 
 
-def _with_reading(facts: OutputFacts, rows: Tensor, found: Reading) -> OutputFacts:
+def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:
     """The facts with what the rows of the output and their gradients tell."""
-    predicted, labels, are = predictions(rows), found.labels, _rows_are(rows)
+    predicted, labels, are = predictions(rows), found.labels, _rows_are(rows, slack)
     is_twice = are == "probabilities" and found.kind.startswith("cross-entropy")
     facts = replace(facts, rows=len(rows), rows_are=are, predictions=len(np.unique(predicted)))
     facts = replace(facts, kind=found.kind, is_climbed=found.is_climbed, classes=rows.shape[1])
@@ -466,29 +490,28 @@ def with_given(
         found = replace(found, labels=tuple(kept), label_changes=int(changes.sum()))
         values = None if number is None else outputs[number].values
         if values is not None and values.dim() == 2 and len(values) == len(labels):
-            right = predictions(values) == labels.numpy()
+            right = predictions(in_float64(values)) == labels.numpy()
             found = replace(found, accuracy=float(right.mean()))
     return (found, *facts) if number is None else (*facts[:number], found, *facts[number + 1 :])
 
 
-def predictions(rows: Tensor) -> Labels:
+def predictions(rows: Array) -> Labels:
     """[R, C] -> the most probable class of each row, [R]; of one unit 1 if it is positive."""
-    found: Labels = (rows.argmax(1) if rows.shape[1] > 1 else (rows[:, 0] > 0).long()).numpy()
-    return found
+    return rows.argmax(1) if rows.shape[1] > 1 else (rows[:, 0] > 0).astype(np.intp)
 
 
-def _rows_are(rows: Tensor) -> str:
-    """What all rows of [R, C] are, as in ``OutputFacts.rows_are``."""
-    slack, rows = max(2 * torch.finfo(rows.dtype).eps, 1e-5), rows.double()
-    if rows.shape[1] > 1 and bool(((rows.sum(1) - 1).abs() <= slack).all() & (rows >= 0).all()):
+def _rows_are(rows: Array, slack: float) -> str:
+    """What all rows of [R, C] are, as in ``OutputFacts.rows_are``; sums may be off by slack."""
+    is_positive, top = bool((rows >= 0).all()), rows.max(1)
+    if rows.shape[1] > 1 and is_positive and (np.abs(rows.sum(1) - 1) <= slack).all():
         return "probabilities"
-    total = rows.logsumexp(1).abs()
-    if rows.shape[1] > 1 and bool((total <= slack * rows.abs().amax(1)).all()):
+    total = np.abs(top + np.log(np.exp(rows - top[:, None]).sum(1)))
+    if rows.shape[1] > 1 and (total <= slack * np.abs(rows).max(1)).all():
         return "log-probabilities"
-    return "never negative" if bool((rows >= 0).all()) else "any"
+    return "never negative" if is_positive else "any"
 
 
-def _hard_images(output: PendingOutput, rows: Tensor, found: Reading) -> tuple[HardImage, ...]:
+def _hard_images(output: PendingOutput, rows: Array, found: Reading) -> tuple[HardImage, ...]:
     """The images with the highest loss, highest first; none without labels and losses."""
     if output.hardest is None or output.images is None:
         return ()
@@ -499,6 +522,6 @@ def _hard_images(output: PendingOutput, rows: Tensor, found: Reading) -> tuple[H
     samples, predicted = found.rows * output.steps[0], predictions(rows)[found.rows]
     numbers = zip(samples, found.labels, predicted, found.losses, strict=True)
     by_row = [(int(n), int(label), int(got), float(loss)) for n, label, got, loss in numbers]
-    images = output.images.float().numpy()
+    images = in_float64(output.images).astype(np.float32)
     kept = [HardImage(image, *by_row[n]) for n, image in zip(chosen, images, strict=False)]
     return tuple(sorted(kept, key=lambda one: -one.loss))
