@@ -83,7 +83,7 @@ def test_the_newest_step_is_not_claimed_of_a_log_that_is_being_read(
 ) -> None:
     person, reading = open_reading("healthy", "maps")
     kept = person.see(".kept")
-    assert kept.text_content() == f"· 2 steps read so far, the log goes up to step {LAST}"
+    assert kept.text_content() == f"2 steps read so far, the log goes up to step {LAST}"
     reading.is_done = True
     kept.filter(has_text=f"all {len(HEALTHY_STEPS)} logged steps kept").wait_for()
 
