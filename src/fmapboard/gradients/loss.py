@@ -142,7 +142,9 @@ def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Readin
         # torch rounds more than once on the CPU
         logs = [in_float64(one.to(dtypes[0]).log_softmax(1)) for one in parts]
         own = np.concatenate(logs)
-        given += [_Rows(output, gradient, dtypes, logp=logp) for logp in (exact.rounded(exact.logp), own)]
+        given += [
+            _Rows(output, gradient, dtypes, logp=logp) for logp in (exact.rounded(exact.logp), own)
+        ]
     for rows in given:
         weighted = NOTHING
         for kind in (_log_probabilities, _softmax, _sigmoid):
