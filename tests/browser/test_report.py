@@ -109,6 +109,8 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
         assert expected[place], place
         assert shown(report, state) == expected[place], place
     shown(report, {**FROM, "compare": "@0", "rank": 1})
+    report.menu("Compare")  # the button would be in it
+    assert report.see("select[aria-label='Compare with']").is_visible()
     assert report.see("[aria-label='Layers by difference']:visible").count() == 0
     assert report.see("button:has-text('Rank layers'):visible").count() == 0
 
