@@ -20,7 +20,7 @@ would not be.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
@@ -135,17 +135,11 @@ def _read(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
 def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Reading]:
     """Every way in which the gradient can be read; those without labels or losses are none."""
     weighted, exact = NOTHING, _Rows(output, gradient, dtypes)
-    given = [exact]
+    logs: list[Callable[[], Array | None]] = [lambda: None]
     if exact.coarse > _FLOAT32:
-        size = max(1, _UNSHARED // output.shape[1])
-        parts = [torch.tensor(output[n : n + size]) for n in range(0, len(output), size)]
-        # torch rounds more than once on the CPU
-        logs = [in_float64(one.to(dtypes[0]).log_softmax(1)) for one in parts]
-        own = np.concatenate(logs)
-        given += [
-            _Rows(output, gradient, dtypes, logp=logp) for logp in (exact.rounded(exact.logp), own)
-        ]
-    for rows in given:
+        logs += [lambda: exact.rounded(exact.logp), lambda: _rounded_by_torch(output, dtypes[0])]
+    for logp in logs:
+        rows = _Rows(output, gradient, dtypes, logp=logp())
         weighted = NOTHING
         for kind in (_log_probabilities, _softmax, _sigmoid):
             found = kind(rows)
@@ -154,6 +148,16 @@ def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Readin
             elif found.labels is not None:
                 weighted = found
     yield weighted
+
+
+def _rounded_by_torch(output: Array, dtype: torch.dtype) -> Array:
+    """Logarithms of probabilities, rounded more than once; row by row, to start no team."""
+    row, logs = torch.empty(1, output.shape[1], dtype=dtype), []
+    for values in torch.from_numpy(np.ascontiguousarray(output)):
+        for part, given in zip(row[0].split(_UNSHARED), values.split(_UNSHARED), strict=True):
+            part.copy_(given)
+        logs.append(in_float64(row.log_softmax(1)))
+    return np.concatenate(logs)
 
 
 class _Rows:
