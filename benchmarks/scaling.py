@@ -63,6 +63,8 @@ class Timing(TensorBoardWriter):
 
     def write(self, step: LoggedStep) -> None:
         super().write(step)
+        if not step.scalars:  # the verdict
+            return
         now = time.thread_time() * 1e3
         self.held.append(step.scalars["fmapboard/logged_step_ms"])
         self.worked.append(now - self._before)

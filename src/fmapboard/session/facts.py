@@ -264,9 +264,10 @@ class PendingFacts:
         hardest = {one.name: images for one, images in read if images}
         return RecordedFacts(facts, by_name, weights.digest() if self.weights else None, hardest)
 
-    def learning_rates(self) -> dict[str, float]:
+    def learning_rates(self, skipped: frozenset[str]) -> dict[str, float]:
         """Tag -> learning rate of each parameter group, numbered in the order of their steps."""
-        return {of(LEARNING_RATE, str(n)): float(rate) for n, (rate, _) in enumerate(self.groups)}
+        groups = [(str(n), rate) for n, (rate, own) in enumerate(self.groups) if {*own} - skipped]
+        return {of(LEARNING_RATE, number): float(rate) for number, rate in groups}
 
 
 _MOST_WEIGHTS = 16

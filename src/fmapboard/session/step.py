@@ -132,7 +132,7 @@ class Collected:
         for update in self.parameters.updates:
             ratios = update.ratios().items()
             scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
-        rates = {} if self.facts is None else self.facts.learning_rates()
+        rates = {} if self.facts is None else self.facts.learning_rates(skipped)
         return scalars | rates | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
 
 

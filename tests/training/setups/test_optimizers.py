@@ -75,7 +75,8 @@ def test_weights_of_layers_that_the_optimizer_does_not_hold_have_histograms_too(
         assert {"weights/stem.weight", "weights/inner.0.0.weight"} <= tags(step)
         assert "gradients/stem.weight" not in tags(step)
         assert "gradient_norm/stem.weight" not in step.scalars
-    (text,) = caplog.messages
+    text, verdict = caplog.messages
+    assert "cause: not_in_optimizer: 6 trainable parameters" in verdict
     assert "step 0: not_in_optimizer: 6 trainable parameters are in no optimizer since" in text
     assert "`stem.weight`, `stem.bias`, `inner.0.0.weight` and 3 more" in text
 

@@ -263,7 +263,8 @@ def test_a_training_pass_in_eval_mode_is_shown_and_reported(
 
     with caplog.at_level(logging.WARNING, "fmapboard"):
         assert shown(loop) == [float(step) for step in range(STEPS)]
-    (said,) = [one.message for one in caplog.records if "eval mode" in one.message]
+    said, verdict = [one.message for one in caplog.records if "eval mode" in one.message]
+    assert "cause: eval_mode: the model is in eval mode" in verdict
     assert "step 0: eval_mode: the model is in eval mode while it trains" in said
 
 
