@@ -153,8 +153,9 @@ def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Readin
 def _rounded_by_torch(output: Array, dtype: torch.dtype) -> Array:
     """Logarithms of probabilities, rounded more than once; row by row, to start no team."""
     row, logs = torch.empty(1, output.shape[1], dtype=dtype), []
+    count = -(-output.shape[1] // _UNSHARED)
     for values in torch.from_numpy(np.ascontiguousarray(output)):
-        for part, given in zip(row[0].split(_UNSHARED), values.split(_UNSHARED), strict=True):
+        for part, given in zip(row[0].chunk(count), values.chunk(count), strict=True):
             part.copy_(given)
         logs.append(in_float64(row.log_softmax(1)))
     return np.concatenate(logs)
