@@ -23,7 +23,7 @@ Curve = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a run was looked through for, and the numbers that are told in any case.
+    """What the checks of a run looked at, and the numbers that every verdict shows.
 
     Attributes:
         layers: number of layers of all models.
@@ -51,7 +51,7 @@ def is_update_of_weights(tag: str) -> bool:
 
 
 def is_of_output(tag: str) -> bool:
-    """True for the scalars of the loss and of the output that are told."""
+    """True for the scalars of the loss and of the output that a verdict shows."""
     return _base(tag) is not None
 
 
@@ -175,7 +175,7 @@ class Verdict:
 
     @property
     def figures(self) -> list[str]:
-        """What is told of any run, each a sentence without its full stop."""
+        """Numbers of the run, as sentences without a full stop."""
         return [*_of_curves(self.seen.curves), *_of_updates(self.seen.updates)]
 
     @property
@@ -282,7 +282,7 @@ def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
-    """The lines with the longest ones cut, so that they have at most so many characters."""
+    """The lines with at most so many characters in all; the longest ones are cut."""
     lengths = [len(line) + 1 for line in lines]
     size = next(s for s in range(max(lengths), -1, -1) if sum(min(s, n) for n in lengths) <= most)
     return [line if len(line) < size else f"{line[: max(0, size - 2)]}…" for line in lines]

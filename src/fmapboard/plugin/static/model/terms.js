@@ -35,7 +35,7 @@ export const GLOSSARY = Object.freeze({
     "sort",
     "The order of the channels. Channels in order of strength or similarity keep their places while the step changes.",
   ],
-  tile: ["tile", "The size of the picture of a channel, in CSS pixels. Auto fits the window."],
+  tile: ["tile", "The width of a channel's picture in CSS pixels. Auto fits the window."],
   compare: [
     "compare",
     "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the first, or the differences.",
