@@ -31,7 +31,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from fmapboard.checks import run_checks
 from fmapboard.demo.network import MEAN, STD
-from fmapboard.health.checks.growth import gradient_ratios
+from fmapboard.health.checks.layers import gradient_ratios
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 

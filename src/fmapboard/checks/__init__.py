@@ -26,13 +26,13 @@ On the command line, ``fmapboard check RUN --check package.module:LargeStepCheck
 
 from __future__ import annotations
 
-from fmapboard.health.checks.growth import ExplodingCheck as ExplodingCheck
-from fmapboard.health.checks.growth import VanishingCheck as VanishingCheck
 from fmapboard.health.checks.layers import CopiedChannelsCheck as CopiedChannelsCheck
 from fmapboard.health.checks.layers import DeadCheck as DeadCheck
 from fmapboard.health.checks.layers import DropoutHighCheck as DropoutHighCheck
+from fmapboard.health.checks.layers import ExplodingCheck as ExplodingCheck
 from fmapboard.health.checks.layers import SaturatedCheck as SaturatedCheck
 from fmapboard.health.checks.layers import UnevenUpsamplingCheck as UnevenUpsamplingCheck
+from fmapboard.health.checks.layers import VanishingCheck as VanishingCheck
 from fmapboard.health.checks.loop import ConstantImagesCheck as ConstantImagesCheck
 from fmapboard.health.checks.loop import EvalModeCheck as EvalModeCheck
 from fmapboard.health.checks.loop import GradientsNotClearedCheck as GradientsNotClearedCheck

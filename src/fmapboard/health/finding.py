@@ -1,10 +1,11 @@
-"""What a check says: one fault, with what was measured, since when, and what to do."""
+"""What a check says: one fault, what was measured, what to do; which findings explain others."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 from fmapboard.formats.checks import Class, StoredFinding
 
@@ -94,3 +95,150 @@ def named(names: list[str] | tuple[str, ...], total: int | None = None, most: in
     shown = ", ".join(f"`{name}`" for name in names[:most])
     more = (len(names) if total is None else total) - len(names[:most])
     return f"{shown} and {more} more" if more else shown
+
+
+Stage = Literal["input", "labels", "loss", "optimizer", "weights", "layers", "gradients", "output"]
+
+
+class Place(NamedTuple):
+    """Where on the data's way a check looks, and what may follow from what it finds.
+
+    Attributes:
+        stage: of the way.
+        leads_to: ``"less"``: signals, gradients, updates or answers that fade or are all alike;
+            ``"any"``: these, and values that grow or are no longer finite.
+        is_result: other findings may lead to it: it is a number that the run came to, and nothing
+            that the code does.
+    """
+
+    stage: Stage
+    leads_to: Literal["nothing", "less", "any"]
+    is_result: bool = False
+
+
+WAY: Mapping[str, Place] = {
+    "constant_images": Place("input", "less"),
+    "identical_images": Place("input", "less"),
+    "input_scale": Place("input", "any"),
+    "same_batch": Place("input", "nothing"),
+    "sorted_labels": Place("labels", "less"),
+    "one_label": Place("labels", "less"),
+    "unused_classes": Place("labels", "nothing"),
+    "double_softmax": Place("loss", "less"),
+    "probabilities_into_loss": Place("loss", "less"),
+    "loss_climbed": Place("loss", "any"),
+    "never_called": Place("layers", "less"),
+    "eval_mode": Place("optimizer", "any"),
+    "not_in_optimizer": Place("optimizer", "less"),
+    "gradients_not_cleared": Place("optimizer", "any"),
+    "rate_vanished": Place("optimizer", "less"),
+    "copied_channels": Place("weights", "less"),
+    "dropout_high": Place("layers", "less"),
+    "batchnorm_small_batch": Place("layers", "any"),
+    "uneven_upsampling": Place("layers", "nothing"),
+    # Results in the order in which they arise within a step: forward, backward, update.
+    "exploding": Place("layers", "any", is_result=True),
+    "nonfinite": Place("layers", "any", is_result=True),
+    "dead": Place("layers", "less", is_result=True),
+    "saturated": Place("layers", "less", is_result=True),
+    "batchnorm_gap": Place("layers", "nothing", is_result=True),
+    "vanishing": Place("gradients", "less", is_result=True),
+    "unchanged_weights": Place("weights", "less", is_result=True),
+    "update_ratio": Place("weights", "any", is_result=True),
+    "initial_loss": Place("loss", "nothing", is_result=True),
+    "constant_output": Place("output", "nothing", is_result=True),
+}
+"""Kind of each built-in check -> its place, in the order in which causes come before effects."""
+_GROWN = frozenset({"exploding", "nonfinite", "update_ratio"})
+"""Results to which only what leads to ``"any"`` may lead."""
+_SMALL_UPDATE = 1e-3
+"""Update ratio below which it is the small size that was found, not the large one."""
+
+
+class Cause(NamedTuple):
+    """A finding to which no other one leads, and what may follow from it."""
+
+    finding: Finding
+    consequences: tuple[Finding, ...]
+
+
+def causes_of(findings: Iterable[Finding]) -> list[Cause]:
+    """The findings that no other one explains, the most probable root cause first.
+
+    A finding explains results of the same model that come later in `WAY` at the same step, or
+    at a later step, and findings of its own kind and class. Causes with a warning, their own or
+    one that follows, come first; then those to which something may be due at all; then what the
+    code does before results; then what is earlier. Findings of checks that `WAY` does not have
+    explain nothing, and come last.
+    """
+    ordered = sorted(findings, key=_moment)
+    roots = [
+        each
+        for index, each in enumerate(ordered)
+        if not any(_explains(other, each) for other in ordered[:index])
+    ]
+    groups: dict[int, list[Finding]] = {id(root): [] for root in roots}
+    roots.sort(key=lambda root: _rank(root, [one for one in ordered if _explains(root, one)]))
+    for each in ordered:
+        if id(each) not in groups:
+            groups[id(next(root for root in roots if _explains(root, each)))].append(each)
+    return [Cause(root, tuple(groups[id(root)])) for root in roots]
+
+
+def _moment(finding: Finding) -> tuple[int, int]:
+    """Step since which it is so, -1 for from the start, and its place within a step.
+
+    What labels and loss are does not change within a run, though it is certain some steps later.
+    """
+    kinds, place = list(WAY), WAY.get(finding.kind)
+    since = -1 if finding.since_step is None else finding.since_step
+    if place is not None and place.stage in ("labels", "loss") and not place.is_result:
+        since = -1
+    return since, len(kinds) if place is None else kinds.index(finding.kind)
+
+
+def _explains(cause: Finding, effect: Finding) -> bool:
+    if cause is effect or cause.model != effect.model or _moment(cause) > _moment(effect):
+        return False
+    one, other = WAY.get(cause.kind), WAY.get(effect.kind)
+    if one is None or other is None:
+        return False
+    from_small, to_small = _is_small_update(cause), _is_small_update(effect)
+    if cause.kind == effect.kind and from_small == to_small:
+        return cause.class_ == effect.class_
+    if not other.is_result or one.leads_to == "nothing":
+        return False
+    return effect.kind not in _GROWN or to_small or (one.leads_to == "any" and not from_small)
+
+
+def _is_small_update(finding: Finding) -> bool:
+    return finding.kind == "update_ratio" and (finding.value or 0.0) < _SMALL_UPDATE
+
+
+def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool | tuple[int, int], ...]:
+    place = WAY.get(root.kind, Place("output", "nothing", is_result=True))
+    is_certain = any(one.class_ == "warning" for one in (root, *led_to))
+    stops = root.kind == "nonfinite" and root.class_ == "warning"
+    return not stops, not is_certain, place.leads_to == "nothing", place.is_result, _moment(root)
+
+
+def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings ordered by cause, each cause followed by its consequences.
+
+    A consequence says from what it may follow instead of what it would mean alone; of a warning the
+    meaning is kept. Advice is given for causes only. What has the kind of its cause stays as it is.
+    """
+    return tuple(
+        each if each is one.finding else _following(each, one.finding.kind)
+        for one in causes_of(findings)
+        for each in (one.finding, *one.consequences)
+    )
+
+
+def _following(finding: Finding, cause: str) -> Finding:
+    if cause in {finding.kind, finding.follows}:
+        return finding
+    meaning = f"May follow from {cause}"
+    if finding.class_ == "warning" and finding.meaning:
+        meaning += f". {finding.meaning}"
+    return replace(finding, follows=cause, meaning=meaning, advice="")

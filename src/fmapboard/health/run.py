@@ -13,14 +13,14 @@ import numpy.ma  # noqa: F401
 from fmapboard.errors import ConfigurationError, closest, first_line, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
-from fmapboard.health.causes import by_cause
-from fmapboard.health.checks.growth import ExplodingCheck, VanishingCheck
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
     DeadCheck,
     DropoutHighCheck,
+    ExplodingCheck,
     SaturatedCheck,
     UnevenUpsamplingCheck,
+    VanishingCheck,
 )
 from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
@@ -50,7 +50,7 @@ from fmapboard.health.checks.weights import (
     UnchangedWeightsCheck,
     UpdateRatioCheck,
 )
-from fmapboard.health.finding import Finding
+from fmapboard.health.finding import Finding, by_cause
 from fmapboard.health.record import GROUPS, Check, NotRecorded, RecordBuilder, RunRecord, is_read
 from fmapboard.records import LoggedStep, TabRecord
 

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OutputFacts
-from fmapboard.health.causes import Cause, causes_of
-from fmapboard.health.finding import Finding
+from fmapboard.health.finding import Cause, Finding, causes_of
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS
 from fmapboard.health.run import Report
 

@@ -10,7 +10,7 @@ from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
 from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
-from fmapboard.health.causes import WAY, Place, by_cause, causes_of
+from fmapboard.health.finding import WAY, Place, by_cause, causes_of
 from fmapboard.health.run import run_checks
 from fmapboard.health.verdict import (
     MOST_CHARACTERS,
@@ -69,6 +69,8 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
         ([note("input_scale"), note("mine"), warning("theirs", 9)],
          "theirs", [], ["input_scale", "mine"]),
         # a suspicion does not explain what is certain, of the same kind
+        ([warning("identical_images", 0), warning("nonfinite", 0)],
+         "nonfinite", [], ["identical_images"]),
         ([note("nonfinite", 0), warning("nonfinite", 5)], "nonfinite", [], ["nonfinite"]),
         # the same in several layers is one cause
         ([note("dead", 10, layer="b"), note("dead", 5, layer="a")], "dead", ["dead"], []),

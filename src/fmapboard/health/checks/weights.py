@@ -212,6 +212,7 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
+        idle: the same if the loss is known and has not fallen by 2 %.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
@@ -222,6 +223,7 @@ class UpdateRatioCheck(BuiltInCheck):
     """
 
     low: float = 1e-6
+    idle: float = 3e-5
     high: float = 0.2
     replaced: float = 1.0
     lasting: int = 3
@@ -257,7 +259,7 @@ class UpdateRatioCheck(BuiltInCheck):
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
-        elif len(steps) >= 4 and np.nanmax(ratios) < self.low:
+        elif len(steps) >= 4 and np.nanmax(ratios) < (self.low if _learns(record) else self.idle):
             at = 0
             value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
             text = f"no optimizer step changes a weight by more than {value:.1e} of its norm,"
@@ -288,6 +290,16 @@ class UpdateRatioCheck(BuiltInCheck):
         if most > 4 * self.replaced or (most > self.replaced and len(moved) > 1):
             return slice(int(moved[0]), int(moved[-1]) + 1)
         return slice(0)
+
+
+def _learns(record: RunRecord) -> bool:
+    """False if the loss of an output is known and has not fallen by 2 %."""
+    known: dict[str, list[float]] = {}
+    for facts in record.facts.values():
+        for each in facts.outputs:
+            if each.loss is not None:
+                known.setdefault(each.name, []).append(each.loss)
+    return not any(len(of) > 3 and min(of[1:]) > 0.98 * of[0] > 0 for of in known.values())
 
 
 def _clipped(record: RunRecord) -> float | None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
-from fmapboard.health.causes import by_cause, causes_of
-from fmapboard.health.finding import Finding
+from fmapboard.health.finding import Finding, by_cause, causes_of
 from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerFinding, Place
 from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks

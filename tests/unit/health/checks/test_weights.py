@@ -8,7 +8,7 @@ import pytest
 from check_records import STEPS, layer, record
 
 from fmapboard.checks import Finding, NotRecorded
-from fmapboard.formats.training_facts import Idle, TrainingFacts, Unchanged
+from fmapboard.formats.training_facts import Idle, OutputFacts, TrainingFacts, Unchanged
 from fmapboard.health.checks.weights import (
     BatchnormGapCheck,
     BatchnormSmallBatchCheck,
@@ -170,6 +170,19 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
     )
     assert UpdateRatioCheck()(record(scalars=updates([3.9, 0.09, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
+
+
+def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
+    def found(ratio: float, *losses: float | None) -> list[Finding]:
+        outputs = [OutputFacts("", (8, 10), kind="cross-entropy", loss=loss) for loss in losses]
+        facts = [replace(STEPPED, outputs=(each,)) for each in outputs]
+        return list(UpdateRatioCheck()(record(scalars=updates([ratio] * LAST), facts=facts)))
+
+    stays = [2.3, *[2.29] * (LAST - 1)]
+    assert len(found(2.9e-5, *stays)) == 1
+    assert found(3.1e-5, *stays) == []
+    assert found(2.9e-5, *stays[:-1], 2.2) == []
+    assert found(2.9e-5, *[None] * (LAST - 3), 2.3, 2.3, 2.3) == []
 
 
 def test_clipped_gradients_are_named_before_the_learning_rate() -> None:
