@@ -254,3 +254,24 @@ def test_nothing_is_cut_off_sideways(
         " || e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className)"
     )
     assert wider == []
+
+
+@pytest.mark.parametrize("view", ["overview", "maps", "film", "compared", "kernels"])
+def test_no_control_reaches_into_the_right_margin_of_a_small_laptop(
+    address: str, visit: Callable[..., Person], view: str
+) -> None:
+    more = {"compared": {"compare": "@0", "show": "all"}, "kernels": {"role": "kernels"}}
+    asked = {"view": view if view in ("overview", "film") else "maps", **more.get(view, {})}
+    person = visit(address, width=1280, height=800, run="good", channel=1, **asked)
+    person.settle()
+    beyond = person.frame.evaluate(
+        "[...document.querySelectorAll('button, select, input, canvas')].filter((e) =>"
+        " e.checkVisibility() && !e.closest('.grid, .film-strip, .visually-hidden') &&"
+        " e.getBoundingClientRect().right > innerWidth - (e.closest('.toolbar') ? 11.5 : 0)"
+        ").map((e) => e.outerHTML)"
+    )
+    assert beyond == []
+    row = person.see(".toolbar").bounding_box()
+    assert row["height"] <= 46
+    is_cut = "(e) => [...e.children].some((each) => each.scrollWidth > each.clientWidth)"
+    assert not any(each.evaluate(is_cut) for each in person.see(".now").all())

@@ -216,11 +216,13 @@ export function useFolding(row) {
       }
       watch.takeRecords();
     }
-    // Whatever a view shows, hides or fills changes the width that is needed.
+    // Whatever a view shows, hides or fills changes the width that is needed; the step's text, which
+    // changes all the time, makes menus only where it does not fit.
     const watch = new MutationObserver((changes) => {
       const isOfTime = (/** @type {Node} */ node) =>
         (node instanceof HTMLElement ? node : node.parentElement)?.closest(".time");
-      if (changes.some(({ target }) => !isOfTime(target))) fit();
+      const isOver = element.scrollWidth > element.clientWidth;
+      if (isOver || changes.some(({ target }) => !isOfTime(target))) fit();
     });
     watch.observe(element, { subtree: true, childList: true, characterData: true });
     const sized = new ResizeObserver(() => element.clientWidth !== width && fit());
