@@ -1,4 +1,4 @@
-"""The point tool: channels and layers ordered by their values at a pixel, in a real browser."""
+"""The point tool: channels ordered by their values at a pixel, in a real browser."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import pytest
 import torch
 from browser_visitor import Person
 from stored_maps import stored_maps
-from striped_training import HOSTILE
 from torch import nn
 
 import fmapboard
-
-READY = "document.documentElement.dataset.pixel === 'ready'"
 
 
 def point(person: Person) -> tuple[float, float] | None:
@@ -29,7 +26,6 @@ def point(person: Person) -> tuple[float, float] | None:
 def entries(person: Person) -> list[tuple[str, str]]:
     """Name and value of each entry of the list."""
     person.settle()
-    person.wait(READY)
     names = person.see(".pixel-name").all_text_contents()
     return list(zip(names, person.see(".pixel-value").all_text_contents(), strict=True))
 
@@ -105,55 +101,6 @@ def test_the_point_moves_by_keys_and_clicks_and_is_left_with_escape(
     person.see(".pixel-where:has-text('y 1, x 8 of 16×16')").wait_for()
 
 
-def test_layers_are_ordered_by_how_far_their_channels_are_from_their_mean(
-    address: str, striped_runs: Path, visit: Callable[..., Person]
-) -> None:
-    person = visit(
-        address, run="good", layer="fmapboard/stem.0", step=20, pixel="0.8,0.3",
-        pixel_list="layers",
-    )  # fmt: skip
-    expected = {}
-    for layer in ("stem.0", "block.0", "block.2", HOSTILE):
-        maps = stored_maps(striped_runs / "good", layer)[20]
-        _, height, width = maps.shape
-        varies = maps.std((1, 2)) > 1e-6  # channel 3 of the first layer is constant
-        here = maps[varies, int(0.3 * height), int(0.8 * width)]
-        away = (here - maps[varies].mean((1, 2))) / maps[varies].std((1, 2))
-        channel = int(np.flatnonzero(varies)[np.abs(away).argmax()])
-        expected[layer] = float(np.sqrt(np.mean(away**2))), channel
-    listed = entries(person)
-    assert [name for name, _ in listed] == sorted(expected, key=lambda name: -expected[name][0])
-    for name, said in listed:
-        score, channel = re.match(r"(\S+) · channel (\d+) ", said).groups()  # type: ignore[union-attr]
-        assert float(score) == pytest.approx(expected[name][0], abs=0.01)
-        assert int(channel) == expected[name][1]
-    assert "An average place has 1" in person.see(".pixel-measure").text_content()
-    person.see(f".pixel-list button:has-text({HOSTILE!r})").click()
-    person.see(".pixel-where:has-text('of 16×16')").wait_for()
-    person.settle()
-    assert f"layer=fmapboard/{HOSTILE}" in unquote(person.page.url)
-    assert point(person) == (0.8, 0.3)
-
-
-def test_layers_are_requested_few_at_a_time_and_no_longer_after_leaving(
-    address: str, visit: Callable[..., Person]
-) -> None:
-    person = visit(address, run="good", layer="fmapboard/stem.0", step=20, pixel="0.5,0.5")
-    person.drawn(20, "stem.0")
-    held = []
-    person.page.route(re.compile(r"data/maps\?.*step=20&"), lambda route: held.append(route))
-    person.see("aside button:text-is('Layers')").click()
-    person.see(".pixel-measure:has-text('0 of 4 layers measured so far')").wait_for()
-    person.wait("document.documentElement.dataset.pixel === 'loading'")
-    assert len(held) <= 3
-    person.press("Escape")
-    person.see(".pixel-where").wait_for(state="hidden")
-    person.page.unroute_all(behavior="ignoreErrors")
-    assert point(person) is None
-    person.press("ArrowLeft")
-    person.drawn(15)
-
-
 def test_a_point_in_a_sequence_is_a_position(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
@@ -172,8 +119,6 @@ def test_a_point_in_a_sequence_is_a_position(
     maps = stored_maps(tmp_path / "audio", "0")[0][:, 0]
     away = np.abs(maps[:, 28] - maps.mean(1)) / maps.std(1)
     assert [name for name, _ in listed] == [f"channel {c}" for c in np.argsort(-away)]
-    person.see("aside button:text-is('Layers')").click()
-    assert {name for name, _ in entries(person)} == {"0", "1"}
     person.press("m")
     person.wait("document.documentElement.dataset.film === 'ready'")
     box = person.see(".film canvas").bounding_box()

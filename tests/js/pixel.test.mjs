@@ -7,11 +7,7 @@ import {
   pointOf,
   pointText,
 } from "../../src/fmapboard/plugin/static/model/state.js";
-import {
-  byResponse,
-  channelsAt,
-  responseAt,
-} from "../../src/fmapboard/plugin/static/picture/point.js";
+import { channelsAt } from "../../src/fmapboard/plugin/static/picture/point.js";
 import { fromEntries } from "../../src/fmapboard/plugin/static/model/state.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} Side */
@@ -74,49 +70,4 @@ test("channels are ordered by their distance from their own mean, not finite one
   assert.deepEqual([found[0].mark, Number.isNaN(found[0].value), found[1].value], [251, true, 200]);
   assert.ok(Math.abs(found[1].deviation - Math.sqrt(3)) < 1e-9);
   assert.deepEqual([found[2].deviation, found[3].deviation, found[4].deviation], [-1, 0, NaN]);
-});
-
-test("the response at an average place is 1, whatever the scale of the channel", () => {
-  const levels = [
-    [0, 0, 100, 100],
-    [7, 7, 9, 9],
-  ];
-  for (const u of [0.1, 0.9]) {
-    const found = responseAt(side(levels), { u, v: 0.5 });
-    assert.ok(Math.abs(found.score - 1) < 1e-9);
-    assert.equal(found.compared, 2);
-  }
-});
-
-test("the channel that stands out most is named, and constant ones are left out", () => {
-  const levels = [
-    [10, 10, 10, 10],
-    [0, 100, 0, 100],
-    [50, 50, 50, 0],
-  ];
-  const found = responseAt(side(levels), { u: 0.9, v: 0.5 });
-  assert.deepEqual([found.channel, found.compared], [2, 2]);
-  assert.ok(Math.abs(found.deviation + Math.sqrt(3)) < 1e-9);
-  assert.ok(Math.abs(found.score - Math.sqrt((1 + 3) / 2)) < 1e-9);
-  assert.ok(Number.isNaN(responseAt(side([[5, 5, 5, 5]]), { u: 0, v: 0 }).score));
-});
-
-test("layers that are not finite at the point come first, then the strongest", () => {
-  const of = (/** @type {number} */ score, nonfinite = 0) => ({
-    score,
-    nonfinite,
-    channel: 0,
-    deviation: 0,
-    compared: 1,
-  });
-  const found = byResponse([of(1), of(NaN), of(3), of(0.5, 2)]);
-  assert.deepEqual(
-    found.map((each) => [each.score, each.nonfinite]),
-    [
-      [0.5, 2],
-      [3, 0],
-      [1, 0],
-      [NaN, 0],
-    ],
-  );
 });

@@ -14,9 +14,9 @@ import {
   visible,
 } from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
-import { place } from "../../src/fmapboard/plugin/static/view/grid.js";
+import { positionText } from "../../src/fmapboard/plugin/static/picture/captions.js";
 import { profile } from "../../src/fmapboard/plugin/static/view/channel.js";
-import { ROWS_PICTURE as PICTURE, TILES_PICTURE } from "./fixtures.mjs";
+import { ROWS_PICTURE as PICTURE } from "./fixtures.mjs";
 
 /**
  * @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").MapsPicture} MapsPicture
@@ -153,9 +153,9 @@ test("the similarity of rows sees differences within an eighth of their length",
 });
 
 test("a place in a row is a position, or the range of positions that were averaged", () => {
-  assert.equal(place(scene(PICTURE), 0, 2), "position 2");
-  assert.equal(place(scene({ ...PICTURE, block: 16 }), 0, 2), "positions 32 to 47");
-  assert.equal(place(scene(TILES_PICTURE), 1, 2), "y 1, x 2");
+  assert.equal(positionText(true, 1, 0, 2), "position 2");
+  assert.equal(positionText(true, 16, 0, 2), "positions 32 to 47");
+  assert.equal(positionText(false, 1, 1, 2), "y 1, x 2");
 });
 
 test("a stored scale of the whole layer is recognized, as is that of maps of one pixel", () => {

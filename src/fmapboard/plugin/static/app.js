@@ -22,6 +22,7 @@ import { Source } from "./server/source.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
 import { Cache } from "./server/cache.js";
 import { createPage } from "./view/page.js";
+import { putPoint } from "./view/point.js";
 import { callRoot, kindOf, speakOf } from "./model/words.js";
 
 /** @typedef {import("./server/source.js").Model} Model */
@@ -268,7 +269,7 @@ export class App {
     if (this.state.role === "kernels") {
       if (channel >= 0) this.update({ channel });
     } else if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
-      this.page.pixel.put({ u, v });
+      putPoint(this, { u, v });
     } else if (event.shiftKey || event.ctrlKey || event.metaKey) {
       this.update({ channels: toggled(this.state, channel) });
     } else this.update({ channel });

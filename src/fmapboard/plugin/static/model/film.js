@@ -67,7 +67,7 @@ function frameBytes({ side, kernels }) {
 }
 
 /** A frame as far as it is known. @param {Cache} cache @param {Question} of */
-export function frameOf(cache, of) {
+function frameOf(cache, of) {
   return /** @type {Entry<Frame>|undefined} */ (cache.peek(frameKey(of)));
 }
 
@@ -75,7 +75,7 @@ export function frameOf(cache, of) {
  * Requests these frames, the most wanted first, and none of the others that this pass asked for.
  * @param {Cache} cache @param {Pass} pass @param {Question[]} questions
  */
-export function wantFrames(cache, pass, questions) {
+function wantFrames(cache, pass, questions) {
   cache.begin(pass);
   for (const of of questions) {
     const load = (/** @type {AbortSignal} */ signal) => loadFrame(of, signal);

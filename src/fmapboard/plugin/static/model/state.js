@@ -262,7 +262,6 @@ export function movedPoint(point, height, width, down, right) {
 /** @typedef {"auto"|"pictures"|"states"} Front "auto" for pictures where they have room */
 /** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
-/** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
 /**
@@ -296,7 +295,6 @@ export function movedPoint(point, height, width, down, right) {
  * @property {string} channels of the film strip, as `3,17`; "" for the open channel
  * @property {FilmScale} film_scale
  * @property {string} pixel relative place that is pointed at, as `0.43,0.61`; "" for none
- * @property {PixelList} pixel_list
  */
 
 /** @type {Readonly<State>} */
@@ -330,7 +328,6 @@ export const START = Object.freeze({
   channels: "",
   film_scale: "locked",
   pixel: "",
-  pixel_list: "channels",
 });
 
 /** @type {readonly Palette[]} */
@@ -339,7 +336,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
  * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|
- *   "histogram"|"film_scale"|"pixel_list"} ChoiceField
+ *   "histogram"|"film_scale"} ChoiceField
  */
 
 /**
@@ -360,7 +357,6 @@ export const CHOICES = Object.freeze({
   tile: TILES,
   histogram: ["activations", "weights", "gradients"],
   film_scale: ["locked", "step"],
-  pixel_list: ["channels", "layers"],
 });
 
 /** Fields of the maps: an address with one of them but without a view shows the maps. */

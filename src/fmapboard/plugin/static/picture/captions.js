@@ -2,9 +2,11 @@
 /** Captions and frames of the tiles of a grid, each with the numbers of its own tile. */
 
 import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
-import { short, ticks } from "../model/words.js";
+import { inWordsOf, short, ticks } from "../model/words.js";
 import { BORDER, outline, stateFrame, write } from "./canvas.js";
 import { CAPTION_LINE, NUMBERS, corner, widthOf } from "./tile_layout.js";
+import { valueAt } from "../server/decode.js";
+import { LEGEND } from "../server/palettes.js";
 
 /** @import {MapsScene, Part, StateMark} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
@@ -24,6 +26,22 @@ function anyFinite(maps, role, channel) {
   const { nan, positive, negative } = flags(maps, role, channel);
   const least = maps.arrays[`${role}.minimum`]?.values[channel];
   return !(nan + positive + negative > 0 && least !== undefined && !Number.isFinite(least));
+}
+
+/** A value with its uncertainty and the mark that it has, in words. @param {ReturnType<typeof valueAt>} of */
+export function valueText({ value, unit, mark }) {
+  const name = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
+  if (Number.isNaN(value)) return name || "no value";
+  return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+}
+
+/**
+ * A position in a map, in words.
+ * @param {boolean} rows of a sequence @param {number} block @param {number} y @param {number} x
+ */
+export function positionText(rows, block, y, x) {
+  if (!rows) return `y ${y}, x ${x}`;
+  return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
 /**

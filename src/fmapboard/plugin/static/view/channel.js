@@ -18,6 +18,7 @@ import { button, explain, h, say, show } from "./dom.js";
 import { channelChange } from "./layer_rows.js";
 import { Bar } from "./legend.js";
 import { mount } from "./mount.js";
+import { putPoint } from "./point.js";
 
 // The parts of images that excite the open channel most, with their values.
 
@@ -175,7 +176,7 @@ export function createChannel(app) {
   const parts = /** @type {Part[]} */ (["a", "b", "c", "d", "ab", "ac", "ad"]);
   const pictures = parts.map((part) =>
     createPicture(part, (point, isAsked) => {
-      if (app.state.pixel || isAsked) app.page.pixel.put(point);
+      if (app.state.pixel || isAsked) putPoint(app, point);
     }),
   );
   const profile = createProfile();

@@ -5,12 +5,12 @@ import { sideName } from "../model/compare.js";
 import { columnIndex, columnOf, isDifference, partName } from "../model/scene.js";
 import { pointOf } from "../model/state.js";
 import { prepare } from "../picture/canvas.js";
-import { differenceRange, drawnRange } from "../picture/captions.js";
+import { differenceRange, drawnRange, positionText } from "../picture/captions.js";
 import { isDrawn } from "../picture/grid_paint.js";
 import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { drawCrosshair } from "../picture/point.js";
 import { h, say, show } from "./dom.js";
-import { place, reading } from "./grid.js";
+import { reading } from "./grid.js";
 import { Bar } from "./legend.js";
 import { mount } from "./mount.js";
 
@@ -64,7 +64,9 @@ export function createPicture(part, pointed = () => {}) {
       height - 1,
       Math.max(0, Math.floor(((pointer.clientY - box.top) / box.height) * height)),
     );
-    say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
+    const { scene, channel } = drawn;
+    const at = positionText(scene.rows, scene.picture.block, y, x);
+    say(value, `${at}: ${reading(scene, part, channel, y, x)}`);
   }
   canvas.addEventListener("mousemove", (event) => {
     pointer = event;

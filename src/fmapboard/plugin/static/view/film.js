@@ -5,11 +5,12 @@ import { layerText } from "../model/compare.js";
 import { FilmSource } from "../model/film.js";
 import { FAR, isBeyond, onsets } from "../model/film_scale.js";
 import { changed as changedColumn, moved } from "../model/state.js";
-import { counted, deadWord, inWordsOf, short, stepText, wordOf } from "../model/words.js";
+import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
+import { positionText, valueText } from "../picture/captions.js";
 import { faultOfFrame, whyNoFrame } from "../picture/film_captions.js";
 import { stripsAcross } from "../picture/film_layout.js";
 import { pictureOf, valueAt } from "../server/decode.js";
-import { LEGEND, MARK } from "../server/palettes.js";
+import { MARK } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { h, say, show } from "./dom.js";
 import { createPane } from "./film_pane.js";
@@ -264,16 +265,11 @@ export function describe(strip, i, channel, place) {
     return said.filter(Boolean).join(" · ");
   }
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
-  const { value, unit, mark } = valueAt(planes, channel, y, x, lo[channel], hi[channel]);
-  const known = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
-  const said = Number.isNaN(value)
-    ? known || "no value"
-    : `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${known ? ` (${known})` : ""}`;
+  const said = valueText(valueAt(planes, channel, y, x, lo[channel], hi[channel]));
   const { block, layout } = /** @type {import("../server/answers.js").MapsPicture} */ (
     pictureOf(/** @type {Frame} */ (strip.frame(i)).maps, strip.role)
   );
-  const position = block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
-  const at = layout === "rows" ? position : `y ${y}, x ${x}`;
+  const at = positionText(layout === "rows", block, y, x);
   const far = isBeyond(strip, side, channel) ? " · beyond the scale" : "";
   return `${name} · ${at} · ${said}${far}`;
 }

@@ -2,13 +2,12 @@
 /** How the runs are: a line on the shown one, a row per further run, and the list of findings. */
 
 import { opening, scope, unreadText } from "../model/front.js";
-import { flags, loudest } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { callName, counted, runText, stepText, wordOf } from "../model/words.js";
-import { BORDER, prepare, runColour, stateFrame } from "../picture/canvas.js";
-import { pixelsOf, tileCanvas } from "../picture/paint.js";
+import { runColour } from "../picture/canvas.js";
+import { faultOf } from "../picture/captions.js";
 import { html } from "../vendor/preact_htm.js";
-import { Painted } from "./controls.js";
+import { MapTile } from "./tile.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -143,36 +142,17 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
   return [unreadText(unread), further].filter(Boolean).join(" · ");
 }
 
-/** Sides of a tile, CSS px; sequences are one row of pixels. */
-const SIDE = 36;
-const ROW = Object.freeze({ width: 96, height: 14 });
-
 /**
  * A button with the map of one channel.
  * @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props
  *   `of` names layer and step
  */
-function Tile({ scene, channel, palette, of, press }) {
-  const fault = loudest(flags(scene.maps, scene.question.role, channel));
-  const label = `channel ${channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const { pixels, width } = pixelsOf(scene, "a", channel, palette);
-    const height = pixels.length / Math.max(1, width);
-    const factor = SIDE / Math.max(width, height, 1);
-    const [wide, high] = scene.rows
-      ? [ROW.width, ROW.height]
-      : [Math.max(4, width * factor), Math.max(4, height * factor)];
-    const out = fault ? BORDER : 0;
-    const context = prepare(canvas, wide + 2 * out, high + 2 * out);
-    context.imageSmoothingEnabled = width > canvas.width || height > canvas.height;
-    context.drawImage(tileCanvas(pixels, width), out, out, wide, high);
-    if (fault) stateFrame(context, { left: out, top: out, width: wide, height: high }, fault);
-  };
-  const theme = document.documentElement.dataset.theme;
-  const when = [scene, channel, palette, theme, window.devicePixelRatio];
+function Tile({ of, press, ...tile }) {
+  const fault = faultOf(tile.scene, "a", tile.channel);
+  const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
   return html`
     <button type="button" class="tile" title=${label} aria-label=${label} onClick=${press}>
-      <${Painted} paint=${paint} of=${when} />
+      <${MapTile} ...${tile} />
       ${fault && html`<span class="tile-state">${fault.brief}</span>`}
     </button>
   `;

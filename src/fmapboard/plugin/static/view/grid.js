@@ -4,16 +4,15 @@
 import { layerText, origin } from "../model/compare.js";
 import { columnOf, differenceOf, isDifference, partName } from "../model/scene.js";
 import { listed } from "../model/state.js";
-import { inWordsOf, short } from "../model/words.js";
+import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import { faultOf, rangeText } from "../picture/captions.js";
+import { faultOf, positionText, rangeText, valueText } from "../picture/captions.js";
 import { paintGrid } from "../picture/grid_paint.js";
 import { paintKernels, paintStored } from "../picture/kernel_paint.js";
 import { gridCrosshairs } from "../picture/point.js";
 import { layoutFor } from "../picture/scene_layout.js";
 import { ROW_SHARE, corner, hit } from "../picture/tile_layout.js";
 import { valueAt } from "../server/decode.js";
-import { LEGEND } from "../server/palettes.js";
 import { h, say, show } from "./dom.js";
 import {
   cellOfChannel,
@@ -235,20 +234,13 @@ function describe(scene, at) {
   if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
-  const where = `${named(scene, channel, part)} · ${place(scene, y, x)}`;
-  return `${where} · ${reading(scene, part, channel, y, x)}`;
+  const place = positionText(scene.rows, scene.picture.block, y, x);
+  return `${named(scene, channel, part)} · ${place} · ${reading(scene, part, channel, y, x)}`;
 }
 
 /** Uncertainty of a side's values. @param {Side} side @param {number} channel */
 function unitOf({ planes, lo, hi }, channel) {
   return ((hi[channel] - lo[channel]) / 255) * planes.coarse;
-}
-
-/** Describes a position in a map. @param {MapsScene} scene @param {number} y @param {number} x */
-export function place(scene, y, x) {
-  if (!scene.rows) return `y ${y}, x ${x}`;
-  const block = scene.picture.block;
-  return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
 /**
@@ -268,15 +260,5 @@ export function reading(scene, part, channel, y, x) {
     const unit = unitOf(scene.a, channel) + unitOf(side, channel);
     return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }
-  const { value, unit, mark } = valueAt(
-    side.planes,
-    channel,
-    y,
-    x,
-    side.lo[channel],
-    side.hi[channel],
-  );
-  const name = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
-  if (Number.isNaN(value)) return name || "no value";
-  return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+  return valueText(valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]));
 }

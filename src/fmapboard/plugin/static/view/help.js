@@ -9,6 +9,7 @@ import { html } from "../vendor/preact_htm.js";
 import { Button } from "./controls.js";
 import { STEP_KEY, byPointer } from "./dom.js";
 import { mount } from "./mount.js";
+import { isPointing, movePoint, togglePoint } from "./point.js";
 
 /** @typedef {import("../app.js").App} App */
 
@@ -31,7 +32,7 @@ export const KEYS = Object.freeze([
   ["d", "compare with another step, on or off; brings removed columns back"],
   ["o", "lay the channel over the input image"],
   ["+ − 0", "larger tiles, smaller tiles, tiles that fit the window"],
-  ["x", "point at a pixel: which channels and layers respond there; the arrow keys move the point"],
+  ["x", "point at a pixel: which channels respond there; the arrow keys move the point"],
   ["m", "film strip of the open or chosen channels, or back to the maps"],
   ["p", "save the view as PNG"],
   ["?", "open or close this help"],
@@ -89,9 +90,9 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
  * What a key does while a point is looked at; undefined for what it does otherwise.
  * @param {App} app @param {string} key
  */
-function pointAct({ state, page }, key) {
-  const by = state.view === "maps" && page.pixel.isOn() ? MOVES[key] : undefined;
-  return by && (() => page.pixel.move(...by));
+function pointAct(app, key) {
+  const by = app.state.view === "maps" && isPointing(app) ? MOVES[key] : undefined;
+  return by && (() => movePoint(app, ...by));
 }
 
 /**
@@ -142,7 +143,7 @@ const ACTS = Object.freeze({
         : { locked: !app.state.locked },
     ),
   m: (app) => app.toggleFilm(),
-  x: (app) => app.page.pixel.toggle(),
+  x: togglePoint,
   r: nextKind,
   d: (app) => app.toggleColumns(),
   o: (app) => app.toggleOverlay(),

@@ -17,7 +17,7 @@ import { createLayers } from "./layers.js";
 import { mount } from "./mount.js";
 import { Empty, FirstFault, Gone, Order, Arrival, ReportNote, Sampling } from "./notices.js";
 import { createOverview } from "./overview.js";
-import { createPixel } from "./point.js";
+import { Pixel } from "./point.js";
 import { RankedLayers } from "./ranked.js";
 
 /** @typedef {"layers"|"details"} Drawer */
@@ -93,7 +93,7 @@ export function createPage(app) {
   const ranked = mount(RankedLayers);
   const order = mount(Order);
   const grid = createGrid(app);
-  const pixel = createPixel(app);
+  const pixel = mount(Pixel);
   const channel = createChannel(app);
   const kernels = createKernels(app);
   const charts = createCharts(app);
@@ -166,19 +166,18 @@ export function createPage(app) {
     attribution.draw(model);
     if (isFilm) {
       if (!film.element.isConnected) body.append(film.element);
-      pixel.rest();
       film.draw(model);
       return;
     }
     film.rest();
     film.element.remove();
-    if (isAttribution) return pixel.rest();
+    if (isAttribution) return;
     head.draw({ model, hovered });
     sides.draw({ app, model });
     ranked.draw({ app, model });
     order.draw(model);
     grid.draw(model);
-    pixel.draw(model);
+    pixel.draw({ app, model });
     channel.draw(model);
     kernels.draw(model);
     charts.draw(model);
@@ -198,5 +197,5 @@ export function createPage(app) {
     else if (model.state.view === "attribution") attribution.draw(model);
     else grid.mark(model);
   }
-  return { element, bar, layers, head, grid, film, pixel, help, overview, draw, age };
+  return { element, bar, layers, head, grid, film, help, overview, draw, age };
 }

@@ -84,11 +84,11 @@ export function Time({ app, model }) {
   const newest = state.step === null ? " · newest" : "";
   const kept =
     unread === null
-      ? `${keptText(steps.length, model.written)}${newest}${age}`
+      ? keptText(steps.length, model.written)
       : `${counted(steps.length, "step")} read so far, the log goes up to step ${stepText(unread)}`;
   const explained = app.report
     ? { title: HOLDS_MORE }
-    : explanation("kept live", `${kept}\n${KEEPS_MORE}`);
+    : explanation("kept live", `${kept}${age}\n${KEEPS_MORE}`);
   const moved = (/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) => {
     const to = Number(currentTarget.value);
     app.update({ step: to >= steps.length - 1 ? null : steps[to] });
@@ -123,6 +123,7 @@ export function Time({ app, model }) {
         <span title=${[word, at && `Logged at ${at}`].filter(Boolean).join("\n")}>
           <span class="label" hidden=${Boolean(word)}>Step ${""}</span>
           <output class="step">${asked === undefined ? "–" : (word ?? stepText(asked))}</output>
+          <span class="newest">${unread === null && newest + age}</span>
         </span>
         <span class="kept" ...${explained}>${kept}</span>
       </div>
