@@ -206,8 +206,7 @@ class _Rows:
 
     def noise(self, scale: Array | float, targets: Array) -> Array:
         """The rounding errors to be expected of gradients ``scale * (p - targets)``, [R, C]."""
-        noise: Array = scale * (self.p * self.of_p + self.unit * targets) + self.own
-        return noise
+        return np.asarray(scale * (self.p * self.of_p + self.unit * targets) + self.own)
 
     def one_hot(self, labels: Labels) -> Array:
         """[R] -> [R, C]."""
@@ -234,9 +233,7 @@ def _softmax(rows: _Rows) -> Reading:
     labels = rows.gradient.argmin(1)
     hot = rows.one_hot(labels)
     rest = 1 - hot
-    distance = (rows.p * rest).sum(
-        1
-    )  # one minus the probability of the label, without cancellation
+    distance = (rows.p * rest).sum(1)  # one minus the label's probability, without cancellation
     rough = (rows.gradient * rest).sum(1) / distance  # [R]
     if (rough > 0).all():
         noise = rows.noise(rough[:, None], hot)
@@ -255,13 +252,9 @@ def _hard(rows: _Rows, labels: Labels, distance: Array, noise: Array) -> Reading
     ratio, weight = rows.gradient / rows.p, (rows.p / noise) ** 2 * rest
     scale = (weight * ratio).sum(1) / weight.sum(1)
     error = 1 / np.sqrt(weight.sum(1)) / scale + rows.unit * (2 - rows.logp.mean(1))
-    losses = -rows.of(rows.logp, labels)
-    kind = _by_scale("cross-entropy", scale, error, labels, distance)
-    if kind is None:
-        return NOTHING
-    if kind == "weighted per sample":
-        return Reading(kind, labels=labels) if is_visible else NOTHING
-    return Reading(kind, labels=labels, losses=losses)
+    found = Reading("cross-entropy", labels=labels, losses=-rows.of(rows.logp, labels))
+    found = _by_scale(found, scale, error, labels, distance)
+    return NOTHING if found.losses is None and not is_visible else found
 
 
 def _is_visible(rows: _Rows, noise: Array, where: npt.NDArray[Any]) -> bool:
@@ -273,11 +266,13 @@ def _is_visible(rows: _Rows, noise: Array, where: npt.NDArray[Any]) -> bool:
     return bool(np.median(spread) > _SHOWS * np.median(relative))
 
 
-def _by_scale(kind: str, scale: Array, error: Array, labels: Labels, distance: Array) -> str | None:
-    """The kind by what the factor depends on; None if that does not show.
+def _by_scale(
+    found: Reading, scale: Array, error: Array, labels: Labels, distance: Array
+) -> Reading:
+    """The loss by what the factor depends on; nothing if that does not show.
 
     Args:
-        kind: the loss, if the factor is the same in all rows.
+        found: the loss, if the factor is the same in all rows.
         scale: the factors, [R].
         error: their relative rounding errors, [R].
         labels: [R].
@@ -287,15 +282,14 @@ def _by_scale(kind: str, scale: Array, error: Array, labels: Labels, distance: A
     if not _are_equal(scale, error, groups):
         _, groups, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if counts[counts > 1].sum() < len(labels) / 2 or not _are_equal(scale, error, groups):
-            return "weighted per sample"
-        kind += ", class weights"
+            return Reading("weighted per sample", labels=labels)
+        found = replace(found, kind=f"{found.kind}, class weights")
     near, far = np.log(distance), np.log1p(-distance)
     if far.std() < _SHOWS * np.median(error):
-        return None
+        return NOTHING
     visible = [_slope(scale, error, groups, of) for of in (far, near + far, near)]
-    if not all(visible[:2]) or not (visible[2] or np.ptp(near) < np.median(error)):
-        return None
-    return kind
+    is_seen = all(visible[:2]) and (visible[2] or np.ptp(near) < np.median(error))
+    return found if is_seen else NOTHING
 
 
 def _are_equal(scale: Array, error: Array, groups: Labels) -> bool:
@@ -333,10 +327,9 @@ def _log_probabilities(rows: _Rows) -> Reading:
     labels = gradient.argmin(1)
     losses = -rows.of(rows.output, labels)
     scale, error = -rows.of(gradient, labels), np.full(rows.size, rows.rounding)
-    kind = _by_scale("NLL", scale, error, labels, -np.expm1(-losses))
-    if kind is None or kind == "weighted per sample":
-        return NOTHING if kind is None else Reading(kind, labels=labels)
-    return Reading("NLL of log-probabilities", labels=labels, losses=losses)
+    found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
+    read_as = _by_scale(found, scale, error, labels, -np.expm1(-losses))
+    return found if read_as.losses is not None else read_as
 
 
 def _soft(rows: _Rows) -> Reading:
