@@ -6,7 +6,8 @@
 
 Each training runs on one thread and logs into a temporary directory; then ``fmapboard check
 --json`` reads it in a process of its own. Without ``--out`` the table goes to stdout: one row per
-finding, and one with an empty kind for a run about which nothing was said. With ``--out FILE``,
+finding, that of the root cause first, and one with an empty kind for a run about which nothing was
+said. With ``--out FILE``,
 rows of trainings that FILE has are kept, and those trainings are not repeated. ``--runs DIR`` keeps
 what was logged; a training that DIR has is only read again, with the checks of today.
 """
@@ -229,6 +230,7 @@ def summarize(rows: list[Row]) -> None:
     named = [
         f for f in groups["planted"] if {r["kind"] for r in f} & {*f[0]["expected"].split(",")}
     ]
+    on_top = [f for f in groups["planted"] if f[0]["kind"] in f[0]["expected"].split(",")]
     lines = {
         "healthy runs": len(groups["healthy"]),
         "networks in them": len({found[0]["architecture"] for found in groups["healthy"]}),
@@ -237,6 +239,7 @@ def summarize(rows: list[Row]) -> None:
         "with a note": having("healthy", "note"),
         "runs with a planted fault": len(groups["planted"]),
         "whose fault was named": len(named),
+        "whose fault is the first cause": len(on_top),
         "errors": having("healthy", "error") + having("planted", "error"),
     }
     seconds = [float(found[0]["seconds"]) for found in runs.values() if found[0]["seconds"]]
