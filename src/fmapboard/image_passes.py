@@ -28,7 +28,7 @@ from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
 from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.measure.reducer import PendingMeasurement, Reducer, rounded
-from fmapboard.measure.sample import PendingSample, sample_of_each
+from fmapboard.measure.sample import sample
 from fmapboard.measure.statistics import statistics
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
@@ -65,12 +65,10 @@ def reduce_images(
     )
     if numbers.reading != "sums":
         return None
-    kept = samples = None
-    if layer_call.pictures:
-        samples = sample_of_each(view.maps)
-        if view.drawable:
-            kept = reduce.keep(view, None, each=True)
-    total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
+    kept = None
+    if layer_call.pictures and view.drawable:
+        kept = reduce.keep(view, None, each=True)
+    shape = (1, *tensor.shape[1:])
     return [
         PendingMeasurement(
             layer_call,
@@ -79,7 +77,7 @@ def reduce_images(
             reduce.quantize,
             None if kept is None else replace(kept, maps=kept.maps[n : n + 1]),
             own,
-            None if samples is None else PendingSample(samples[n], total),
+            sample(view.maps[n]) if layer_call.pictures else None,
         )
         for n, own in enumerate(_of_each(numbers.to_host(), count))
     ]

@@ -145,7 +145,8 @@ class FeatureMapLogger:
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         options = options_for(model, options, warn)
         session = StepSession(given, layers, options, scaler, warn)
-        check_probe(model, session.probe_pass.probe)
+        if session.probe_pass is not None:
+            check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
         self._run = Run(steps, session, pipeline, warn, writes)

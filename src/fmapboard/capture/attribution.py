@@ -164,9 +164,6 @@ class PendingAttributions:
         )
 
 
-NO_ATTRIBUTIONS = PendingAttributions()
-
-
 _LAST_TOKENS = 5
 """How many of the last outputs that hold tokens are kept at the newest resolution.
 
@@ -279,7 +276,7 @@ class AttributionPass:
             self.layers.overtaken.discard((last.layer_call.label, size))
         self._tell_about_outputs()
         found = tuple(kept.found for kept in self._kept if kept.found is not None)
-        return PendingAttributions(found, scale, images) if found else NO_ATTRIBUTIONS
+        return PendingAttributions(found, scale, images) if found else PendingAttributions()
 
     def _seen(self, label: str, tensor: Tensor, module: nn.Module) -> Seen:
         """What is known of an output."""

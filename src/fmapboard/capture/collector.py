@@ -10,12 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.attribution import (
-    NO_ATTRIBUTIONS,
-    AttributionLayers,
-    AttributionPass,
-    PendingAttributions,
-)
+from fmapboard.capture.attribution import AttributionPass, PendingAttributions
 from fmapboard.capture.gradient_sums import GradientSums
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.inputs import (
@@ -31,9 +26,8 @@ from fmapboard.capture.taps import Tap
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.measure.statistics import BatchNormLayer, PendingGaps, running_state
-from fmapboard.model.layers import WatchedLayers, clean_name
+from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import Packed, Unread, first_tensor, is_observable, tensors, why_unread
-from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
 
 
@@ -169,10 +163,6 @@ class ActivationCollector(CaptureListener):
         if self.attribution is not None:
             self.attribution.gradients_complete()
 
-    def gaps(self) -> PendingGaps | None:
-        """What the pass has changed in BatchNorm layers."""
-        return None if self.batch_norms is None else self.batch_norms.pending
-
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:
             self.guard.hint(
@@ -203,10 +193,10 @@ class ActivationCollector(CaptureListener):
             if side == "output" and tensor.requires_grad and self._follows(layer_call, tensor):
                 self._follow(layer_call, tensor, module)
 
-    def attributions(self, *, own_images: bool) -> PendingAttributions:
+    def attributions(self, *, own_images: bool) -> PendingAttributions | None:
         """The attribution of the pass; ``own_images``: the step draws other input images."""
         if self.attribution is None:
-            return NO_ATTRIBUTIONS
+            return None
         return self.attribution.pending(self.loss_scale, tuple(self.inputs) if own_images else ())
 
     def _keep(
@@ -242,7 +232,9 @@ class ActivationCollector(CaptureListener):
             if position is not None:
                 self.pending[position] = replace(self.pending[position], passes=passes)
 
-        self.sums.follow(layer_call.layer, tensor, _if_observable, record)
+        self.sums.follow(
+            layer_call.layer, tensor, lambda own: own if is_observable(own) else None, record
+        )
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
         """The gradient of the unscaled loss, in float32 or wider if the loss was scaled."""
@@ -254,29 +246,3 @@ class ActivationCollector(CaptureListener):
                 scale = scale.to(gradient.device, non_blocking=True)
             wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
             return wide / scale
-
-
-def _if_observable(gradient: Tensor) -> Tensor | None:
-    return gradient if is_observable(gradient) else None
-
-
-def collector_for(
-    watched: WatchedLayers,
-    options: Options,
-    reduce: Reducer,
-    guard: Guard,
-    attribution: AttributionLayers,
-) -> ActivationCollector:
-    """A collector for one forward pass of a training step."""
-    return ActivationCollector(
-        reduce,
-        guard,
-        pictures=options.probe is None,
-        gradients=options.activation_gradients,
-        inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
-        normalization=options.normalization,
-        attribution=(
-            None if attribution.chosen is False else AttributionPass(attribution, reduce, guard)
-        ),
-        model=watched.model,
-    )

@@ -207,7 +207,7 @@ class GraphDrawer:
 
     Args:
         registry: hooks the unwrapped model; its own hooks ignore the copy.
-        options: whether the graph is recorded, and the name that the model is watched under.
+        options: the name that the model is watched under.
         guard: times the recording.
         warn: where errors are reported.
     """
@@ -216,7 +216,7 @@ class GraphDrawer:
         self, registry: HookRegistry, options: Options, guard: Guard, warn: WarnOnce
     ) -> None:
         self._registry, self._guard, self._warn = registry, guard, warn
-        self._model, self._is_due = registry.model, options.graph
+        self._model, self._is_due = registry.model, True
         self._root = prefix(options.name) + type(registry.model).__name__
         self._graph: ModelGraph | None = None
 

@@ -545,7 +545,13 @@ class PassRecorder:
             self._report(name, error, handled)
 
     def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
-        """Called with a tensor that the user names with ``tap``; see ``taps.TapReceiver``."""
+        """Called with a tensor that the user names with ``tap``, in any thread.
+
+        Args:
+            name: the name.
+            value: the tensor.
+            running: the running modules, from the innermost on.
+        """
         handled, label = sys.exc_info()[1], Tap.__name__
         try:
             module = self._running_part(running)

@@ -82,7 +82,7 @@ def attributions_of(
     return seen.own.pending(None, tuple(seen.images))
 
 
-def check_probe(model: nn.Module, probe: Probe | None) -> None:
+def check_probe(model: nn.Module, probe: Probe) -> None:
     """Run the model on the probe once, so that an unsuitable probe is rejected before training.
 
     This also copies the probe to the model's device. A model with lazy parameters is not run.
@@ -90,8 +90,6 @@ def check_probe(model: nn.Module, probe: Probe | None) -> None:
     Raises:
         ConfigurationError: the probe holds no images, or the model cannot run on it.
     """
-    if probe is None:
-        return
     images = [] if isinstance(probe.images, list) else tensors(probe.images)
     if not images:
         raise ConfigurationError(
@@ -133,7 +131,7 @@ class ProbePass:
         guard: handles errors, under ``"probe"`` and ``"attribution"``.
 
     Attributes:
-        probe: the images, or None.
+        probe: the images.
     """
 
     def __init__(
@@ -141,7 +139,7 @@ class ProbePass:
     ) -> None:
         self._model, self._options = watched.model, options
         self._reducer, self._guard = replace(reducer, samples=None), guard
-        self.probe = None if options.probe is None else Probe(options.probe)
+        self.probe = Probe(options.probe)
         images = first_tensor(options.probe)
         samples = 1 if images is None else len(images)
         self._attributed = AttributionLayers(options.attribution, samples)
@@ -158,32 +156,26 @@ class ProbePass:
         Returns:
             None for what is not to be drawn, and after an error.
         """
-        maps, heat, probe = None, None, self.probe
-        if probe is None:
-            return None, None
+        maps, heat, guard = None, None, self._guard
         if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
-            self._guard.hint("sharded probe", NO_PROBE)
+            guard.hint("sharded probe", NO_PROBE)
             return None, None
         loss, normalization = self._options.attribution_loss, self._options.normalization
-        with self._guard("probe"), registry.paused():
+        with guard("probe"), registry.paused():
             seen = ActivationCollector(
-                self._reducer,
-                self._guard,
-                numbers=False,
-                inputs_drawn=None,
-                normalization=normalization,
+                self._reducer, guard, numbers=False, inputs_drawn=None, normalization=normalization
             )
             layers, same = registry.layers, registry.effective
             own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
             own.tap_choice = registry.tap_choice
             with own.listening(seen, sides=sides):
-                run_side_pass(self._model, probe)
+                run_side_pass(self._model, self.probe)
             maps = seen
-        if loss is not None and not self._guard.is_disabled("attribution"):
-            with self._guard("attribution"), registry.paused():
+        if loss is not None and not guard.is_disabled("attribution"):
+            with guard("attribution"), registry.paused():
                 own_loss, layers_drawn = partial(_mean_loss, loss), self._attributed
                 found = attributions_of(
-                    self._model, probe, own_loss, layers_drawn, self._guard, normalization
+                    self._model, self.probe, own_loss, layers_drawn, guard, normalization
                 )
                 heat = replace(found, of_probe=True)
         return maps, heat

@@ -10,7 +10,7 @@ import types
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -24,13 +24,6 @@ TapChange: TypeAlias = "Callable[[str, Any, list[nn.Module]], Any]"
 """Called with the name, the value and the running modules; returns what ``tap`` returns."""
 
 
-class TapReceiver(Protocol):
-    """Receives the tensors that are tapped in any thread."""
-
-    def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
-        """Called with a tapped tensor, and the running modules from the innermost on."""
-
-
 class Tap(nn.Identity):
     """Stands for the module of a tapped tensor."""
 
@@ -38,7 +31,7 @@ class Tap(nn.Identity):
 TAP = Tap()
 """The module that listeners receive with a tapped tensor."""
 
-_armed: tuple[weakref.ref[TapReceiver], ...] = ()
+_armed: tuple[weakref.ref[Any], ...] = ()
 """Who receives tapped tensors; replaced as a whole, since every thread reads it."""
 _changes: tuple[TapChange, ...] = ()
 """The open interventions that change tapped tensors, the outermost first; as ``_armed``."""
@@ -90,7 +83,7 @@ def tap(name: str, value: T) -> T:
 
 
 def receive_taps(receiver: weakref.ref[Any]) -> None:
-    """Deliver tapped tensors to a `TapReceiver` until ``stop_receiving``."""
+    """Call ``tapped`` of an object with tapped tensors until ``stop_receiving``."""
     global _armed
     with _lock:
         _armed = (*_armed, receiver)

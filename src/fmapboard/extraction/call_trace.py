@@ -1,6 +1,6 @@
 """Which modules a pass called inside which, with shapes; and the layer that raised in a failed one.
 
-The layer is found by running the pass again.
+The layer is found by running the pass again. ``check_input`` rejects what no model can run on.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
+from fmapboard.errors import (
+    ConfigurationError,
+    FmapboardError,
+    ForwardError,
+    first_line,
+    raise_interrupt,
+)
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors
@@ -226,4 +233,32 @@ def _line_of(error: Exception) -> str:
             name = Path(frame.filename).name
             code = f" ({frame.line})" if frame.line else ""
             return f"{name}:{frame.lineno}{code}"
+    return ""
+
+
+def check_input(x: Any, *, what: str) -> None:
+    """Reject values that a model cannot be called with: arrays, paths and untransformed images.
+
+    Raises:
+        ConfigurationError: it is one of these.
+    """
+    if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__"):
+        raise ConfigurationError(
+            f"{what}={x!r}: expected tensors; to draw an image file, use the visualize command"
+        )
+    hint = _hint_for_input(x)
+    if hint:
+        raise ConfigurationError(f"{what}={type(x).__name__}: expected {hint}")
+
+
+def _hint_for_input(x: Any) -> str:
+    library = type(x).__module__.partition(".")[0]
+    if library == "numpy":
+        return "tensors; convert it with torch.from_numpy(x)"
+    if library == "PIL":
+        return "tensors; apply the transforms used in training first"
+    if isinstance(x, DataLoader):
+        return "the tensors of one batch; for all of them, use extract_batches(model, loader)"
+    if isinstance(x, nn.Module):
+        return "tensors, not a module; pass the model first, then its input"
     return ""

@@ -15,7 +15,8 @@ from fmapboard.capture.inputs import image_batch
 from fmapboard.capture.probe import attributions_of
 from fmapboard.capture.side_pass import Probe
 from fmapboard.errors import ConfigurationError, WarnOnce
-from fmapboard.model.given import check_input, check_model, returned
+from fmapboard.extraction.call_trace import check_input
+from fmapboard.model.given import check_model, returned
 from fmapboard.model.tensors import first_tensor
 from fmapboard.records import Attribution
 

@@ -14,10 +14,10 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.extraction.call_trace import run_recorded
+from fmapboard.extraction.call_trace import check_input, run_recorded
 from fmapboard.measure.layout import Sequences, axes_of
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.given import check_input, check_model
+from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, scripted_warning
 from fmapboard.model.tensors import first_tensor, map_tensors
 from fmapboard.notebook import LayerMaps

@@ -201,8 +201,7 @@ class _Rows:
     def rounded(self, values: Array) -> Array:
         """The values with as many bits as the output's dtype has."""
         fraction, exponent = np.frexp(values)
-        kept: Array = np.ldexp(np.round(fraction / self.coarse) * self.coarse, exponent)
-        return kept
+        return np.ldexp(np.round(fraction / self.coarse) * self.coarse, exponent)
 
     def noise(self, scale: Array | float, targets: Array) -> Array:
         """The rounding errors to be expected of gradients ``scale * (p - targets)``, [R, C]."""
@@ -216,8 +215,7 @@ class _Rows:
 
     def of(self, values: Array, labels: Labels) -> Array:
         """The values at the labels, [R]."""
-        picked: Array = values[np.arange(self.size), labels]
-        return picked
+        return values[np.arange(self.size), labels]
 
 
 def _fits(difference: Array, noise: Array) -> bool:
@@ -301,8 +299,7 @@ def _are_equal(scale: Array, error: Array, groups: Labels) -> bool:
 def _centred(values: Array, weights: Array, groups: Labels) -> Array:
     """The values without the weighted mean of their group."""
     means = np.bincount(groups, weights * values) / np.bincount(groups, weights)
-    centred: Array = values - means[groups]
-    return centred
+    return values - means[groups]
 
 
 def _slope(scale: Array, error: Array, groups: Labels, of: Array) -> bool:

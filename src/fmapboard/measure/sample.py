@@ -86,12 +86,6 @@ def _taken(tensor: Tensor) -> Tensor:
     return flat[::stride] if stride > 1 else flat
 
 
-def sample_of_each(tensor: Tensor) -> Tensor:
-    """``sample`` of each entry along the first axis: contiguous real [N, ...] to values [N, S]."""
-    stride = coprime(-(-tensor[0].numel() // SAMPLE_SIZE), tensor.shape[1:])
-    return tensor.detach().flatten(1)[:, ::stride].clone(memory_format=torch.contiguous_format)
-
-
 @lru_cache(maxsize=1024)
 def coprime(about: int, sides: tuple[int, ...], by: int = 1) -> int:
     """The first of ``about``, ``about + by``, ... that shares no factor with any of the sides.

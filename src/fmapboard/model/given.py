@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils.data import DataLoader
 
 from fmapboard.errors import ConfigurationError
 
@@ -75,34 +74,6 @@ def check_no_modules(model: nn.Module, layers: Any) -> None:
         raise ConfigurationError(
             f"layers={type(given).__name__}: expected layer names, not a module; {fix}"
         )
-
-
-def check_input(x: Any, *, what: str) -> None:
-    """Reject values that a model cannot be called with: arrays, paths and untransformed images.
-
-    Raises:
-        ConfigurationError: it is one of these.
-    """
-    if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__"):
-        raise ConfigurationError(
-            f"{what}={x!r}: expected tensors; to draw an image file, use the visualize command"
-        )
-    hint = _hint_for_input(x)
-    if hint:
-        raise ConfigurationError(f"{what}={type(x).__name__}: expected {hint}")
-
-
-def _hint_for_input(x: Any) -> str:
-    library = type(x).__module__.partition(".")[0]
-    if library == "numpy":
-        return "tensors; convert it with torch.from_numpy(x)"
-    if library == "PIL":
-        return "tensors; apply the transforms used in training first"
-    if isinstance(x, DataLoader):
-        return "the tensors of one batch; for all of them, use extract_batches(model, loader)"
-    if isinstance(x, nn.Module):
-        return "tensors, not a module; pass the model first, then its input"
-    return ""
 
 
 def without_batch_axis(x: Any) -> str:

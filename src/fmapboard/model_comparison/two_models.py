@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from fmapboard.capture.inputs import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, NoConvolution
+from fmapboard.extraction.call_trace import check_input
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.given import check_input
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.model_comparison.comparison import Comparison, Rows, compared, tolerance_of

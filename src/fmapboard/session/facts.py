@@ -58,23 +58,19 @@ def eval_modules(model: nn.Module) -> tuple[str, ...]:
     often combined with eval mode, only modules with trainable parameters of their own count.
     """
     for module in model.modules():
-        if module.training and _matters(module):
+        if module.training and (_own_modes(module) or depends_on_mode(module)):
             return ()
     is_partly_frozen = any(not parameter.requires_grad for parameter in model.parameters())
     return tuple(
         clean_name(name)
         for name, module in model.named_modules()
-        if depends_on_mode(module) and (_trains(module) or not is_partly_frozen)
+        if depends_on_mode(module) and (any(_own_modes(module)) or not is_partly_frozen)
     )
 
 
-def _matters(module: nn.Module) -> bool:
-    has_parameters = next(module.parameters(recurse=False), None) is not None
-    return has_parameters or depends_on_mode(module)
-
-
-def _trains(module: nn.Module) -> bool:
-    return any(parameter.requires_grad for parameter in module.parameters(recurse=False))
+def _own_modes(module: nn.Module) -> list[bool]:
+    """Whether each parameter of its own is trained."""
+    return [parameter.requires_grad for parameter in module.parameters(recurse=False)]
 
 
 def depends_on_mode(module: nn.Module) -> bool:
@@ -89,11 +85,8 @@ def depends_on_mode(module: nn.Module) -> bool:
         return module.running_mean is not None
     if isinstance(module, nn.MultiheadAttention):
         return bool(module.dropout)
-    return all(_is_positive(getattr(module, name, 1.0)) for name in ("p", "drop_prob"))
-
-
-def _is_positive(probability: object) -> bool:
-    return isinstance(probability, (int, float)) and probability > 0
+    probabilities = [getattr(module, name, 1.0) for name in ("p", "drop_prob")]
+    return all(isinstance(one, (int, float)) and one > 0 for one in probabilities)
 
 
 @lru_cache(4096)
@@ -235,8 +228,7 @@ class PendingFacts:
         Args:
             initial_norms: as in ``TrainingFacts``.
         """
-        rates = [(float(rate), names) for rate, names in self.groups]
-        rates = [(rate, names) for rate, names in rates if math.isfinite(rate)]
+        rates = [(rate, ns) for given, ns in self.groups if math.isfinite(rate := float(given))]
         known = [rate for rate, _ in rates]
         ends = (min(known), max(known)) if known else None
         facts = replace(self.of_step, rates=ends, initial_norms=initial_norms)
@@ -245,12 +237,9 @@ class PendingFacts:
             found = tuple(n for n in facts.not_cleared if all(one.get(n) for one in norms))
             facts = replace(facts, not_cleared=found)
         if self.batch is not None:
-            constant, identical, digest = self.batch.to_host()
+            constant, equal, digest = self.batch.to_host()
             facts = replace(
-                facts,
-                constant_images=constant,
-                identical_images=identical,
-                batch_digest=digest,
+                facts, constant_images=constant, identical_images=equal, batch_digest=digest
             )
         read = [output_facts(one) for one in self.outputs]
         outputs = tuple(one for one, _ in read)

@@ -110,9 +110,7 @@ class OutputRecorder:
 
         def record(gradient: Tensor | None, passes: PassCount) -> None:
             if key in self._found:
-                if passes.summed < passes.seen:
-                    gradient = None
-                self._arrived(key, gradient)
+                self._arrived(key, gradient if passes.summed >= passes.seen else None)
 
         self._collected.sums.follow(_ABOUT, tensor, lambda gradient: gradient[window], record)
 

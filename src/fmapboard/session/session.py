@@ -6,14 +6,13 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.attribution import AttributionLayers
-from fmapboard.capture.collector import collector_for
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass
+from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.graph import GraphDrawer
 from fmapboard.capture.guard import Guard, MemoryPressure, Stopwatch
 from fmapboard.capture.hooks import HookRegistry
@@ -91,7 +90,7 @@ class StepSession(CaptureListener):
     Attributes:
         model: the unwrapped model.
         registry: the hooks.
-        probe_pass: draws the images of ``probe=``.
+        probe_pass: draws the images of ``probe=``; None without them.
         facts: records what only the training process knows; None if that is not recorded.
         open_step: the number of the logged step that is open, or None.
         exchange: merges statistics over ranks: each step that was open must take part, in the
@@ -116,11 +115,12 @@ class StepSession(CaptureListener):
             options.samples, options.max_channels, options.depth, Sequences.of(self.model),
             Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(),
         )  # fmt: skip
-        self._collector = partial(
-            collector_for, watched, options, self._reducer, self._guard, self._attribution
-        )
-        self._graph = GraphDrawer(self.registry, options, self._guard, warn)
-        self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
+        self._graph = self.probe_pass = None
+        if options.graph:
+            self._graph = GraphDrawer(self.registry, options, self._guard, warn)
+        if options.probe is not None:
+            self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
+        self._kernels_every = options.kernels_every
         self._gradients = GradientReader(watched, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(
@@ -139,6 +139,19 @@ class StepSession(CaptureListener):
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
         if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
             self._guard.out_of_memory = self._out_of_memory
+
+    def _collector(self) -> ActivationCollector:
+        """A collector for one forward pass of a training step."""
+        options, own, chosen = self._options, (self._reducer, self._guard), self._attribution
+        return ActivationCollector(
+            *own,
+            pictures=options.probe is None,
+            gradients=options.activation_gradients,
+            inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
+            normalization=options.normalization,
+            attribution=None if chosen.chosen is False else AttributionPass(chosen, *own),
+            model=self.model,
+        )
 
     def open(self, step: int, passes: Passes, *, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
@@ -271,7 +284,8 @@ class StepSession(CaptureListener):
             if self._gradients.pass_begins():  # an optimizer has stepped: discard what was read
                 opened.probed, opened.kernels = None, None
                 self._hints.say("steps last", opened.step)
-        self._graph.draw(args, kwargs)
+        if self._graph is not None:
+            self._graph.draw(args, kwargs)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
         if self._open is None:  # out of memory
@@ -372,13 +386,12 @@ class StepSession(CaptureListener):
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass, once."""
-        if opened.probed is not None and opened.probed.pending:
-            return
-        opened.probed, opened.attributions = self.probe_pass.record(self.registry, self._sides)
+        if self.probe_pass is not None and not (opened.probed and opened.probed.pending):
+            opened.probed, opened.attributions = self.probe_pass.record(self.registry, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         """Read the kernels if they are due at this step, once."""
-        every = self._options.kernels_every
+        every = self._kernels_every
         if not every or self._closed_steps % every or opened.kernels is not None:
             return
         opened.kernels = ()
@@ -397,7 +410,7 @@ class StepSession(CaptureListener):
         measured = (*live.pending, *(probed.pending if probed else ()))
         if not measured and not parameters.names:
             return None
-        has_probe = self._options.probe is not None
+        has_probe = self.probe_pass is not None
         collected = Collected(
             step=opened.step,
             milliseconds=lambda: stopwatch.ms,
@@ -408,9 +421,9 @@ class StepSession(CaptureListener):
             inputs=tuple(probed.inputs if probed else () if has_probe else live.inputs),
             skips=skips,
             facts=facts,
-            batch_norms=live.gaps(),
+            batch_norms=None if live.batch_norms is None else live.batch_norms.pending,
             attributions=opened.attributions or live.attributions(own_images=has_probe),
-            graph=self._graph.taken(),
+            graph=None if self._graph is None else self._graph.taken(),
         )
         opened.discard()  # frees memory before the copy takes some
         return sent(collected, self._transfer, self._warn, self.exchange)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from fmapboard.capture.attribution import NO_ATTRIBUTIONS, PendingAttributions
+from fmapboard.capture.attribution import PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
@@ -95,7 +95,7 @@ class Collected:
     skips: PendingSkips = NO_SKIPS
     facts: PendingFacts | None = None
     batch_norms: PendingGaps | None = None
-    attributions: PendingAttributions = NO_ATTRIBUTIONS
+    attributions: PendingAttributions | None = None
     graph: ModelGraph | None = None
     wall_time: float = field(default_factory=time.time)
 
@@ -122,7 +122,7 @@ class Collected:
             scalars=self._scalars(skipped, gaps),
             training_thread_ms=self.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(initial),
-            attributions=self.attributions.to_host(inputs),
+            attributions=() if self.attributions is None else self.attributions.to_host(inputs),
             graph=self.graph,
         )
 
