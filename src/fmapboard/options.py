@@ -138,7 +138,6 @@ class Options:
                 "rank would drop other steps; use when_full='wait'"
             )
         names = self.class_names
-        names = self.class_names
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             raise ConfigurationError(
                 f"class_names={names!r}: expected a list of strings, one per class"

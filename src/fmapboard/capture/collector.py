@@ -131,15 +131,13 @@ class ActivationCollector(CaptureListener):
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
+        given, expected = (args, kwargs), self.reduce.sequences.are_expected
         if self.model is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms = BatchNormReader(self.model)
         with self.guard("network input"):
             self.inputs += input_images(
-                (args, kwargs),
-                self.inputs_drawn,
-                self.normalization,
-                sequences=self.reduce.sequences.are_expected,
+                given, self.inputs_drawn, self.normalization, sequences=expected
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
@@ -147,9 +145,9 @@ class ActivationCollector(CaptureListener):
                 self.attribution.begin(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
             with self.guard("training facts"):
-                images = image_batch((args, kwargs), sequences=self.reduce.sequences.are_expected)
+                images = image_batch(given, sequences=expected)
                 self.batch = None if images is None else compared(images)
-                self.input_trains = any(one.requires_grad for one in tensors((args, kwargs)))
+                self.input_trains = any(one.requires_grad for one in tensors(given))
 
     def ended(self) -> None:
         """Called when the forward pass has returned."""

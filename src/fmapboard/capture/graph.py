@@ -70,7 +70,7 @@ class GraphNodes(TorchFunctionMode):
         self._originals = {id(tensor) for tensor in _weights(original)}
         self.reaches_original = False
         self._root = _RESERVED.sub("_", root)
-        self._nodes: list[GraphNode] = []
+        self.nodes: list[GraphNode] = []
         self._taken: Counter[str] = Counter()
         self._scopes: list[tuple[str, str, str]] = []
         self._made_by: Any = WeakTensorKeyDictionary()
@@ -97,10 +97,6 @@ class GraphNodes(TorchFunctionMode):
         """Add a node per tensor that the model returned."""
         for tensor in tensors(value):
             self._add(f"{self._root}.output/output", "Output", (self._source(tensor),), (tensor,))
-
-    def graph(self) -> ModelGraph:
-        """What was recorded so far."""
-        return ModelGraph(tuple(self._nodes))
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and record it if it returns tensors."""
@@ -169,7 +165,7 @@ class GraphNodes(TorchFunctionMode):
         number = self._taken[name] - 1
         unique = f"{name}_{number}" if number else name
         shapes = tuple(tuple(tensor.shape) for tensor in made)
-        self._nodes.append(GraphNode(unique, op, sources, shapes, of))
+        self.nodes.append(GraphNode(unique, op, sources, shapes, of))
         for tensor in made:
             self._made_by[tensor] = unique
         return unique
@@ -234,7 +230,11 @@ class GraphDrawer:
             return
         with self._guard("graph"), self._registry.paused():
             try:
-                _check_copied(self._model)
+                if world_size() > 1:
+                    raise NoGraph(f"training runs in {world_size()} processes")
+                nbytes = sum(tensor.nbytes for tensor in _weights(self._model))
+                if nbytes > MAX_COPIED_BYTES:
+                    raise NoGraph(f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy")
                 self._graph = self._recorded(args, kwargs)
             except Exception as error:
                 if interrupt_in(error) is not None:
@@ -265,20 +265,7 @@ class GraphDrawer:
                 nodes.outputs(model(*own_args, **own_kwargs))
         if nodes.reaches_original:  # forward caught the error
             raise NoGraph(_CALLS_ORIGINAL)
-        return nodes.graph()
-
-
-def _check_copied(model: nn.Module) -> None:
-    """Check that a copy of the model can be made and run.
-
-    Raises:
-        NoGraph: it cannot.
-    """
-    if world_size() > 1:
-        raise NoGraph(f"training runs in {world_size()} processes")
-    nbytes = sum(tensor.nbytes for tensor in _weights(model))
-    if nbytes > MAX_COPIED_BYTES:
-        raise NoGraph(f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy")
+        return ModelGraph(tuple(nodes.nodes))
 
 
 def copied(model: nn.Module) -> nn.Module:

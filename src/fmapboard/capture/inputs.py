@@ -63,7 +63,11 @@ def input_images(
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
     with aside(batch.device.type):
-        kept, block = _copied(batch[:most].detach())
+        kept, block = batch[:most].detach(), 1
+        if kept.is_cpu or max(kept.shape[2:]) <= MAX_SIDE:
+            kept = kept.to(torch.float32, copy=True)
+        else:
+            kept, block = average(kept.to(torch.float32), MAX_SIDE)
     return [
         PendingInputImage(number, sample, normalization if known else None, block)
         for number, sample in enumerate(kept.unbind())
@@ -76,28 +80,13 @@ def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:
     For the arguments see ``input_images``.
     """
     for number, tensor in enumerate(tensors(arguments)):
-        found = _batch(tensor, may_be_alone=number == 0 and not sequences)
-        if found is not None:
-            return found
+        if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
+            continue
+        is_alone = tensor.dim() == 3 and number == 0 and not sequences
+        batch = tensor[None] if is_alone else tensor
+        if batch.dim() == 4 and batch.shape[1] in (1, 3):
+            return batch
     return None
-
-
-def _copied(images: Tensor) -> tuple[Tensor, int]:
-    """A copy f32 [N, C, H, W], large images on an accelerator averaged, and the block's side."""
-    if images.is_cpu or max(images.shape[2:]) <= MAX_SIDE:
-        return images.to(torch.float32, copy=True), 1
-    return average(images.to(torch.float32), MAX_SIDE)
-
-
-def _batch(tensor: Tensor, *, may_be_alone: bool) -> Tensor | None:
-    """The tensor as a batch of images [N, C, H, W] with C 1 or 3; None if it is something else.
-
-    A tensor with three axes counts as one image only if it is the model's first argument.
-    """
-    if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
-        return None
-    batch = tensor[None] if tensor.dim() == 3 and may_be_alone else tensor
-    return batch if batch.dim() == 4 and batch.shape[1] in (1, 3) else None
 
 
 # Finds constant and identical images in a batch, without making training wait for a device.
@@ -163,22 +152,13 @@ def compared(batch: Tensor) -> PendingBatch:
     with aside(images.device.type):
         if images.is_cpu:
             return PendingBatch(size, *_on_cpu(images))
-        planes = _in_memory_order(images)
-        dim = 1 if planes is not None and planes.shape[-1] == images.shape[1] else 2
-        if planes is None:
-            planes = images.contiguous().flatten(2)  # [N, C, P]
+        last = torch.channels_last
+        if images.is_contiguous() or not images.is_contiguous(memory_format=last):
+            planes, dim = images.contiguous().flatten(2), 2  # [N, C, P]
+        else:
+            planes, dim = images.permute(0, 2, 3, 1).flatten(1, 2), 1  # [N, P, C], a view
         low, high = torch.aminmax(planes, dim=dim)  # [N, C]
-        flat = planes.flatten(1)
-        return PendingBatch(size, extremes=(low, high), sums=_sums(flat))
-
-
-def _in_memory_order(images: Tensor) -> Tensor | None:
-    """A view [N, C, P] of contiguous or [N, P, C] of channels-last images; None of others."""
-    if images.is_contiguous():
-        return images.flatten(2)
-    if images.is_contiguous(memory_format=torch.channels_last):
-        return images.permute(0, 2, 3, 1).flatten(1, 2)
-    return None
+        return PendingBatch(size, extremes=(low, high), sums=_sums(planes.flatten(1)))
 
 
 def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:

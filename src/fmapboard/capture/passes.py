@@ -261,9 +261,6 @@ class _Turns:
             self._lock.release()
 
 
-_NO_TURNS = contextlib.nullcontext()
-
-
 @dataclass(slots=True, eq=False)
 class Placed:
     """What is placed outside of a recorder while it is open.
@@ -331,7 +328,7 @@ class PassRecorder:
 
     def __post_init__(self) -> None:
         self._model, self._home = self.calls.watched.model, threading.get_ident()
-        self._turns = _NO_TURNS if self.thread else _Turns()
+        self._turns = contextlib.nullcontext() if self.thread else _Turns()
         self._passes = PassTracker(self.listener)
         self._device = next((p.device for p in self._model.parameters()), None)
         self._running: dict[int, Call] = {}
@@ -344,7 +341,10 @@ class PassRecorder:
         if "output" in self.sides:
             placed.receiver = weakref.ref(self)
             receive_taps(placed.receiver)
-        for module in self._roots():
+        model = self._model
+        has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
+        # torch.compile does not look at the slot of a module inside, unless the module has hooks.
+        for module in self.wrappers if self.wrappers and has_hooks else [*self.wrappers, model]:
             allows_hooks = self.aside is None or not self._is_compiled(module)
             placed.roots.append(CallWatch(module, self, allows_hooks=allows_hooks))
             placed.roots[-1].place()
@@ -360,15 +360,6 @@ class PassRecorder:
         self._running.clear()
         self.placed.take()
         self.is_open = False
-
-    def _roots(self) -> list[nn.Module]:
-        """What to watch: the model, and what torch.compile made of it.
-
-        torch.compile does not look at the slot of a module inside, unless the module has hooks.
-        """
-        model = self._model
-        has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
-        return self.wrappers if self.wrappers and has_hooks else [*self.wrappers, model]
 
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
@@ -520,8 +511,7 @@ class PassRecorder:
             layers = call.layers
             if side == "input":
                 layers = {name: module for name, module in layers.items() if name in drawn}
-            last = self.calls.effective
-            install_hooks(self._layer_runs, call, layers, side, is_last=last)
+            install_hooks(self._layer_runs, call, layers, side, is_last=self.calls.effective)
 
     def _unhook(self, call: Call) -> None:
         remove_hooks(call, call.layers.values())

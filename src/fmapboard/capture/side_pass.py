@@ -280,13 +280,11 @@ class EagerPass:
 
     def can_run(self) -> bool:
         """True if a pass is possible now."""
-        if not self._obstacle:
-            self._obstacle = _obstacle(self._model)
+        self._obstacle = self._obstacle or _obstacle(self._model)
         if self._obstacle:
             self._refuse()
         # The user's own pass gives lazy parameters their values.
-        is_lazy_now = any(map(is_lazy, self._model.parameters()))
-        self.was_left_out = bool(self._obstacle) or is_lazy_now
+        self.was_left_out = bool(self._obstacle) or any(map(is_lazy, self._model.parameters()))
         return not self.was_left_out
 
     def run(self, module: nn.Module, args: Any, kwargs: Any) -> None:

@@ -50,9 +50,6 @@ class PendingSkips:
         return frozenset().union(*(names for names, found in self.fused if found.item()))
 
 
-NO_SKIPS = PendingSkips()
-
-
 class LossScale:
     """Tracks a GradScaler over the logged steps, and counts skipped steps.
 

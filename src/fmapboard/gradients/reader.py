@@ -92,19 +92,12 @@ class PendingParameters:
         norms, parameters = self.norms.to_host(), list[Parameter]()
         for name in self.names:
             weight, gradient = self.samples.get(name, (None, None))
-            own = Parameter(
-                name,
-                None if weight is None else weight.to_host(),
-                None if gradient is None else gradient.to_host(),
-                norms.get(name),
-                self.nonfinite.get(name, NONE),
-                self.listed is None or name in self.listed,
-            )
-            parameters.append(own)
+            own = None if weight is None else weight.to_host()
+            grad = None if gradient is None else gradient.to_host()
+            nonfinite = self.nonfinite.get(name, NONE)
+            is_listed = self.listed is None or name in self.listed
+            parameters.append(Parameter(name, own, grad, norms.get(name), nonfinite, is_listed))
         return tuple(parameters)
-
-
-NO_PARAMETERS = PendingParameters()
 
 
 Complete = Callable[[Optimizer, Mapping[str, Tensor]], object]

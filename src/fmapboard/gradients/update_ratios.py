@@ -108,12 +108,8 @@ class _Rows:
         self._views = {name: view for name, view in rows.items() if view is not None}
         self._parameters = [parameters[name] for name in self._views]
         self._places = _places(self._parameters)
+        self.device_type = self._parameters[0].device.type if self._parameters else "cpu"
         self._before = packed(list(self._views.values()))
-
-    @property
-    def device_type(self) -> str:
-        """The type of their device."""
-        return self._parameters[0].device.type if self._parameters else "cpu"
 
     def read_again(self, tables: frozenset[str]) -> list[PendingUpdates]:
         """The rows before and after the step; none if a parameter cannot be read any more."""

@@ -236,11 +236,8 @@ def _widths(module: nn.Module) -> tuple[set[int], set[int]]:
 
 
 def _is_last_axis_norm(module: nn.Module) -> bool:
-    return (
-        isinstance(module, nn.LayerNorm)
-        and len(module.normalized_shape) == 1
-        and not type(module).__name__.lower().endswith("2d")
-    )
+    is_2d = type(module).__name__.lower().endswith("2d")
+    return isinstance(module, nn.LayerNorm) and len(module.normalized_shape) == 1 and not is_2d
 
 
 def square_of(tokens: int) -> tuple[int, int] | None:

@@ -78,8 +78,7 @@ class PendingStatistics:
 
     def to_host(self) -> Statistics:
         """Wait for the device and finalize the statistics."""
-        (numbers,) = finalize([self])
-        return numbers
+        return finalize([self])[0]
 
 
 def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:

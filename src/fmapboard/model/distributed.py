@@ -163,9 +163,8 @@ def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
     found = []
     for way, names in ways.items():
         device = local(parameters[names[0]]).device
-        is_wide = device.type == "cpu" or any(
-            parameters[name].dtype == torch.float64 for name in names
-        )
+        dtypes = {parameters[name].dtype for name in names}
+        is_wide = device.type == "cpu" or torch.float64 in dtypes
         dtype = torch.float64 if is_wide else torch.float32
         found.append(ShardedNames(way, tuple(names), device, dtype))
     return tuple(found)

@@ -35,8 +35,8 @@ def check_not_inference(model: nn.Module) -> None:
     Raises:
         ConfigurationError: a parameter was created under ``torch.inference_mode()``.
     """
-    own = {name: p for name, p in model.named_parameters() if not is_lazy(p)}
-    name = next((name for name, p in own.items() if p.is_inference()), None)
+    own = model.named_parameters()
+    name = next((name for name, p in own if not is_lazy(p) and p.is_inference()), None)
     if name is not None:
         raise ConfigurationError(
             f"model={type(model).__name__}: its parameter {name} was created under "

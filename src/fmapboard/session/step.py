@@ -16,8 +16,8 @@ from fmapboard.capture.kernels import PendingKernels
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
-from fmapboard.gradients.loss_scale import NO_SKIPS, PendingSkips
-from fmapboard.gradients.reader import NO_PARAMETERS, PendingParameters
+from fmapboard.gradients.loss_scale import PendingSkips
+from fmapboard.gradients.reader import PendingParameters
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.reducer import PendingMeasurement, joined
@@ -88,11 +88,11 @@ class Collected:
     step: int
     milliseconds: Callable[[], float]
     measured: tuple[PendingMeasurement, ...]
-    parameters: PendingParameters = NO_PARAMETERS
+    parameters: PendingParameters = field(default_factory=PendingParameters)
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
-    skips: PendingSkips = NO_SKIPS
+    skips: PendingSkips = field(default_factory=PendingSkips)
     facts: PendingFacts | None = None
     batch_norms: PendingGaps | None = None
     attributions: PendingAttributions | None = None

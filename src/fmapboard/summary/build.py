@@ -25,7 +25,6 @@ from fmapboard.records import (
     LoggedStep,
     Normalization,
     Planes,
-    RecordedFacts,
     Sample,
     Scale,
     StepData,
@@ -349,7 +348,11 @@ def first_nonfinite(data: StepData) -> FirstNonfinite | None:
     backward = [part for part in data.measured if part.kind == "gradients_of_maps"]
     backward.sort(key=lambda part: -part.layer_call.position)
     for part in (*forward, *backward):
-        call, found = part.layer_call, _counts(part)
+        call, known = part.layer_call, part.statistics
+        if known is None:
+            continue
+        rows = known.nan, known.positive_infinity, known.negative_infinity
+        found = Nonfinite(*(int(row.sum()) for row in rows))
         if any(found):
             place, total = cast(Place, part.kind), math.prod(part.shape)
             return FirstNonfinite(
@@ -359,14 +362,6 @@ def first_nonfinite(data: StepData) -> FirstNonfinite | None:
         if any(one.nonfinite):
             return FirstNonfinite(data.step, "gradients", one.name, "", 0, one.nonfinite, 0)
     return None
-
-
-def _counts(part: LayerMeasurement) -> Nonfinite:
-    statistics = part.statistics
-    if statistics is None:
-        return Nonfinite()
-    rows = (statistics.nan, statistics.positive_infinity, statistics.negative_infinity)
-    return Nonfinite(*(int(row.sum()) for row in rows))
 
 
 def histogram(tag: str, sample: Sample) -> Histogram:
@@ -452,13 +447,11 @@ class Limits:
             measured=tuple(_smaller(measured, self) for measured in data.measured),
             kernels=tuple(k.cut(self.channels) for k in data.kernels) if self.pictures else (),
             inputs=data.inputs if self.pictures else (),
-            facts=data.facts if self.pictures else _without_images(data.facts),
+            facts=data.facts
+            if self.pictures or not data.facts
+            else replace(data.facts, hardest={}),
             attributions=data.attributions if self.pictures else (),
         )
-
-
-def _without_images(facts: RecordedFacts | None) -> RecordedFacts | None:
-    return None if facts is None else replace(facts, hardest={})
 
 
 _LEVELS = (

@@ -13,14 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.errors import (
-    WarnOnce,
-    WorkerEnded,
-    WriteError,
-    is_interrupted,
-    log,
-    raise_interrupt,
-)
+from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, log, raise_interrupt
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
