@@ -374,13 +374,9 @@ class AttributionPass:
 
     def _tell_about_outputs(self) -> None:
         """Say where no activation module runs behind the layer that is shown."""
-        names = [
-            kept.layer_call.label
-            for kept in self._kept
-            if kept.found is not None
-            and not kept.found.tokens
-            and kept.role in ("convolution", "norm")
-        ]
+        own = [kept for kept in self._kept if kept.role in ("convolution", "norm")]
+        found = [kept for kept in own if kept.found is not None and not kept.found.tokens]
+        names = [kept.layer_call.label for kept in found]
         if names:
             self._guard.hint(
                 "attribution without activation",

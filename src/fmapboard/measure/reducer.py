@@ -246,15 +246,6 @@ def average(maps: Tensor, max_side: int) -> tuple[Tensor, int]:
     return means.contiguous(), block
 
 
-def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
-    """The same measurements, with all statistics finalized together for speed."""
-    waiting = {
-        n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
-    }
-    found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
-    return [replace(p, statistics=found[n]) if n in found else p for n, p in enumerate(pending)]
-
-
 def joined(
     pending: Sequence[PendingMeasurement], failed: Callable[[str, Exception], None]
 ) -> tuple[LayerMeasurement, ...]:
@@ -269,8 +260,12 @@ def joined(
             finalized; that measurement is omitted.
     """
     by_key: dict[tuple[str, str], LayerMeasurement] = {}
-    with contextlib.suppress(Exception):  # reported per measurement below
-        pending = with_numbers(pending)
+    with contextlib.suppress(Exception):  # all together for speed; errors are reported below
+        waiting = {
+            n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
+        }
+        found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
+        pending = [replace(p, statistics=found.get(n, p.statistics)) for n, p in enumerate(pending)]
     for part in pending:
         key = (part.layer_call.label, part.kind)
         try:

@@ -198,10 +198,8 @@ def draw_hard_images(
     tiles = list[Bytes8]()
     for one in images:
         pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
-        image, factor = Image.fromarray(pixels), -(-2 * SMALL_TILE // max(pixels.shape[:2]))
-        image = image.resize(
-            (factor * image.width, factor * image.height), Image.Resampling.NEAREST
-        )
+        factor = -(-2 * SMALL_TILE // max(pixels.shape[:2]))
+        image = Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1))
         page = Image.new("RGB", (max(image.width, _TEXT[0]), image.height + _TEXT[1]), "white")
         page.paste(image)
         numbers = one.label, one.prediction

@@ -391,14 +391,9 @@ class FactRecorder:
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
         norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
         outputs = self._parts if chosen is None else chosen.outputs
+        read, seen_norms = () if outputs is None else outputs.pending(), norms if uncleared else ()
         return PendingFacts(
-            found,
-            tuple(groups),
-            live.batch,
-            weights,
-            norms if uncleared else (),
-            () if outputs is None else outputs.pending(),
-            self._given,
+            found, tuple(groups), live.batch, weights, seen_norms, read, self._given
         )
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:

@@ -43,6 +43,7 @@ from fmapboard.render.palettes import LEGEND, palette
 from fmapboard.render.quantize import finite_extremes, longest, shrink_pixels, used_scale
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import (
+    Drawn,
     IdleStep,
     Maps,
     ReadLoss,
@@ -165,12 +166,10 @@ class SummaryBuilder:
             assert tagged.layer_call is not None  # `drawn` holds no network input
             of_layers[tagged.layer_call.label].append(tagged)
         inputs = list(map(self._input_image, data.inputs))
-        after = followers(data.measured)
         maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
         weights = followed_weights(before.weights, data)
-        written, records = tab_records(
-            before.written, data, of_layers, headers, changes, after, self._prefix
-        )
+        step_drawn = Drawn(data, of_layers, changes, followers(data.measured), self._prefix)
+        written, records = tab_records(before.written, step_drawn, headers)
         heat, attributed, norms, firsts = attributions(
             before.attributions, data, self._prefix, self.attribution_side
         )
@@ -184,9 +183,7 @@ class SummaryBuilder:
         idle, told = training_facts(
             before.idle, before.weights, weights, outputs, data, self._prefix
         )
-        numbers, overviews, fractions = overview(
-            before.overview, data, of_layers, changes, after, self._prefix
-        )
+        numbers, overviews, fractions = overview(before.overview, step_drawn)
         nonfinite = None if before.has_nonfinite else first_nonfinite(data)
         texts: dict[str, str] = {}
         if nonfinite is not None:

@@ -57,12 +57,14 @@ from fmapboard.records import (
     Bytes8,
     Floats,
     LayerCall,
+    LayerMeasurement,
     Parameter,
     Planes,
     RecordedFacts,
     Sample,
     StepData,
     TabRecord,
+    TaggedPictures,
     TransposedShape,
 )
 from fmapboard.render.quantize import finite_extremes
@@ -140,6 +142,24 @@ Maps = Mapping[tuple[str, str], _Pixels]
 """Label of a layer call and kind of a tensor -> what its maps are compared by."""
 Weights = Mapping[str, Weight]
 """Name of a parameter -> its last sample."""
+
+
+class Drawn(NamedTuple):
+    """A step and what is drawn of it, for the tab's records.
+
+    Attributes:
+        data: The measurements.
+        pictures: Label of a layer -> the pictures of it and of its kernels.
+        changes: See ``changes_of_maps``.
+        followers: Label of a layer -> the activation that follows it.
+        prefix: Prefix of every tag.
+    """
+
+    data: StepData
+    pictures: Mapping[str, Sequence[TaggedPictures]]
+    changes: Changes
+    followers: Mapping[str, LayerMeasurement]
+    prefix: str
 
 
 def changes_of_maps(
@@ -294,10 +314,8 @@ def _of_weights(
         ends = np.array([0, sample.values.size])
     earlier, later = before.values[: ends[-1]].astype(np.float64), sample.values[: ends[-1]]
     with np.errstate(all="ignore"):
-        moved, length = (
-            np.sqrt(np.add.reduceat(values * values, ends[:-1]))
-            for values in (later - earlier, earlier)
-        )
+        squares = [np.add.reduceat(v * v, ends[:-1]) for v in (later - earlier, earlier)]
+        moved, length = np.sqrt(squares)
         return Change(_relative(moved, length), before.step)
 
 

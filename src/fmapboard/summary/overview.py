@@ -22,16 +22,8 @@ from fmapboard.formats.overview import (
     pack_overview,
 )
 from fmapboard.health.states import is_activation, states
-from fmapboard.records import (
-    Floats,
-    InputImage,
-    LayerMeasurement,
-    Statistics,
-    StepData,
-    TabRecord,
-    TaggedPictures,
-)
-from fmapboard.summary.change import WEIGHTS, Changes
+from fmapboard.records import Floats, InputImage, LayerMeasurement, Statistics, TabRecord
+from fmapboard.summary.change import WEIGHTS, Changes, Drawn
 
 
 def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
@@ -229,21 +221,19 @@ def _facts(
     """What is known about a layer with statistics; ``follower`` is the activation behind it."""
     call, drawn = part.layer_call, (1, 0) if part.planes is None else part.planes.pixels.shape
     return LayerFacts(
-        label=call.label,
-        layer=call.layer,
-        type=call.type,
+        **{name: getattr(call, name) for name in _OF_CALL},
         kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
-        call=call.call,
-        position=call.position,
         channels=channels,
         values=math.prod(part.shape) // channels,
         drawn=drawn[1],
         samples=drawn[0],
         roles=roles,
         activation=None if follower is None else follower.layer_call.label,
-        transposed_stride=call.transposed_stride,
-        followed_by=call.followed_by,
     )
+
+
+_OF_CALL = ("label", "layer", "type", "call", "position", "transposed_stride", "followed_by")
+"""What is stored of a ``LayerCall`` as it is."""
 
 
 def channel_fractions(layers: OverviewLayers, numbers: Mapping[str, Floats]) -> dict[str, float]:
@@ -284,12 +274,7 @@ class OverviewState:
 
 
 def overview(
-    state: OverviewState,
-    data: StepData,
-    drawn: Mapping[str, Sequence[TaggedPictures]],
-    changes: Changes,
-    followers: Mapping[str, LayerMeasurement],
-    prefix: str,
+    state: OverviewState, step: Drawn
 ) -> tuple[OverviewState, list[TabRecord], dict[str, float]]:
     """Build the record of a step and, at the first step, the same once more in a series of its own.
 
@@ -297,16 +282,13 @@ def overview(
 
     Args:
         state: What is known from the steps before.
-        data: The measurements.
-        drawn: Label of a layer -> the pictures of it and of its kernels.
-        changes: See ``change.changes_of_maps``.
-        followers: Label of a layer -> the activation that follows it.
-        prefix: Prefix of every tag.
+        step: The step.
 
     Returns:
         The state after this step; the records; and the scalars that the same numbers give, without
         the prefix.
     """
+    data, drawn, changes, followers, prefix = step
     measured: Measured = [
         (part, part.statistics)
         for part in data.measured
@@ -318,10 +300,8 @@ def overview(
     for label, pictures in drawn.items():
         kinds = [*roles.get(label, ()), *(tagged.kind for tagged in pictures)]
         roles[label] = tuple(dict.fromkeys(kinds))
-    missed = {
-        label: state.missed.get(label, state.steps_written) + (label not in drawn)
-        for label in roles
-    }
+    before, many = state.missed, state.steps_written
+    missed = {label: before.get(label, many) + (label not in drawn) for label in roles}
     layers = layers_of(state.layers, roles, measured, followers)
     statistics = [numbers for _, numbers in measured]
     numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from fmapboard.records import (
     Planes,
     Scale,
     Statistics,
-    StepData,
     TabRecord,
     TaggedPictures,
     TensorKind,
@@ -25,7 +24,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
-from fmapboard.summary.change import CHANGED, Changes
+from fmapboard.summary.change import CHANGED, Drawn
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",
@@ -33,29 +32,23 @@ _STATISTICS = (
 )  # fmt: skip
 
 
+_OF_CALL = ("layer", "type", "kernel_shape", "call", "position")
+
+
 def tab_records(
-    written: Mapping[str, int],
-    data: StepData,
-    drawn: Mapping[str, Sequence[TaggedPictures]],
-    headers: Mapping[str, Mapping[str, Any]],
-    changes: Changes,
-    followers: Mapping[str, LayerMeasurement],
-    prefix: str,
+    written: Mapping[str, int], step: Drawn, headers: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, int], list[TabRecord]]:
     """Build a record per drawn layer call and, at its first step, another one with its grids.
 
     Args:
         written: Label of a layer -> number of its records at the steps before; not changed.
-        data: The measurements.
-        drawn: Label of a layer -> the pictures of it and of its kernels.
+        step: The step.
         headers: Tag -> what a record says of these pictures: ``of_maps`` or ``of_kernels``.
-        changes: See ``change.changes_of_maps``.
-        followers: Label of a layer -> the activation that follows it.
-        prefix: Prefix of every tag.
 
     Returns:
         ``written`` with this step, and the records.
     """
+    data, drawn, changes, followers, prefix = step
     measured = {(m.layer_call.label, m.kind): m for m in data.measured}
     written = {**written, **{label: written.get(label, 0) + 1 for label in drawn}}
     records = []
@@ -68,11 +61,7 @@ def tab_records(
             if part is not None and part.planes is not None:
                 arrays |= _arrays(tagged.kind, part.planes, part.statistics)
         header: dict[str, Any] = {
-            "layer": layer_call.layer,
-            "type": layer_call.type,
-            "kernel_shape": layer_call.kernel_shape,
-            "call": layer_call.call,
-            "position": layer_call.position,
+            **{name: getattr(layer_call, name) for name in _OF_CALL},
             "step": data.step,
             "steps_written": written[label],
             "training_thread_ms": round(data.training_thread_ms, 3),
