@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from fmapboard.formats import tags
 from fmapboard.records import Attribution, Bytes8, LoggedStep, Picture, TaggedPictures
 from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns, enlarge
-from fmapboard.render.small_text import HEIGHT, INK, blank_page, text_width, write
+from fmapboard.top_patches.small_text import HEIGHT, INK, blank_page, text_width, write
 
 _FRAME = 190
 """Grey value."""

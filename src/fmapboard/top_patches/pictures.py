@@ -19,7 +19,7 @@ from fmapboard.records import (
     TabRecord,
     TaggedPictures,
 )
-from fmapboard.render import small_text
+from fmapboard.top_patches import small_text
 
 CHANNELS = 64
 """Channels per picture; a layer with more has several pictures."""

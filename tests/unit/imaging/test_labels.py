@@ -16,8 +16,8 @@ from fmapboard.records import (
     Statistics,
     TaggedPictures,
 )
-from fmapboard.render import small_text
 from fmapboard.render.grid import PADDING, columns, grid
+from fmapboard.top_patches import small_text
 
 CALL = LayerCall("block[dw].conv", "Conv2d", (12, 3, 3, 3), 0)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Crop, LayerCall, LayerPatches
-from fmapboard.render import small_text
+from fmapboard.top_patches import small_text
 from fmapboard.top_patches.pictures import (
     OUTSIDE,
     PALE,
