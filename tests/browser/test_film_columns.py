@@ -76,18 +76,6 @@ def test_strips_scroll_together_and_lead_to_the_step_of_their_column(
     assert f"compare=bad%40{STEPS[2]}" in person.page.url
 
 
-def test_short_strips_in_a_wide_window_are_beside_each_other(
-    address: str, visit: Callable[..., Person]
-) -> None:
-    state = {**STEM, "channels": "2,5", "compare": "bad@"}
-    tops = "[...document.querySelectorAll('.film-pane')].map((e) => e.getBoundingClientRect().top)"
-    for width, are_beside in [(2560, True), (1400, False)]:
-        person = visit(address, width=width, height=1200, **state)
-        person.wait(READY)
-        first, second = person.frame.evaluate(tops)
-        assert (first == second) is are_beside
-
-
 def test_strips_scroll_vertically_together(address: str, visit: Callable[..., Person]) -> None:
     state = {**STEM, "channels": "0,1,2,3,4,5"}
     person = visit(address, width=1000, height=700, **state, compare="bad@0", tile=96)

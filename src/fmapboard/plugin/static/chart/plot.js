@@ -234,25 +234,23 @@ export function drawNow({ context, x, height }, step, colour) {
 }
 
 /**
- * Selects the nearest kept step when a chart is clicked or dragged on.
- * @param {HTMLCanvasElement} canvas @param {() => number[]} steps
- * @param {(step: number) => void} chosen
+ * Selects the nearest kept step when a chart is clicked or dragged on: attributes of its canvas.
+ * @param {number[]} steps @param {(step: number) => void} chosen
  */
-export function pickSteps(canvas, steps, chosen) {
-  const pick = (/** @type {PointerEvent} */ event) => {
-    const among = steps();
-    const box = canvas.getBoundingClientRect();
+export function picking(steps, chosen) {
+  /** @param {PointerEvent & {currentTarget: HTMLCanvasElement}} event */
+  const pick = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
     const share = (event.clientX - box.left - LEFT) / Math.max(1, box.width - LEFT - RIGHT);
-    if (!among.length) return;
-    const first = among[0];
-    const found = nearest(among, first + share * (among[among.length - 1] - first));
+    const found = nearest(steps, steps[0] + share * (steps[steps.length - 1] - steps[0]));
     if (found !== null) chosen(found);
   };
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    pick(event);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) pick(event);
-  });
+  return {
+    onPointerMove: (/** @type {Parameters<typeof pick>[0]} */ event) =>
+      void (event.buttons & 1 && pick(event)),
+    onPointerDown: (/** @type {Parameters<typeof pick>[0]} */ event) => {
+      event.currentTarget.setPointerCapture(event.pointerId);
+      pick(event);
+    },
+  };
 }

@@ -23,6 +23,16 @@ import { indexOf } from "../server/steps.js";
  * @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm
  */
 
+/** Number of steps of the history. @param {{history: History|null}} strip */
+export const stepsOf = ({ history }) => history?.steps.length ?? 0;
+
+/**
+ * What the steps of the history are: a report knows the numbers of more steps than it has pictures of.
+ * @param {Pick<Film, "history"|"steps"|"unit">} strip
+ */
+export const keptUnit = (strip) =>
+  `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
+
 /** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
 export const FAR = 10;
 /** Share of the steps that may be beyond the scale: more are not exceptions. */

@@ -24,6 +24,8 @@ function read(style) {
   };
 }
 
+/** @typedef {ReturnType<typeof read> & {palette: string}} Look that of the page, and the palette of maps */
+
 /** The current theme; the style sheet is read once per theme. */
 export function theme() {
   const now = document.documentElement.dataset.theme;
@@ -37,8 +39,7 @@ export function theme() {
  * A context in CSS px, of a canvas resized to the device pixels of the given size.
  * @param {HTMLCanvasElement} canvas @param {number} width CSS px @param {number} height CSS px
  */
-export function prepare(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+export function prepare(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w) canvas.width = w;
   if (canvas.height !== h) canvas.height = h;

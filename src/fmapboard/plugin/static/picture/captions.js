@@ -10,7 +10,8 @@ import { LEGEND } from "../server/palettes.js";
 
 /** @import {MapsScene, Part, StateMark} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
-/** @import {Look, Where} from "./grid_paint.js" */
+/** @import {Look} from "./canvas.js" */
+/** @import {Where} from "./grid_paint.js" */
 /** @import {Layout} from "./tile_layout.js" */
 
 /** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */

@@ -7,18 +7,8 @@ import { paintTiles, pixelsOf } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
 
 /** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Look} from "./canvas.js" */
 /** @import {Layout} from "./tile_layout.js" */
-
-/**
- * Colours and font of the page, and the palette of the maps.
- * @typedef {object} Look
- * @property {string} palette
- * @property {string} background
- * @property {string} text
- * @property {string} muted
- * @property {string} accent
- * @property {string} font
- */
 
 /**
  * The visible window of the grid, in CSS px.

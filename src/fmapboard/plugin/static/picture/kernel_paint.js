@@ -9,7 +9,8 @@ import { corner, visible } from "./tile_layout.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 
 /** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
-/** @import {Look, Where} from "./grid_paint.js" */
+/** @import {Look} from "./canvas.js" */
+/** @import {Where} from "./grid_paint.js" */
 /** @import {Layout} from "./tile_layout.js" */
 
 /** Narrower tiles, in CSS px, have no range below them. */

@@ -1,11 +1,10 @@
 // @ts-check
-/** What the attribution view says, on the page and in a saved file. */
+/** Attribution of a sample: heat over the input image at each layer, now and at the first step. */
 
 import { callName, short, stepText } from "../model/words.js";
 import { pixels } from "../server/decode.js";
-import { h, say, show } from "./dom.js";
-
-// What the attribution view says, on the page and in a saved file.
+import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
+import { Painted } from "./controls.js";
 
 /** @typedef {import("../model/attribution.js").Row} Row */
 /** @typedef {import("../model/attribution.js").Tile} Tile */
@@ -76,8 +75,6 @@ function isNegligible(picture) {
   return isGrey;
 }
 
-// Attribution of a sample: heat over the input image at each layer, now and at the first step.
-
 /** @typedef {import("../server/source.js").Model} Model */
 
 /** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
@@ -103,117 +100,73 @@ export function sideFor(rows, width, height) {
   return SIDES.find(fits) ?? SCROLLED;
 }
 
-export function createAttribution() {
-  const effect = h("p");
-  const control = h("p");
-  const ramp = h("span", { class: "heat-ramp", role: "img", "aria-label": "grey to yellow" });
-  const legend = h(
-    "p",
-    { class: "heat-legend" },
-    h("span", { text: "input" }),
-    ramp,
-    h("span", { text: "maximum of the picture" }),
-    h("span", { class: "heat-none" }),
-    h("span", { text: "even grey: the map is negligible or not finite" }),
-  );
-  const list = h("div", { class: "attribution-rows" });
-  const element = h(
-    "section",
-    {
-      class: "attribution",
-      role: "main",
-      "aria-label": "Attribution",
-      tabindex: "0",
-      hidden: true,
-    },
-    h("h1", { text: "Attribution" }),
-    h("div", { class: "attribution-text" }, effect, control, legend),
-    list,
-  );
-  /** By key of the series. @type {Map<string, ReturnType<typeof createRow>>} */
-  const made = new Map();
-
-  /** @param {Model} model */
-  function draw({ state, attribution }) {
-    const isShown = state.view === "attribution";
-    show(element, isShown);
-    if (!isShown || !attribution?.rows.length) return;
-    const { rows } = attribution;
-    say(effect, effectText(rows));
-    say(control, controlText(rows));
-    show(control, Boolean(controlText(rows)));
-    const head = list.offsetTop - element.offsetTop;
+/** @param {{model: Model}} props */
+export function Attribution({ model: { state, attribution } }) {
+  const view = useRef(/** @type {HTMLElement|null} */ (null));
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  const isShown = state.view === "attribution";
+  const rows = (isShown && attribution?.rows) || [];
+  useLayoutEffect(() => {
+    const [{ current: element }, { current: below }] = [view, list];
+    if (!element || !below || !rows.length) return;
+    const head = below.offsetTop - element.offsetTop;
     const side = sideFor(rows, element.clientWidth - 24, element.clientHeight - head);
     element.style.setProperty("--side", `${side}px`);
-    const views = rows.map((row) => {
-      const key = `${state.run}\n${row.series.key}`;
-      const view = made.get(key) ?? createRow();
-      made.set(key, view);
-      view.draw(row);
-      return view.element;
-    });
-    if (views.length !== list.children.length || views.some((v, i) => v !== list.children[i])) {
-      list.replaceChildren(...views);
-    }
-  }
-  return { element, draw };
+  });
+  if (!isShown) return null;
+  const control = rows.length ? controlText(rows) : "";
+  return html`
+    <section class="attribution" role="main" aria-label="Attribution" tabindex="0" ref=${view}>
+      <h1>Attribution</h1>
+      <div class="attribution-text">
+        <p>${rows.length ? effectText(rows) : ""}</p>
+        ${control && html`<p>${control}</p>`}
+        <p class="heat-legend">
+          <span>input</span><span class="heat-ramp" role="img" aria-label="grey to yellow" />
+          <span>maximum of the picture</span><span class="heat-none" />
+          <span>even grey: the map is negligible or not finite</span>
+        </p>
+      </div>
+      <div class="attribution-rows" ref=${list}>
+        ${rows.map(
+          (row) => html`
+            <section key=${`${state.run} ${row.series.key}`}>
+              <h2>${headingText(row.series)}</h2>
+              <div class="pictures">
+                <${Picture} row=${row} tile=${row.now} />
+                ${row.first && html`<${Picture} row=${row} tile=${row.first} />`}
+              </div>
+            </section>
+          `,
+        )}
+      </div>
+    </section>
+  `;
 }
 
-function createRow() {
-  const heading = h("h2");
-  const [now, first] = [createTile(), createTile()];
-  const element = h(
-    "section",
-    {},
-    heading,
-    h("div", { class: "pictures" }, now.element, first.element),
-  );
-
-  /** @param {Row} row */
-  function draw(row) {
-    const { series, now: current, first: control } = row;
-    say(heading, headingText(series));
-    now.draw(row, current);
-    show(first.element, control !== null);
-    if (control) first.draw(row, control);
-  }
-  return { element, draw };
-}
-
-function createTile() {
-  const canvas = h("canvas", { role: "img" });
-  const [when, size] = [h("span"), h("span", { class: "value" })];
-  const element = h("figure", {}, canvas, h("figcaption", {}, when, size));
-  /** @type {ImageBitmap|null} */
-  let drawn = null;
-
-  /**
-   * The picture before stays, marked as old, until the new one has arrived.
-   * @param {Row} row @param {Tile} tile one of its two
-   */
-  function draw(row, tile) {
-    const { picture, problem } = tile;
-    element.classList.toggle("old", !picture);
-    if (!picture) {
-      if (problem) say(size, problem);
-      return;
-    }
-    if (picture !== drawn) paint(picture);
-    drawn = picture;
-    const texts = captionTexts(row, tile, picture);
-    say(when, texts[0]);
-    say(size, texts[1]);
-    canvas.setAttribute("aria-label", `Attribution of ${row.series.label}, ${texts.join(", ")}`);
-  }
-
-  /** @param {ImageBitmap} picture */
-  function paint(picture) {
-    const { width, height } = picture;
-    const longer = Math.max(width, height);
-    [canvas.width, canvas.height] = [width, height];
-    canvas.style.width = `calc(var(--side) * ${width / longer})`;
-    canvas.style.height = `calc(var(--side) * ${height / longer})`;
-    canvas.getContext("2d")?.drawImage(picture, 0, 0);
-  }
-  return { element, draw };
+/**
+ * One of the two pictures of a layer; the one before stays, marked as old, until it has arrived.
+ * @param {{row: Row, tile: Tile}} props
+ */
+function Picture({ row, tile }) {
+  const { picture, problem } = tile;
+  const last = useRef(/** @type {{picture: ImageBitmap, texts: string[]}|null} */ (null));
+  if (picture) last.current = { picture, texts: captionTexts(row, tile, picture) };
+  const shown = last.current?.picture;
+  const [when, size] = last.current?.texts ?? ["", ""];
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
+    if (!shown) return;
+    const longer = Math.max(shown.width, shown.height);
+    [canvas.width, canvas.height] = [shown.width, shown.height];
+    canvas.style.width = `calc(var(--side) * ${shown.width / longer})`;
+    canvas.style.height = `calc(var(--side) * ${shown.height / longer})`;
+    canvas.getContext("2d")?.drawImage(shown, 0, 0);
+  };
+  const label = shown ? `Attribution of ${row.series.label}, ${when}, ${size}` : null;
+  return html`
+    <figure class=${picture ? null : "old"}>
+      <${Painted} role="img" aria-label=${label} paint=${paint} of=${[shown]} />
+      <figcaption><span>${when}</span><span class="value">${(!picture && problem) || size}</span></figcaption>
+    </figure>
+  `;
 }

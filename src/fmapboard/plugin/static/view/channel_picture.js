@@ -9,14 +9,15 @@ import { differenceRange, drawnRange, positionText } from "../picture/captions.j
 import { isDrawn } from "../picture/grid_paint.js";
 import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { drawCrosshair } from "../picture/point.js";
-import { h, say, show } from "./dom.js";
+import { html, useState } from "../vendor/preact_htm.js";
+import { Painted } from "./controls.js";
 import { reading } from "./grid.js";
 import { Bar } from "./legend.js";
-import { mount } from "./mount.js";
+import { putPoint } from "./point.js";
 
-/** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../model/scene.js").Part} Part */
+/** @typedef {import("../model/state.js").Point} Point */
 
 /** Height of the row of pixels of a sequence, CSS px. */
 const STRIP = 44;
@@ -31,121 +32,85 @@ const DIFFERENCE = Object.freeze({
 });
 
 /**
- * @param {Part} part
- * @param {(point: import("../model/state.js").Point, isAsked: boolean) => void} pointed after a
- *   click; `isAsked` with Alt
+ * @param {{app: import("../app.js").App, model: import("../app.js").Model, scene: MapsScene,
+ *   channel: number, part: Part, order: number}} props
  */
-export function createPicture(part, pointed = () => {}) {
-  const canvas = h("canvas", { role: "img" });
-  const title = h("span");
-  const value = h("span", { class: "value", "aria-live": "polite" });
-  const bar = mount(Bar);
-  const caption = h("figcaption", {}, title, value);
-  const element = h("figure", {}, caption, canvas, bar.element);
-  /** @type {{scene: MapsScene, channel: number}|null} */
-  let drawn = null;
-
-  /** The pointer in the page, while it is over the picture. @type {MouseEvent|null} */
-  let pointer = null;
-
-  /** Describes what is under the pointer now. */
-  function readOut() {
-    if (!pointer || !drawn) {
-      say(value, "");
-      return;
-    }
-    const box = canvas.getBoundingClientRect();
-    const { height, width } = columnOf(drawn.scene, part).side?.planes ?? drawn.scene.a.planes;
-    const x = Math.min(
-      width - 1,
-      Math.max(0, Math.floor(((pointer.clientX - box.left) / box.width) * width)),
-    );
-    const y = Math.min(
-      height - 1,
-      Math.max(0, Math.floor(((pointer.clientY - box.top) / box.height) * height)),
-    );
-    const { scene, channel } = drawn;
-    const at = positionText(scene.rows, scene.picture.block, y, x);
-    say(value, `${at}: ${reading(scene, part, channel, y, x)}`);
+export function ChannelPicture({ app, model, scene, channel, part, order }) {
+  const [pointer, point] = useState(/** @type {Point|null} */ (null));
+  const { state, sides } = model;
+  const i = columnIndex(part);
+  const several = scene.columns.length > 1;
+  const style = { order: String(order) };
+  if (!isDrawn(scene, part)) {
+    const said = `${partName(part)}: no picture`;
+    return html`<figure style=${style}><figcaption><span>${said}</span></figcaption></figure>`;
   }
-  canvas.addEventListener("mousemove", (event) => {
-    pointer = event;
-    readOut();
-  });
-  canvas.addEventListener("click", (event) => {
-    const box = canvas.getBoundingClientRect();
-    const u = (event.clientX - box.left) / box.width;
-    pointed({ u, v: (event.clientY - box.top) / box.height }, event.altKey);
-  });
-  canvas.addEventListener("mouseleave", () => {
-    pointer = null;
-    readOut();
-  });
-
-  /**
-   * @param {Model} model @param {MapsScene} scene @param {number} channel
-   * @param {number} available CSS px
-   */
-  function draw(model, scene, channel, available) {
-    const i = columnIndex(part);
-    const isShown = i < scene.columns.length && (!isDifference(part) || scene.parts.includes(part));
-    const hasPicture = isShown && isDrawn(scene, part);
-    show(element, isShown);
-    show(canvas, hasPicture);
-    show(bar.element, hasPicture && (isDifference(part) || scene.ownScale));
-    if (!hasPicture) {
-      pointer = drawn = null;
-      say(title, `${partName(part)}: no picture`);
-      return;
-    }
-    drawn = { scene, channel };
-    const several = scene.columns.length > 1;
-    const { planes } = scene.a;
-    const { width } = planes;
-    const own = i ? (model.sides?.each[i]?.input ?? null) : model.input;
-    const input = isDifference(part) || model.state.overlay === 0 || scene.rows ? null : own;
-    const [wide, high] = scene.rows ? [available, STRIP] : size(scene, planes, input, available);
-    element.style.width = several ? `${Math.max(wide, MIN_WIDTH)}px` : "";
-    const context = prepare(canvas, wide, high);
-    const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
+  const { planes } = scene.a;
+  const own = i ? sides?.each[i]?.input : model.input;
+  const input = isDifference(part) || state.overlay === 0 || scene.rows ? null : (own ?? null);
+  const { side, question } = columnOf(scene, part);
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const figure = /** @type {HTMLElement} */ (canvas.parentElement);
+    const available = figure.parentElement?.clientWidth ?? 0;
+    const [width, height] = scene.rows ? [available, STRIP] : size(scene, input, available);
+    figure.style.width = several ? `${Math.max(width, MIN_WIDTH)}px` : "";
+    const context = prepare(canvas, width, height);
+    const tile = pixelsOf(scene, part, channel, state.colours);
     context.imageSmoothingEnabled = Boolean(input);
-    if (input) context.drawImage(input, 0, 0, wide, high);
-    context.imageSmoothingEnabled = scene.rows && width > canvas.width;
-    context.globalAlpha = input ? model.state.overlay / 100 : 1;
-    context.drawImage(tile, 0, 0, wide, high);
+    if (input) context.drawImage(input, 0, 0, width, height);
+    context.imageSmoothingEnabled = scene.rows && planes.width > canvas.width;
+    context.globalAlpha = input ? state.overlay / 100 : 1;
+    context.drawImage(tileCanvas(tile.pixels, planes.width), 0, 0, width, height);
     context.globalAlpha = 1;
-    const point = pointOf(model.state.pixel);
-    const box = { left: 0, top: 0, width: wide, height: high };
-    if (point) drawCrosshair(context, box, scene.rows ? { ...point, v: 0.5 } : point, planes);
-    bar.draw(
-      isDifference(part)
-        ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
-        : {
-            range: drawnRange(scene, channel, i),
-            palette: model.state.colours,
-            title: partName(part),
-          },
-    );
-    const { question } = columnOf(scene, part);
-    const all = scene.columns.map((each) => each.question);
-    const inputs = model.sides?.each[i]?.inputs ?? "same";
-    const text = isDifference(part) ? DIFFERENCE[inputs] : question && sideName(question, all);
-    say(title, several ? `${partName(part)}: ${text}` : "");
-    canvas.setAttribute(
-      "aria-label",
-      `channel ${channel}, ${title.textContent || `step ${scene.question.step}`}`,
-    );
-    readOut();
+    const at = pointOf(state.pixel);
+    const box = { left: 0, top: 0, width, height };
+    if (at) drawCrosshair(context, box, scene.rows ? { ...at, v: 0.5 } : at, planes);
+  };
+  /** @param {MouseEvent & {currentTarget: HTMLElement}} event @returns {Point} */
+  const placeOf = ({ clientX, clientY, currentTarget }) => {
+    const { left, top, width, height } = currentTarget.getBoundingClientRect();
+    const within = (/** @type {number} */ at) => Math.min(0.9999, Math.max(0, at));
+    return { u: within((clientX - left) / width), v: within((clientY - top) / height) };
+  };
+  let value = "";
+  if (pointer) {
+    const { height, width } = side?.planes ?? planes;
+    const [y, x] = [Math.floor(pointer.v * height), Math.floor(pointer.u * width)];
+    const place = positionText(scene.rows, scene.picture.block, y, x);
+    value = `${place}: ${reading(scene, part, channel, y, x)}`;
   }
-  return { element, draw };
+  const all = scene.columns.map((each) => each.question);
+  const text = isDifference(part)
+    ? DIFFERENCE[sides?.each[i]?.inputs ?? "same"]
+    : question && sideName(question, all);
+  const title = several ? `${partName(part)}: ${text}` : "";
+  const bar = isDifference(part)
+    ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
+    : { range: drawnRange(scene, channel, i), palette: state.colours, title: partName(part) };
+  return html`
+    <figure style=${style}>
+      <figcaption><span>${title}</span><span class="value" aria-live="polite">${value}</span></figcaption>
+      <${Painted}
+        role="img"
+        aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`}
+        paint=${paint}
+        onMouseMove=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => point(placeOf(event))}
+        onMouseLeave=${() => point(null)}
+        onClick=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => {
+          if (state.pixel || event.altKey) putPoint(app, placeOf(event));
+        }}
+      />
+      ${(isDifference(part) || scene.ownScale) && html`<${Bar} ...${bar} />`}
+    </figure>
+  `;
 }
 
 /**
  * Width and height of a picture, CSS px. A map pixel is a whole number of device pixels.
- * @param {MapsScene} scene @param {import("../server/decode.js").Planes} planes
- * @param {ImageBitmap|null} input @param {number} available width, CSS px
+ * @param {MapsScene} scene @param {ImageBitmap|null} input @param {number} available width, CSS px
  */
-function size(scene, { height, width }, input, available) {
+function size(scene, input, available) {
+  const { height, width } = scene.a.planes;
   const aspect = input ? input.height / input.width : height / width;
   const ratio = window.devicePixelRatio || 1;
   const several = scene.columns.length > 1;

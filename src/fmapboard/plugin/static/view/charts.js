@@ -1,5 +1,5 @@
 // @ts-check
-/** The values of a chart at the current step, each with the colour of its line. */
+/** Charts of a layer over steps: histogram, norms, shares of faulty channels, range. */
 
 import {
   drawBand,
@@ -9,79 +9,83 @@ import {
   drawNow,
   drawZeros,
   frame,
-  pickSteps,
+  picking,
 } from "../chart/plot.js";
 import { axisOf, extent, heat, line, rangeLines, shareOf, tagsOf } from "../chart/series.js";
 import { ROLE_NAMES, layerText, middle } from "../model/compare.js";
 import { ofLayers, spanOf } from "../model/look.js";
 import { CHOICES } from "../model/state.js";
-import { deadWord, kindOf, short, stepText } from "../model/words.js";
+import { explanation } from "../model/terms.js";
+import { deadWord, inWordsOf, kindOf, short, stepText } from "../model/words.js";
 import { runColour, theme } from "../picture/canvas.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
-import { explain, h, say, segments, show } from "./dom.js";
-import { mount } from "./mount.js";
+import { html } from "../vendor/preact_htm.js";
+import { Painted, Segments } from "./controls.js";
 import { RunName } from "./runs.js";
 
-// The values of a chart at the current step, each with the colour of its line.
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../server/routes.js").RunEntry} RunEntry */
+/** @typedef {import("../server/routes.js").HistogramChart} HistogramSeries */
+/** @typedef {import("../model/look.js").Series} Series */
+/** @typedef {import("../model/state.js").HistogramGroup} HistogramGroup */
 
-/** What is shown, per element. @type {WeakMap<HTMLElement, string>} */
-const drawn = new WeakMap();
+/** What is said of an axis without decades. */
+export const LINEAR = { text: "linear axis", colour: "" };
+const HEIGHT = 96;
+/** Narrower than this nothing is drawn, CSS px. */
+const LEAST = 60;
+/** Longest name of a layer in a heading, characters. */
+const LONGEST = 36;
+
+/** @typedef {{text: string, colour: string}} Text a value with the colour of its line, "" for none */
 
 /**
- * Fills the heading of a chart, if that changes it.
- * @param {HTMLElement} element @param {{text: string, colour: string}[]} lines colour "" for none
- * @param {boolean} nonfinite the chart marks steps with values that are not finite
+ * What is drawn of a chart, and said of it.
+ * @typedef {object} Facts
+ * @property {string} title
+ * @property {string} terms of the glossary
+ * @property {Text[]} texts
+ * @property {boolean} [nonfinite] the chart marks steps with values that are not finite
+ * @property {string} [tip]
+ * @property {string} label
+ * @property {((canvas: HTMLCanvasElement, width: number) => void)|null} paint
  */
-export function keyed(element, lines, nonfinite = false) {
-  const all = nonfinite
-    ? [...lines, { text: "non-finite", colour: FAULT_COLOURS.nonfinite }]
-    : lines;
-  const now = JSON.stringify(all.map(({ text, colour }) => [text, colour]));
-  if (drawn.get(element) === now && element.childElementCount) return;
-  drawn.set(element, now);
-  element.replaceChildren(
-    ...all.flatMap(({ text, colour }, i) => {
-      const swatch = colour ? h("i", { class: "swatch" }) : "";
-      if (swatch) swatch.style.background = colour;
-      return [i > 0 ? " · " : "", swatch, text];
-    }),
-  );
-  element.title = all.map(({ text }) => text).join(" · ");
-}
 
-// A chart over steps with a heading and the values at the current step; a click chooses a step.
-
-/** @typedef {ReturnType<typeof createChart>} Chart */
-
-/** @param {string} title @param {import("../app.js").App} app @param {Node|null} more below the heading */
-export function createChart(title, app, more = null) {
-  const canvas = h("canvas", { role: "img", class: "chart" });
-  const value = h("span", { class: "value" });
-  const heading = h("span", { text: title });
-  const element = h("section", {}, h("h3", {}, heading, value), more, canvas);
-  /** @type {number[]} */
-  let steps = [];
-  pickSteps(
-    canvas,
-    () => steps,
-    (step) => app.update({ step }),
-  );
-  return {
-    element,
-    canvas,
-    value,
-    heading,
-    setSteps: (/** @type {number[]} */ now) => {
-      steps = now;
-    },
+/**
+ * A chart over steps with a heading and the values at the current step; a click chooses a step.
+ * @param {Facts & {app: App, steps: number[], children?: import("../vendor/preact_htm.js").Child}} props
+ */
+export function Chart({ app, steps, title, terms, tip, label, paint, children, ...of }) {
+  const bad = { text: "non-finite", colour: FAULT_COLOURS.nonfinite };
+  const texts = of.nonfinite ? [...of.texts, bad] : of.texts;
+  const said = texts.map(({ text }) => text).join(" · ");
+  const draw = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const width = canvas.parentElement?.clientWidth ?? 0;
+    if (width >= LEAST) paint?.(canvas, width);
   };
+  return html`
+    <section>
+      <h3>
+        <span ...${explanation(terms)}>${title}</span>
+        <span class="value" title=${tip ?? said}>
+          ${texts.map(({ text, colour }, i) => [
+            i > 0 && " · ",
+            colour && html`<i class="swatch" style=${{ background: colour }} />`,
+            text,
+          ])}
+        </span>
+      </h3>
+      ${children}
+      ${
+        paint &&
+        html`<${Painted} role="img" class="chart" aria-label=${`${label}: ${said}`} paint=${draw}
+          ...${picking(steps, (step) => app.update({ step }))} />`
+      }
+    </section>
+  `;
 }
-
-// Colours and dashes of the curves of several columns, and their key above a chart.
-
-/** @typedef {import("../server/routes.js").RunEntry} RunEntry */
-/** @typedef {import("../model/look.js").Series} Series */
 
 /** Dashes of further series of one run, px. @type {readonly number[][]} */
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
@@ -119,62 +123,40 @@ export function ofColumns({ columns }, runs) {
   );
 }
 
-/** The key of a chart: per series its line, columns and run, and its layer if that has another name. */
-export function createKey() {
-  const element = h("ul", { class: "key", "aria-label": "Key of the curves" });
-  let before = "";
-
-  /** @param {readonly Series[]} all @param {readonly RunEntry[]} runs */
-  function draw(all, runs) {
-    show(element, all.length > 1);
-    if (all.length < 2) return;
-    const main = all[0];
-    const facts = all.map((each) => ({
-      ...{ run: each.run, letters: each.letters, waits: !each.history },
-      ...{ colour: coloursOf(all, each, runs).line, dash: dashOf(all, each) },
-      layer: each.layer.key === main.layer.key ? "" : layerText(each.layer.key),
-      role: each.role === main.role ? "" : (ROLE_NAMES[each.role] ?? each.role),
-    }));
-    const now = JSON.stringify(facts);
-    if (now === before) return;
-    before = now;
-    element.replaceChildren(
-      ...facts.map(({ run, letters, colour, dash, layer, role, waits }) => {
-        const name = mount(RunName);
-        name.draw({ run, colour });
-        const stroke = h("i", { class: dash.length ? "stroke dashed" : "stroke" });
-        stroke.style.borderColor = colour;
-        const more = [layer, role, waits ? "loading" : ""].filter(Boolean).join(" · ");
-        return h(
-          "li",
-          {},
-          stroke,
-          h("b", { text: letters }),
-          name.element,
-          more ? h("span", { text: more }) : null,
-        );
-      }),
-    );
-  }
-  return { element, draw };
+/**
+ * The key of charts: per series its line, columns and run, and its layer if that has another name.
+ * @param {{all: readonly Series[], runs: readonly RunEntry[]}} props
+ */
+export function Key({ all, runs }) {
+  if (all.length < 2) return null;
+  return html`
+    <ul class="key" aria-label="Key of the curves">
+      ${all.map((each) => {
+        const colour = coloursOf(all, each, runs).line;
+        const layer = each.layer.key === all[0].layer.key ? "" : layerText(each.layer.key);
+        const role = each.role === all[0].role ? "" : (ROLE_NAMES[each.role] ?? each.role);
+        const more = [layer, role, each.history ? "" : "loading"].filter(Boolean).join(" · ");
+        const kind = dashOf(all, each).length ? "stroke dashed" : "stroke";
+        return html`
+          <li>
+            <i class=${kind} style=${{ borderColor: colour }} /><b>${each.letters}</b>
+            <${RunName} run=${each.run} colour=${colour} />${more && html`<span>${more}</span>`}
+          </li>
+        `;
+      })}
+    </ul>
+  `;
 }
-
-// Charts with curves of all columns: numbers per parameter, shares of faulty channels, range.
-
-export const HEIGHT = 96;
 
 /**
  * What all charts share.
  * @typedef {object} At
- * @property {number} width CSS px
  * @property {number} step of the slider
  * @property {[number, number]} span first and last step
- * @property {number[]} steps of the main run
  * @property {number[]} pinned steps of the columns
  * @property {import("../model/words.js").Words} words names of the main run's steps
  * @property {Series[]} all the main column's series first
  * @property {readonly RunEntry[]} runs
- *
  */
 
 /** Lines at the steps of the slider and of the columns. @param {import("../chart/plot.js").Frame} plot @param {At} at */
@@ -188,252 +170,145 @@ function valueAtStep(values, steps, step) {
   return i < 0 ? NaN : values[i];
 }
 
-/** @param {Chart} of @param {At} at */
-export const norms = (of, at) => perParameter(of, at, "gradient_norm", "gradient norm");
+/** The letters ahead of what is said of a series, if there are several. @param {At} at @param {Series} series */
+const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
 
-/** With the band that docs/checks.md gives as healthy. @param {Chart} of @param {At} at */
-export const ratios = (of, at) => perParameter(of, at, "update_ratio", "update ratio", HEALTHY);
-
-/** Update ratios of healthy training. */
-const HEALTHY = /** @type {[number, number]} */ ([1e-4, 4e-2]);
+/** Update ratios of healthy training, as docs/checks.md gives them. @type {[number, number]} */
+const HEALTHY = [1e-4, 4e-2];
 
 /**
  * One line per parameter of the layer.
- * @param {Chart} of @param {At} at
- * @param {string} group of the scalars @param {string} word what they are
+ * @param {At} at @param {string} group of the scalars @param {string} title
+ * @param {string} terms of the glossary
  * @param {[number, number]|null} usual a range that is always in sight, as a band
+ * @returns {Facts|null}
  */
-function perParameter(of, at, group, word, usual = null) {
-  const lines = at.all.flatMap((series) => parameterLines(series, at, group));
-  show(of.element, lines.length > 0);
-  if (!lines.length) return false;
-  of.setSteps(at.steps);
-  const axis = axisOf(
-    lines.map((each) => each.values),
-    usual,
-  );
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, axis.values, axis.log, at.words);
-  if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
-  for (const { steps, values: drawn, colour, dash } of lines) {
-    drawLine(plot, steps, drawn, colour, dash);
-    drawNonfinite(plot, steps, drawn);
-    if (axis.log) drawZeros(plot, steps, drawn, colour);
-  }
-  drawSteps(plot, at);
-  const texts = lines.map(({ name, steps, values: drawn, colour }) => {
-    const value = valueAtStep(drawn, steps, at.step);
+function perParameter(at, group, title, terms, usual = null) {
+  const { all, runs } = at;
+  const plain = [theme().accent, theme().second];
+  const lines = all.flatMap((series) => {
+    const scalars = series.numbers?.scalars ?? {};
+    const tags = tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
+    return tags.map((tag, i) => ({
+      ...line(scalars[tag]),
+      name: `${whose(at, series)}${tag.split(".").pop()}`,
+      colour: all.length > 1 ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
+      dash: all.length > 1 && i ? [2, 3] : dashOf(all, series),
+    }));
+  });
+  if (!lines.length) return null;
+  const drawn = lines.map(({ values }) => Array.from(values));
+  const axis = axisOf(drawn, usual);
+  const texts = lines.map(({ name, steps, values, colour }) => {
+    const value = valueAtStep(values, steps, at.step);
     const of = steps[indexOf(steps, at.step)];
     const other = of === undefined || of === at.step ? "" : ` (step ${stepText(of)})`;
-    return {
-      text: `${name} ${Number.isNaN(value) ? "NaN" : short(value, usual ? 2 : 3)}${other}`,
-      colour,
-    };
+    const said = Number.isNaN(value) ? "NaN" : short(value, usual ? 2 : 3);
+    return { text: `${name} ${said}${other}`, colour };
   });
-  texts.push({ text: axis.log ? "logarithmic axis" : LINEAR, colour: "" });
-  const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
-  if (axis.log && lines.some((each) => Array.from(each.values).includes(0)))
+  texts.push(axis.log ? { text: "logarithmic axis", colour: "" } : LINEAR);
+  if (axis.log && drawn.some((values) => values.includes(0)))
     texts.push({ text: "▾ at the lower edge: 0", colour: "" });
   if (usual)
     texts.push({ text: `healthy ${usual.map((v) => short(v)).join(" … ")}`, colour: theme().band });
-  keyed(of.value, texts, bad);
-  of.canvas.setAttribute(
-    "aria-label",
-    `${word} over ${kindOf(at.words)}s: ${of.value.textContent}`,
-  );
-  return true;
+  return {
+    ...{ title, terms, texts },
+    label: `${title.toLowerCase()} over ${kindOf(at.words)}s`,
+    nonfinite: !drawn.flat().every(Number.isFinite),
+    paint: (canvas, width) => {
+      const plot = frame(canvas, width, HEIGHT, at.span, axis.values, axis.log, at.words);
+      if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
+      for (const { steps, values, colour, dash } of lines) {
+        drawLine(plot, steps, values, colour, dash);
+        drawNonfinite(plot, steps, values);
+        if (axis.log) drawZeros(plot, steps, values, colour);
+      }
+      drawSteps(plot, at);
+    },
+  };
 }
 
-/**
- * The numbers of a series, one line per parameter.
- * @param {Series} series @param {At} at @param {string} group
- */
-function parameterLines(series, { all, runs }, group) {
-  const scalars = series.numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
-  const several = all.length > 1;
-  const plain = [theme().accent, theme().second];
-  return tags.map((tag, i) => ({
-    ...line(scalars[tag]),
-    name: `${several ? `${series.letters}: ` : ""}${tag.split(".").pop()}`,
-    colour: several ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
-    dash: several && i ? [2, 3] : dashOf(all, series),
-  }));
-}
-
-/** What is said of an axis without decades. */
-export const LINEAR = "linear axis";
-
-const FAULTS = /** @type {[string, string, number[]][]} */ ([
-  ["dead", FAULT_COLOURS.dead, []],
-  ["constant", FAULT_COLOURS.constant, [6, 3]],
-  ["nonfinite", FAULT_COLOURS.nonfinite, [2, 3]],
+const FAULTS = /** @type {["dead"|"constant"|"nonfinite", number[]][]} */ ([
+  ["dead", []],
+  ["constant", [6, 3]],
+  ["nonfinite", [2, 3]],
 ]);
 
-/** Shares of dead, constant and non-finite channels. @param {Chart} of @param {At} at */
-export function shares(of, at) {
-  const role = "feature_maps";
+/** Shares of dead, constant and non-finite channels. @param {At} at @returns {Facts|null} */
+function shares(at) {
   const several = at.all.length > 1;
   const found = at.all.flatMap((series) =>
-    FAULTS.flatMap(([name, colour, dash]) => {
-      const { history, letters, layer } = series;
-      const values = history ? shareOf(history, `${role}.${name}`) : [];
+    FAULTS.flatMap(([name, dash]) => {
+      const { history, layer } = series;
+      const values = history ? shareOf(history, `feature_maps.${name}`) : [];
       if (!history || !values.length) return [];
       const own = several
         ? { colour: coloursOf(at.all, series, at.runs).line, dash }
-        : { colour, dash: [] };
-      const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? layer.channels;
+        : { colour: FAULT_COLOURS[name], dash: [] };
+      const drawn = history.arrays["feature_maps.mean"]?.shape[1] ?? layer.channels;
       const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
-      const fault = name === "nonfinite" ? "non-finite" : name === "dead" ? deadWord() : name;
+      const fault = name === "nonfinite" ? "non-finite" : inWordsOf(name);
       const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
       const any = values.some((value) => value > 0);
-      const text = `${several ? `${letters}: ` : ""}${fault} ${now} %${among}`;
+      const text = `${whose(at, series)}${fault} ${now} %${among}`;
       return [{ steps: history.steps, values, any, text, ...own }];
     }),
   );
+  if (!found.length) return null;
+  const unit = kindOf(at.words);
+  const facts = { title: "Faulty channels", terms: "dead constant nonfinite" };
+  const label = `share of faulty channels over ${unit}s`;
   const shown = several ? found.filter((each) => each.any) : found;
-  const any = found.some((each) => each.any);
-  show(of.element, found.length > 0);
-  if (!found.length) return false;
-  of.setSteps(at.steps);
-  show(of.canvas, any);
-  if (any) keyed(of.value, [...shown, { text: LINEAR, colour: "" }]);
-  else say(of.value, `none at any ${kindOf(at.words)}`);
-  if (several) of.value.title = `solid: ${deadWord()}; dashed: constant; dotted: non-finite`;
-  if (!any) return true;
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1], false, at.words);
-  for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);
-  drawSteps(plot, at);
-  of.canvas.setAttribute(
-    "aria-label",
-    `share of faulty channels over ${kindOf(at.words)}s: ${of.value.textContent}`,
-  );
-  return true;
+  if (!found.some((each) => each.any)) {
+    return { ...facts, label, texts: [{ text: `none at any ${unit}`, colour: "" }], paint: null };
+  }
+  return {
+    ...{ ...facts, label, texts: [...shown, LINEAR] },
+    ...(several ? { tip: `solid: ${deadWord()}; dashed: constant; dotted: non-finite` } : {}),
+    paint: (canvas, width) => {
+      const plot = frame(canvas, width, HEIGHT - 16, at.span, [0, 1], false, at.words);
+      for (const { steps, values, colour, dash } of shown) {
+        drawLine(plot, steps, values, colour, dash);
+      }
+      drawSteps(plot, at);
+    },
+  };
 }
 
-/** @param {Chart} of @param {At} at */
-export function ranges(of, at) {
+/** Smallest and largest value of the layer. @param {At} at @returns {Facts|null} */
+function ranges(at) {
   const found = at.all.flatMap((series) => {
     const ends = series.history && rangeLines(series.history);
-    return ends ? [{ series, ...ends }] : [];
+    const colours = coloursOf(at.all, series, at.runs);
+    return ends ? [{ series, ...ends, ...colours, dash: dashOf(at.all, series) }] : [];
   });
-  show(of.element, found.length > 0);
-  if (!found.length) return false;
+  if (!found.length) return null;
   const values = extent(found.flatMap(({ least, most }) => [least, most]));
-  of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1], false, at.words);
-  for (const { series, steps, least, most, finite } of found) {
-    const { line: colour, band } = coloursOf(at.all, series, at.runs);
-    const dash = dashOf(at.all, series);
-    drawBand(plot, steps, least, most, band);
-    drawLine(plot, steps, least, colour, dash);
-    drawLine(plot, steps, most, colour, dash);
-    drawNonfinite(plot, steps, finite);
-  }
-  drawSteps(plot, at);
-  const texts = found.map(({ series, steps, least, most, isOfAll }) => {
-    const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
-    const { drawn, channels } = series.layer;
-    const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
-    const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}${among}`;
-    return { text, colour: coloursOf(at.all, series, at.runs).line };
-  });
-  texts.push({ text: LINEAR, colour: "" });
-  const bad = found.some(({ finite }) => finite.some(Number.isNaN));
-  keyed(of.value, texts, bad);
-  of.canvas.setAttribute("aria-label", `range over ${kindOf(at.words)}s: ${of.value.textContent}`);
-  return true;
-}
-
-// Charts of a layer over steps: histogram, gradient norm, update ratio, shares of faulty channels, range.
-
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../server/routes.js").HistogramChart} HistogramSeries */
-/** @typedef {import("../server/routes.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("../model/state.js").HistogramGroup} HistogramGroup */
-
-/** Longest name of a layer in a heading, characters. */
-const LONGEST = 36;
-
-/** @param {App} app */
-export function createCharts(app) {
-  /** @type {ReturnType<typeof segments<HistogramGroup>>} */
-  const which = segments(
-    "Histogram of",
-    [
-      ["activations", "Activations"],
-      ["weights", "Weights"],
-      ["gradients", "Gradients"],
+  return {
+    ...{ title: "Range of the layer", terms: "range batch" },
+    label: `range over ${kindOf(at.words)}s`,
+    texts: [
+      ...found.map(({ series, steps, least, most, isOfAll, line: colour }) => {
+        const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
+        const { drawn, channels } = series.layer;
+        const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
+        return { text: `${whose(at, series)}${low} … ${high}${among}`, colour };
+      }),
+      LINEAR,
     ],
-    (histogram) => app.update({ histogram }),
-  );
-  const histogram = createChart("Histogram over steps", app, which.element);
-  const norm = createChart("Gradient norm", app);
-  const ratio = createChart("Update ratio", app);
-  const share = createChart("Faulty channels", app);
-  const range = createChart("Range of the layer", app);
-  explain(histogram.heading, "histogram");
-  explain(norm.heading, "norm");
-  explain(ratio.heading, "ratio");
-  explain(share.heading, "dead constant nonfinite");
-  explain(range.heading, "range batch");
-  const nothing = h("p", {
-    class: "note",
-    text: "No histograms or norms of this layer were logged.",
-  });
-  const key = createKey();
-  const title = h("h2");
-  const element = h(
-    "div",
-    { class: "charts" },
-    title,
-    key.element,
-    histogram.element,
-    norm.element,
-    ratio.element,
-    share.element,
-    range.element,
-    nothing,
-  );
-
-  /** @param {Model} model */
-  function draw(model) {
-    const { numbers, layer, state } = model;
-    show(element, Boolean(layer));
-    if (!layer) return;
-    const width = element.clientWidth - 24;
-    const step = model.steps[indexOf(model.steps, state.step)];
-    const all = ofLayers(model.series);
-    const several = all.length > 1;
-    /** @type {[number, number]} */
-    const own = [model.steps[0], model.steps[model.steps.length - 1]];
-    key.draw(all, model.runs);
-    const unit = kindOf(model.stepWords);
-    say(title, `Layer over ${unit}s`);
-    say(histogram.heading, `Histogram over ${unit}s`);
-    if (!model.steps.length || width < 60) return;
-    const span = (several && spanOf(all)) || own;
-    const pinned = (model.scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
-    const at = {
-      width,
-      step,
-      span,
-      steps: model.steps,
-      pinned,
-      all,
-      runs: model.runs,
-      words: model.stepWords,
-    };
-    const drawn = [
-      histograms(histogram, which, numbers, state.histogram, { ...at, span: own }),
-      norms(norm, at),
-      ratios(ratio, at),
-      shares(share, at),
-      ranges(range, at),
-    ];
-    show(nothing, Boolean(numbers) && !drawn.some(Boolean));
-  }
-  return { element, draw };
+    nonfinite: found.some(({ finite }) => finite.some(Number.isNaN)),
+    paint: (canvas, width) => {
+      const ends = values ?? [0, 1];
+      const plot = frame(canvas, width, HEIGHT - 16, at.span, ends, false, at.words);
+      for (const { steps, least, most, finite, line: colour, band, dash } of found) {
+        drawBand(plot, steps, least, most, band);
+        drawLine(plot, steps, least, colour, dash);
+        drawLine(plot, steps, most, colour, dash);
+        drawNonfinite(plot, steps, finite);
+      }
+      drawSteps(plot, at);
+    },
+  };
 }
 
 /** @type {WeakMap<HistogramSeries, ReturnType<typeof heat>>} */
@@ -445,42 +320,69 @@ function heatOf(raw) {
   return heats.get(raw) ?? null;
 }
 
-/**
- * @param {Chart} of @param {ReturnType<typeof segments<HistogramGroup>>} which
- * @param {NumbersAnswer|null} numbers @param {HistogramGroup} chosen @param {At} at
- */
-function histograms(of, which, numbers, chosen, at) {
-  const all = numbers?.histograms ?? {};
-  const tags = (/** @type {string} */ group) => tagsOf(all, group);
-  const groups = CHOICES.histogram.filter((group) => tags(group).length);
-  const group = groups.includes(chosen) ? chosen : groups[0];
-  show(of.element, Boolean(group));
-  if (!group) return false;
-  which.draw(group, (id) => groups.includes(id));
-  show(which.element, groups.length > 1);
-  const tag = tags(group)[0];
-  const made = heatOf(all[tag]);
-  const whose = at.all.length > 1 ? `${at.all[0].letters}: ` : "";
-  const name = middle(tag.slice(tag.indexOf("/") + 1), LONGEST);
-  say(of.value, made ? `${whose}${name} · ${LINEAR}` : "nothing finite");
-  of.value.title = tag;
-  if (!made) return true;
-  of.setSteps(at.steps);
-  const plot = frame(
-    of.canvas,
-    at.width,
-    HEIGHT + 24,
-    at.span,
-    [made.lo, made.hi],
-    false,
-    at.words,
-  );
-  drawHeat(plot, made);
-  drawNow(plot, at.step, theme().accent);
+/** @param {string} tag of the histograms @param {HistogramSeries} raw @param {At} at @returns {Facts} */
+function histogram(tag, raw, at) {
+  const made = heatOf(raw);
+  const name = `${whose(at, at.all[0])}${middle(tag.slice(tag.indexOf("/") + 1), LONGEST)}`;
   const unit = kindOf(at.words);
-  of.canvas.setAttribute(
-    "aria-label",
-    `${tag} over ${unit}s, ${short(made.lo)} to ${short(made.hi)}`,
-  );
-  return true;
+  return {
+    ...{ title: `Histogram over ${unit}s`, terms: "histogram", tip: tag },
+    texts: made ? [{ text: name, colour: "" }, LINEAR] : [{ text: "nothing finite", colour: "" }],
+    label: `${tag} over ${unit}s, ${short(made?.lo ?? NaN)} to ${short(made?.hi ?? NaN)}`,
+    paint:
+      made &&
+      ((canvas, width) => {
+        const ends = /** @type {[number, number]} */ ([made.lo, made.hi]);
+        const plot = frame(canvas, width, HEIGHT + 24, at.span, ends, false, at.words);
+        drawHeat(plot, made);
+        drawNow(plot, at.step, theme().accent);
+      }),
+  };
+}
+
+/** @param {{app: App, model: Model}} props */
+export function Charts({ app, model }) {
+  const { numbers, layer, state, steps, scene, runs, stepWords: words } = model;
+  if (!layer) return null;
+  const all = ofLayers(model.series);
+  /** @type {[number, number]} */
+  const own = [steps[0], steps[steps.length - 1]];
+  const span = (all.length > 1 && spanOf(all)) || own;
+  const pinned = (scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
+  const at = { step: steps[indexOf(steps, state.step)], span, pinned, all, runs, words };
+  const tags = (/** @type {string} */ group) => tagsOf(numbers?.histograms ?? {}, group);
+  const groups = CHOICES.histogram.filter((group) => tags(group).length);
+  const group = groups.includes(state.histogram) ? state.histogram : groups[0];
+  const [tag] = group ? tags(group) : [];
+  const found = [
+    tag && numbers ? histogram(tag, numbers.histograms[tag], { ...at, span: own }) : null,
+    perParameter(at, "gradient_norm", "Gradient norm", "norm"),
+    perParameter(at, "update_ratio", "Update ratio", "ratio", HEALTHY),
+    shares(at),
+    ranges(at),
+  ];
+  const options = groups.map((each) => [each, each[0].toUpperCase() + each.slice(1)]);
+  const choose = (/** @type {HistogramGroup} */ of) => app.update({ histogram: of });
+  return html`
+    <div class="charts">
+      <h2>Layer over ${kindOf(words)}s</h2>
+      <${Key} all=${all} runs=${runs} />
+      ${found.map(
+        (each, i) =>
+          each &&
+          html`<${Chart} key=${i} ...${{ app, steps }} ...${each}>
+            ${
+              i === 0 &&
+              options.length > 1 &&
+              html`<${Segments} label="Histogram of" value=${group} ...${{ options, choose }} />`
+            }
+          <//>`,
+      )}
+      ${
+        numbers &&
+        !found.some(Boolean) &&
+        html`<p class="note">No histograms or norms of this layer were logged.</p>`
+      }
+    </div>
+  `;
 }

@@ -31,8 +31,8 @@ export function Button({ icon, text, label, keys, press, ...attributes }) {
 }
 
 /**
- * A canvas that is painted again whenever one of `of` has changed.
- * @param {{paint: (canvas: HTMLCanvasElement) => void, of: readonly unknown[],
+ * A canvas that is painted again whenever one of `of` has changed, without `of` always.
+ * @param {{paint: (canvas: HTMLCanvasElement) => void, of?: readonly unknown[],
  *   [attribute: string]: unknown}} props
  */
 export function Painted({ paint, of, ...attributes }) {

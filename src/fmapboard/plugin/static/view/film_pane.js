@@ -12,7 +12,7 @@ import {
   visibleBands,
   visibleColumns,
 } from "../picture/film_layout.js";
-import { paintFilm } from "../picture/film_paint.js";
+import { paintBand, paintFilm } from "../picture/film_paint.js";
 import { indexOf } from "../server/steps.js";
 import { h, say, show } from "./dom.js";
 
@@ -53,65 +53,49 @@ export function createPane(on) {
   let revealed = "";
   /** It is alone: columns that the window has no place for are in further bands. */
   let wraps = false;
-  const band = document.createElement("canvas");
   /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
   let led = null;
 
   /**
-   * @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile
-   * @param {number} width CSS px @param {boolean} wrapped
+   * @param {Strip} of
+   * @param {Pick<import("../picture/film_layout.js").FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} request
    */
-  function layoutFor(of, ratio, height, tile, width = scroller.clientWidth, wrapped = false) {
-    const planes = of.steps.reduce(
-      (/** @type {import("../server/decode.js").Planes|null} */ found, _, i) =>
-        found ?? of.frame(i)?.side?.planes ?? null,
-      null,
-    );
+  function layoutFor(of, request) {
+    const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
     const scene = model?.scene?.kind === "maps" ? model.scene : null;
-    const known = planes ?? (scene?.question.key === of.layer.key ? scene.a.planes : null);
+    const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
+    const planes = of.frame(known)?.side?.planes ?? near;
     return filmLayout({
+      ...request,
+      ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
       count: of.steps.length,
       rows: of.channels.length,
-      mapHeight: known?.height ?? 1,
-      mapWidth: known?.width ?? 1,
-      isSequence: Boolean(known && known.height === 1 && known.width > 1),
-      tile,
-      windowWidth: width,
-      windowHeight: height,
-      ratio,
-      wraps: wrapped,
-      hasInput: of.hasInput,
-      hasMaps: of.hasMaps,
-      hasKernels: of.hasKernels,
+      mapHeight: planes?.height ?? 1,
+      mapWidth: planes?.width ?? 1,
+      isSequence: planes?.height === 1 && planes.width > 1,
     });
   }
 
   function paint() {
     if (!strip || !model) return;
+    const { tile, colours } = model.state;
     const ratio = window.devicePixelRatio || 1;
-    const [width, height] = [scroller.clientWidth, scroller.clientHeight];
+    const { clientWidth: width, clientHeight: height, scrollLeft: left, scrollTop: top } = scroller;
     if (!width || !height) return;
-    placed = layoutFor(strip, ratio, height, model.state.tile, width, wraps);
+    placed = layoutFor(strip, { tile, windowWidth: width, windowHeight: height, ratio, wraps });
     sheet.style.width = wraps ? "" : `${Math.max(placed.width, 1)}px`;
     sheet.style.height = `${Math.max(placed.height * placed.bands, 1)}px`;
-    const { scrollLeft: left, scrollTop: top } = scroller;
-    const look = { ...theme(), palette: model.state.colours };
+    const look = { ...theme(), palette: colours };
     const context = prepare(canvas, width, height);
     if (!wraps) {
       paintFilm(context, strip, placed, { left, top, width, height, ratio, hovered }, look);
       return;
     }
-    const { across, columnWidth, count, height: high } = placed;
-    context.setTransform(1, 0, 0, 1, 0, 0);
     context.fillStyle = look.background;
-    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.fillRect(0, 0, width, height);
     const [first, last] = visibleBands(placed, top, height);
     for (let at = first; at < last; at += 1) {
-      const columns = Math.min(across, count - at * across);
-      const size = { width: placed.gutter + columns * columnWidth - 1, height: high };
-      const where = { left: at * across * columnWidth, top: 0, ...size, ratio, hovered };
-      paintFilm(prepare(band, size.width, high), strip, placed, where, look);
-      context.drawImage(band, 0, Math.round((at * high - top) * ratio));
+      paintBand(context, strip, placed, at, at * placed.height - top, { ratio, hovered }, look);
     }
   }
 
@@ -216,19 +200,13 @@ export function createPane(on) {
   /** @param {Model} now @param {Strip} of @param {boolean} alone */
   function draw(now, of, alone) {
     [model, strip, wraps] = [now, of, alone];
-    const { letter, text } = of.of;
-    say(heading, letter ? `${letter} · ${text}` : "");
+    const { letter, text, run } = of.of;
+    say(heading, letter && `${letter} · ${text}`);
     show(heading, Boolean(letter));
     scroller.setAttribute("aria-label", letter ? `${letter}. ${HELP}` : HELP);
     paint();
-    const key = JSON.stringify([
-      of.of.run,
-      of.layer.key,
-      of.current,
-      of.opensAt,
-      placed?.tileWidth,
-      placed?.height,
-    ]);
+    const { tileWidth, height } = placed ?? {};
+    const key = [run, of.layer.key, of.current, of.opensAt, tileWidth, height].join("\n");
     if (key === revealed) return;
     revealed = key;
     reveal();
@@ -249,7 +227,6 @@ export function createPane(on) {
     follow,
     layoutFor,
     rest,
-    strip: () => strip,
     tile: () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64),
   };
 }

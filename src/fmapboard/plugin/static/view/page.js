@@ -1,10 +1,10 @@
 // @ts-check
 /** All views of the tab, and where each one is on the page. */
 
-import { createAttribution } from "./attribution.js";
+import { Attribution } from "./attribution.js";
 import { createBar } from "./bar.js";
-import { createChannel } from "./channel.js";
-import { createCharts } from "./charts.js";
+import { Channel } from "./channel.js";
+import { Charts } from "./charts.js";
 import { Sides } from "./columns.js";
 import { h, show } from "./dom.js";
 import { createFilm } from "./film.js";
@@ -94,11 +94,11 @@ export function createPage(app) {
   const order = mount(Order);
   const grid = createGrid(app);
   const pixel = mount(Pixel);
-  const channel = createChannel(app);
+  const channel = mount(Channel);
   const kernels = createKernels(app);
-  const charts = createCharts(app);
+  const charts = mount(Charts);
   const film = createFilm(app);
-  const attribution = createAttribution();
+  const attribution = mount(Attribution);
   const empty = mount(Empty);
   const help = createHelp(Boolean(app.report));
   const overview = createOverview(app);
@@ -163,7 +163,7 @@ export function createPage(app) {
     show(main, !isFilm && !isAttribution);
     show(aside, !isFilm && !isAttribution);
     show(layers.element, !isAttribution);
-    attribution.draw(model);
+    attribution.draw({ model });
     if (isFilm) {
       if (!film.element.isConnected) body.append(film.element);
       film.draw(model);
@@ -178,9 +178,9 @@ export function createPage(app) {
     order.draw(model);
     grid.draw(model);
     pixel.draw({ app, model });
-    channel.draw(model);
+    channel.draw({ app, model });
     kernels.draw(model);
-    charts.draw(model);
+    charts.draw({ app, model });
   }
 
   /** @param {Model} model @param {boolean} nothing @param {boolean} busy */
@@ -194,7 +194,7 @@ export function createPage(app) {
     controls(model, false, true);
     layers.age(model);
     if (model.state.view === "film") film.draw(model);
-    else if (model.state.view === "attribution") attribution.draw(model);
+    else if (model.state.view === "attribution") attribution.draw({ model });
     else grid.mark(model);
   }
   return { element, bar, layers, head, grid, film, help, overview, draw, age };

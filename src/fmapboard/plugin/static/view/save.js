@@ -1,15 +1,15 @@
 // @ts-check
-/** Saves the view as a PNG file: all channels, with a title and their scale. */
+/** Saves a view as a PNG file, with a title and what its colours mean. */
 
 import { ROLE_NAMES, layerText, origin } from "../model/compare.js";
 import { download } from "../model/host.js";
+import { keptUnit } from "../model/film_scale.js";
 import { kernelMeaning } from "../model/kernel_scene.js";
 import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
 import { counted, runText, short, stepText } from "../model/words.js";
-import { theme } from "../picture/canvas.js";
-import { columnLeft } from "../picture/film_layout.js";
-import { paintFilm } from "../picture/film_paint.js";
+import { prepare, theme, write } from "../picture/canvas.js";
+import { paintBand } from "../picture/film_paint.js";
 import { paintGrid } from "../picture/grid_paint.js";
 import { paintKernels } from "../picture/kernel_paint.js";
 import { layoutFor } from "../picture/scene_layout.js";
@@ -17,45 +17,19 @@ import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
 import { kernelBars } from "./legend.js";
 
-// Saves the view as a PNG file: all channels, with a title and their scale.
-
 /** @typedef {import("../server/source.js").Model} Model */
 /** @typedef {import("../model/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../model/scene.js").Scene} Scene */
+/** @typedef {import("../model/film.js").Strip} Strip */
+/** @typedef {import("../picture/film_layout.js").FilmLayout} FilmLayout */
 
-const WIDTH = 1200;
-const HEAD = 64;
-/** Height of the heading of a column, and of its input image. */
-const COLUMN = 48;
-const LINE = 16;
-const INPUT = 40;
-/** Height for the line that explains the order. */
-const ORDER = 18;
-const RAMP = 200;
-const OWN = "each channel between its own extremes";
+/** Widths of a picture and of a film strip, and the margin, px. */
+const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
 const MAX_PIXELS = 60e6;
-/** Height that a matrix of kernels about fits. */
-const WINDOW = 900;
+const MAX_SIDE = 16000;
 
-/** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
-export async function savePicture(model) {
-  const { scene } = model;
-  if (!scene || scene.kind === "none") return "Nothing to save";
-  const canvas =
-    scene.kind === "kernels"
-      ? kernels(model, scene, title(scene))
-      : grid(model, scene, title(scene));
-  const { run, key, step } = scene.question;
-  return offer(canvas, `${run}_${layerText(key)}_step${step}`);
-}
-
-/**
- * Offers a picture for download.
- * @param {HTMLCanvasElement} canvas @param {string} name of the file, without its ending
- * @returns {Promise<string>} what happened
- */
-export async function offer(canvas, name) {
+/** Offers a picture for download. @param {HTMLCanvasElement} canvas @param {string} name */
+async function offer(canvas, name) {
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
@@ -64,209 +38,159 @@ export async function offer(canvas, name) {
   return "Saved";
 }
 
-/** Title of the file's picture: the layer, and where it stems from if no columns say so. @param {Scene} scene */
-function title({ question, columns }) {
-  const layer = layerText(question.key);
-  return columns.length > 1 ? layer : `${layer} · ${origin(question)}`;
-}
-
 /**
- * A canvas with a title and free space below it.
- * @param {number} width @param {number} height @param {string} text
+ * An empty canvas, and what writes on it.
+ * @param {number} width px @param {number} height px
  */
-export function sheet(width, height, text) {
+function blank(width, height) {
   const canvas = document.createElement("canvas");
-  canvas.width = width;
-  canvas.height = height;
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = prepare(canvas, width, height, 1);
   const look = theme();
   context.fillStyle = look.background;
   context.fillRect(0, 0, width, height);
-  context.fillStyle = look.text;
-  context.font = look.font.replace("13px", "600 14px");
-  context.fillText(text, 10, 22, width - 20);
-  return { canvas, context, look };
+  /** @param {string} text @param {number} left @param {number} y @param {string} colour @param {number} size of bold text, px */
+  const say = (text, left, y, colour = look.muted, size = 0) => {
+    context.font = size ? look.font.replace("13px", `600 ${size}px`) : look.font;
+    write(context, text, left, y, colour, "left", Math.max(1, width - left - MARGIN));
+  };
+  const title = (/** @type {string} */ text, top = 0) => say(text, MARGIN, top + 22, look.text, 14);
+  return { canvas, context, look, say, title };
 }
 
-/** @param {Model} model @param {MapsScene} scene @param {string} text */
-function grid(model, scene, text) {
-  let tile = model.state.tile || (scene.rows ? 64 : 128);
-  let placed = layoutFor(scene, tile, WIDTH, 0, 1);
+// All channels of a layer, or its kernels.
+
+/** Heights of the title, of a column's heading with its input image, of a note, and of the order, px. */
+const [HEAD, COLUMN, INPUT, LINE, ORDER] = [64, 48, 40, 16, 18];
+const RAMP = 200;
+/** Height that a matrix of kernels about fits. */
+const WINDOW = 900;
+
+/** @typedef {{palette: string, text: string}} Bar */
+
+/** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
+export async function savePicture(model) {
+  const { scene, state, sides } = model;
+  if (!scene || scene.kind === "none") return "Nothing to save";
+  const { run, key, step } = scene.question;
+  const name = `${run}_${layerText(key)}_step${step}`;
+  // The columns say themselves where they stem from.
+  const titled = `${layerText(key)}${scene.columns.length > 1 ? "" : ` · ${origin(scene.question)}`}`;
+  if (scene.kind === "kernels" && !scene.grid) return offer(stored(scene.kernels, titled), name);
+  const isMaps = scene.kind === "maps";
+  let tile = state.tile || (isMaps ? (scene.rows ? 64 : 128) : 0);
+  const laidOut = () => layoutFor(scene, tile, WIDTH, isMaps ? 0 : WINDOW, 1);
+  let placed = laidOut();
   while (placed.height * Math.max(WIDTH, placed.width) > MAX_PIXELS && tile > 8) {
-    placed = layoutFor(scene, (tile /= 2), WIDTH, 0, 1);
+    tile /= 2;
+    placed = laidOut();
   }
-  const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const { meaning } = scene.sorting;
-  const head = HEAD + headingsHeight(model) + (meaning ? ORDER : 0);
-  const { canvas, context, look } = sheet(width, head + Math.ceil(placed.height), text);
-  headings(context, model, look);
-  bars(context, scene, model, look);
-  if (meaning) context.fillText(meaning, 10, head - 8, width - 20);
-  const inner = document.createElement("canvas");
-  inner.width = width;
-  inner.height = Math.ceil(placed.height);
-  const below = /** @type {CanvasRenderingContext2D} */ (
-    inner.getContext("2d", { willReadFrequently: true })
+  const [width, height] = [Math.max(WIDTH, Math.ceil(placed.width)), Math.ceil(placed.height)];
+  const [columns, notes] = [sides?.each ?? [], sides?.notes ?? []];
+  const meaning = isMaps ? scene.sorting.meaning : kernelMeaning(scene);
+  const head = HEAD + columns.length * COLUMN + notes.length * LINE + (meaning ? ORDER : 0);
+  const { canvas, context, look, say, title } = blank(width, head + height);
+  title(titled);
+  let end = MARGIN;
+  for (const { palette, text } of isMaps ? mapBars(scene, model) : kernelTexts(scene)) {
+    const stripes = rampsOf(palette);
+    stripes.forEach((colours, row) =>
+      colours.forEach((colour, i) => {
+        context.fillStyle = css(colour);
+        context.fillRect(end + i, 34 + (10 * row) / stripes.length, 1, 10 / stripes.length);
+      }),
+    );
+    say(text, end + RAMP + 10, 43);
+    end += RAMP + 40 + context.measureText(text).width;
+  }
+  columns.forEach(({ letter, text, match, follows, input, notes: own }, i) => {
+    const top = HEAD - 10 + i * COLUMN;
+    const wide = input ? (INPUT * input.width) / input.height : 0;
+    if (input) context.drawImage(input, MARGIN, top, wide, INPUT);
+    const left = input ? wide + 2 * MARGIN : MARGIN;
+    const first = [letter, text, follows, match].filter(Boolean).join(" · ");
+    say(first, left, top + 14, look.text, 13);
+    say(own.join(" · "), left, top + 30, look.text);
+  });
+  notes.forEach((note, i) =>
+    say(note, MARGIN, HEAD + columns.length * COLUMN + i * LINE, look.text),
   );
-  const where = { top: 0, width, height: inner.height, ratio: 1, selected: null, hovered: null };
-  paintGrid(below, scene, placed, where, { ...look, palette: model.state.colours });
+  if (meaning) say(meaning, MARGIN, head - 8);
+  const inner = document.createElement("canvas");
+  const below = prepare(inner, width, height, 1);
+  const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
+  const colours = { ...look, palette: state.colours };
+  if (isMaps) paintGrid(below, scene, placed, where, colours);
+  else if (scene.grid) paintKernels(below, scene.grid, placed, where, colours);
   context.drawImage(inner, 0, head);
+  return offer(canvas, name);
+}
+
+/** A stored picture of kernels whose arrangement is not known. @param {ImageBitmap} picture @param {string} text */
+function stored(picture, text) {
+  const factor = Math.max(1, Math.floor(1000 / picture.width));
+  const [width, height] = [picture.width * factor, picture.height * factor];
+  const { canvas, context, title } = blank(Math.max(600, width + 2 * MARGIN), HEAD + height);
+  title(text);
+  context.drawImage(picture, MARGIN, HEAD - MARGIN, width, height);
   return canvas;
 }
 
-/**
- * A colour bar for the maps and one for the difference, as far as they are drawn.
- * @param {CanvasRenderingContext2D} context @param {MapsScene} scene
- * @param {Model} model @param {ReturnType<typeof theme>} look
- */
-function bars(context, scene, { state, sides }, look) {
-  const locked = stepsText(scene.columns, state.locked);
-  let left = 10;
-  if (scene.parts.some((part) => !isDifference(part))) {
-    const { lo, hi } = scene.ranges;
-    const several = scene.columns.filter(({ side }) => side).length;
-    const own =
-      several > 1 && !scene.ownScale
-        ? `each channel between the extremes of ${several > 2 ? "all" : "both"} maps`
-        : OWN;
-    const range = scene.wholeLayer && !scene.ownScale ? `${short(lo[0])} … ${short(hi[0])}` : own;
-    left += bar(context, left, state.colours, `${range}${locked}`, look);
-  }
-  if (!scene.parts.some(isDifference)) return;
-  const { lo, hi } = scene.differenceRanges;
-  const range =
+/** A colour bar for the maps and one for the difference. @param {MapsScene} scene @param {Model} model @returns {Bar[]} */
+function mapBars(scene, { state, sides }) {
+  const { lo, hi } = scene.ranges;
+  const several = scene.columns.filter(({ side }) => side).length;
+  const between =
+    several > 1 && !scene.ownScale
+      ? `the extremes of ${several > 2 ? "all" : "both"} maps`
+      : "its own extremes";
+  const isOne = scene.wholeLayer && !scene.ownScale;
+  const range = isOne ? `${short(lo[0])} … ${short(hi[0])}` : `each channel between ${between}`;
+  const text = range + stepsText(scene.columns, state.locked);
+  const bars = scene.parts.every(isDifference) ? [] : [{ palette: state.colours, text }];
+  if (!scene.parts.some(isDifference)) return bars;
+  const { lo: least, hi: most } = scene.differenceRanges;
+  const differences =
     state.scale === "layer"
-      ? `${short(lo[0])} … ${short(hi[0])}`
+      ? `${short(least[0])} … ${short(most[0])}`
       : "each channel between ± its largest difference";
   const mixed = sides?.inputs === "different" ? ", of different inputs" : "";
-  bar(context, left, "signed", `difference${mixed}: ${range}`, look);
+  return [...bars, { palette: "signed", text: `difference${mixed}: ${differences}` }];
 }
 
-/**
- * @param {CanvasRenderingContext2D} context @param {number} left px @param {string} palette
- * @param {string} text @param {ReturnType<typeof theme>} look @returns {number} its width, px
- */
-function bar(context, left, palette, text, look) {
-  stripes(palette).forEach((colours, row, { length }) =>
-    colours.forEach((colour, i) => {
-      context.fillStyle = css(colour);
-      context.fillRect(left + i, 34 + (10 * row) / length, 1, 10 / length);
-    }),
+/** @param {KernelsScene} scene @returns {Bar[]} */
+function kernelTexts(scene) {
+  return Object.values(kernelBars(scene)).flatMap((of) =>
+    of ? [{ ...of, text: `${of.title}: ${short(-of.peak)} … ${short(of.peak)}` }] : [],
   );
-  context.fillStyle = look.muted;
-  context.font = look.font;
-  context.fillText(text, left + RAMP + 10, 43);
-  return RAMP + 40 + context.measureText(text).width;
 }
 
-/**
-/**
- * Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0.
- * @param {string} palette @returns {import("../server/palettes.js").Rgb[][]}
- */
-function stripes(palette) {
+/** Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0. @param {string} palette */
+function rampsOf(palette) {
   if (palette !== "rgb") return [ramp(palette, RAMP)];
   const greys = ramp("grey", RAMP).map(([grey]) => grey);
-  return [
-    greys.map((grey) => [grey, 128, 128]),
-    greys.map((grey) => [128, grey, 128]),
-    greys.map((grey) => [128, 128, grey]),
-  ];
-}
-
-/** Height of the headings of all columns and of the notes, px. @param {Model} model */
-function headingsHeight({ sides }) {
-  return (sides?.each.length ?? 0) * COLUMN + (sides?.notes.length ?? 0) * LINE;
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Model} model
- * @param {ReturnType<typeof theme>} look
- */
-function headings(context, { sides }, look) {
-  const columns = sides?.each ?? [];
-  columns.forEach((each, i) => heading(context, each, HEAD - 10 + i * COLUMN, look));
-  sides?.notes.forEach((note, i) => {
-    context.fillText(note, 10, HEAD + columns.length * COLUMN + i * LINE, WIDTH - 20);
-  });
-}
-
-/**
- * The heading of a column: its letter, run, step and sample, its input image, and what differs.
- * @param {CanvasRenderingContext2D} context @param {import("../model/sides.js").SideFacts} of
- * @param {number} top px @param {ReturnType<typeof theme>} look
- */
-function heading(context, { letter, text, match, follows, input, notes }, top, look) {
-  let left = 10;
-  if (input) {
-    const wide = (INPUT * input.width) / input.height;
-    context.drawImage(input, left, top, wide, INPUT);
-    left += wide + 10;
-  }
-  context.fillStyle = look.text;
-  context.font = look.font.replace("13px", "600 13px");
-  const first = [letter, text, follows, match].filter(Boolean).join(" · ");
-  context.fillText(first, left, top + 14, WIDTH - left - 10);
-  context.font = look.font;
-  context.fillText(notes.join(" · "), left, top + 30, WIDTH - left - 10);
-}
-
-/** @param {Model} model @param {KernelsScene} scene @param {string} text */
-function kernels(model, scene, text) {
-  const { grid } = scene;
-  if (!grid) return storedKernels(scene, text);
-  const placed = layoutFor(scene, model.state.tile, WIDTH, WINDOW, 1);
-  const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const height = Math.ceil(placed.height);
-  const head = HEAD + headingsHeight(model) + ORDER;
-  const { canvas, context, look } = sheet(width, head + height, text);
-  headings(context, model, look);
-  let left = 10;
-  for (const each of Object.values(kernelBars(scene))) {
-    if (!each) continue;
-    const scale = `${each.title}: ${short(-each.peak)} … ${short(each.peak)}`;
-    left += bar(context, left, each.palette, scale, look);
-  }
-  context.fillText(kernelMeaning(scene), 10, head - 8, width - 20);
-  const inner = document.createElement("canvas");
-  [inner.width, inner.height] = [width, height];
-  const below = /** @type {CanvasRenderingContext2D} */ (
-    inner.getContext("2d", { willReadFrequently: true })
+  return [0, 1, 2].map((own) =>
+    greys.map(
+      (grey) =>
+        /** @type {const} */ ([
+          own === 0 ? grey : 128,
+          own === 1 ? grey : 128,
+          own === 2 ? grey : 128,
+        ]),
+    ),
   );
-  const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
-  paintKernels(below, grid, placed, where, { ...look, palette: "signed" });
-  context.drawImage(inner, 0, head);
-  return canvas;
 }
 
-/** @param {KernelsScene} scene @param {string} text */
-function storedKernels(scene, text) {
-  const picture = scene.kernels;
-  const factor = Math.max(1, Math.floor(1000 / picture.width));
-  const { canvas, context } = sheet(
-    Math.max(600, picture.width * factor + 20),
-    HEAD + picture.height * factor,
-    text,
-  );
-  context.imageSmoothingEnabled = false;
-  context.drawImage(picture, 10, HEAD - 10, picture.width * factor, picture.height * factor);
-  return canvas;
-}
+// Attribution: both pictures of each layer, with what they show.
 
-// Saves the attribution view as a PNG file: both pictures of each layer, with what they show.
-
-/** @typedef {import("../model/attribution.js").Row} Row */
-/** @typedef {import("../model/attribution.js").Tile} Tile */
-
-const ATTRIBUTION_WIDTH = 1200;
-const MARGIN = 10;
-/** Longer side of a picture, px. */
-const SIDE = 220;
-const GAP = 8;
-/** Width of a layer: two pictures and the space behind them. */
-const CELL = 2 * SIDE + GAP + 26;
-/** Heights of the title, of a line of text, of a layer's heading, and of its captions. */
-const [TITLE, ATTRIBUTION_LINE, HEADING, CAPTIONS] = [34, 15, 20, 44];
+/** Longer side of a picture, the space between two, and the width of a layer, px. */
+const [SIDE, GAP, CELL] = [220, 8, 482];
+/** Heights of the title, of a line of text, of a layer's heading, and of its captions, px. */
+const [TITLE, TEXT, HEADING, CAPTIONS] = [34, 15, 20, 44];
+const LEGEND =
+  "From grey, the input, to yellow, the maximum of the picture. An even grey picture: the map is " +
+  "negligible or not finite.";
+/** As many words as fit into the width. */
+const LINE_OF_TEXT = /.{1,190}(?: |$)/g;
 
 /** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
 export async function saveAttribution({ state, attribution }) {
@@ -275,208 +199,103 @@ export async function saveAttribution({ state, attribution }) {
   if (attribution.loading) return "Not saved: pictures are being loaded";
   const { step } = rows[0].now;
   const run = runText(state.run);
-  const title = `Attribution · ${run} · step ${stepText(step)} · sample ${attribution.sample}`;
-  const lines = linesOf([effectText(rows), controlText(rows), LEGEND]);
-  const columns = Math.max(
-    1,
-    Math.min(rows.length, Math.floor((ATTRIBUTION_WIDTH - MARGIN) / CELL)),
-  );
-  const high = Math.max(...rows.map((row) => sizeOf(row.now)[1]));
-  const head = TITLE + lines.length * ATTRIBUTION_LINE + 14;
-  const height = head + Math.ceil(rows.length / columns) * (HEADING + high + CAPTIONS);
-  const { canvas, context, look } = sheet(ATTRIBUTION_WIDTH, height, title);
-  context.font = look.font;
-  context.fillStyle = look.muted;
-  lines.forEach((text, i) => context.fillText(text, MARGIN, TITLE + 8 + i * ATTRIBUTION_LINE));
+  const texts = [effectText(rows), controlText(rows), LEGEND];
+  const lines = texts.flatMap((text) => text.match(LINE_OF_TEXT) ?? []);
+  const columns = Math.max(1, Math.min(rows.length, Math.floor((WIDTH - MARGIN) / CELL)));
+  const pitch = HEADING + CAPTIONS + Math.max(...rows.map((row) => sizeOf(row.now)[1]));
+  const head = TITLE + lines.length * TEXT + 14;
+  const height = head + Math.ceil(rows.length / columns) * pitch;
+  const { canvas, context, look, say, title } = blank(WIDTH, height);
+  title(`Attribution · ${run} · step ${stepText(step)} · sample ${attribution.sample}`);
+  lines.forEach((text, i) => say(text, MARGIN, TITLE + 8 + i * TEXT));
   rows.forEach((row, i) => {
-    const left = MARGIN + (i % columns) * CELL;
-    const top = head + Math.floor(i / columns) * (HEADING + high + CAPTIONS);
-    context.fillStyle = look.text;
-    context.font = look.font.replace("13px", "600 13px");
-    context.fillText(headingText(row.series), left, top + 12, CELL - GAP);
-    context.font = look.font;
+    const top = head + Math.floor(i / columns) * pitch;
+    const start = MARGIN + (i % columns) * CELL;
+    say(headingText(row.series), start, top + 12, look.text, 13);
     [row.now, row.first].forEach((tile, k) => {
-      if (tile) paintTile(context, row, tile, left + k * (SIDE + GAP), top + HEADING, look);
+      if (!tile) return;
+      const left = start + k * (SIDE + GAP);
+      if (!tile.picture) return say(tile.problem, left, top + HEADING + 12, look.text);
+      const [wide, high] = sizeOf(tile);
+      context.drawImage(tile.picture, left, top + HEADING, wide, high);
+      const [when, norm] = captionTexts(row, tile, tile.picture);
+      say(when, left, top + HEADING + high + 14, look.text);
+      say(norm, left, top + HEADING + high + 14 + TEXT);
     });
   });
   return offer(canvas, `${run}_attribution_step${step}`);
 }
 
-/**
- * A picture and its captions.
- * @param {CanvasRenderingContext2D} context @param {Row} row @param {Tile} tile one of its two
- * @param {number} left px @param {number} top px @param {{text: string, muted: string}} look
- */
-function paintTile(context, row, tile, left, top, look) {
-  const [wide, high] = sizeOf(tile);
-  context.fillStyle = look.text;
-  if (!tile.picture) {
-    context.fillText(tile.problem, left, top + 12, SIDE);
-    return;
-  }
-  context.drawImage(tile.picture, left, top, wide, high);
-  const [when, norm] = captionTexts(row, tile, tile.picture);
-  context.fillText(when, left, top + high + 14, SIDE);
-  context.fillStyle = look.muted;
-  context.fillText(norm, left, top + high + 14 + ATTRIBUTION_LINE, SIDE);
-}
-
-/** Size of a picture in the file, px. @param {Tile} tile @returns {[number, number]} */
+/** Size of a picture in the file, px. @param {import("../model/attribution.js").Tile} tile */
 function sizeOf({ picture }) {
   if (!picture) return [SIDE, SIDE];
   const scale = SIDE / Math.max(picture.width, picture.height);
   return [Math.round(picture.width * scale), Math.round(picture.height * scale)];
 }
 
-const LEGEND =
-  "From grey, the input, to yellow, the maximum of the picture. An even grey picture: the map is " +
-  "negligible or not finite.";
-/** Longest line, in characters, that fits into the width. */
-const CHARACTERS = 190;
+// A film strip: all kept steps, wrapped into bands.
 
-/** Texts as lines of words. @param {string[]} texts @returns {string[]} */
-function linesOf(texts) {
-  return texts.filter(Boolean).flatMap((text) => {
-    const lines = [""];
-    for (const word of text.split(" ")) {
-      const last = lines[lines.length - 1];
-      if (last && last.length + word.length >= CHARACTERS) lines.push(word);
-      else lines[lines.length - 1] = last ? `${last} ${word}` : word;
-    }
-    return lines;
-  });
-}
-
-// Saves a film strip as PNG: all kept steps, wrapped into bands, with title and scales.
-
-/** @typedef {import("../model/film.js").Strip} Strip */
-/** @typedef {import("../picture/film_layout.js").FilmLayout} FilmLayout */
-
-const FILM_WIDTH = 2000;
+/** Height of the titles of a strip, px. */
 const FILM_HEAD = 56;
-const FILM_PIXELS = 60e6;
-const MAX_SIDE = 16000;
 
 /**
  * Offers the file for download: all strips, below each other.
  * @param {Model} model @param {Strip[]} strips at least one
  * @param {import("../model/film.js").FilmSource} source
- * @param {(strip: Strip, ratio: number, height: number, tile: number) => FilmLayout} layoutFor
+ * @param {import("./film_pane.js").Pane["layoutFor"]} layout
  * @param {(text: string) => void} tell progress @returns {Promise<string>} what happened
  */
-export async function saveFilm(model, strips, source, layoutFor, tell) {
-  const { state } = model;
+export async function saveFilm({ state }, strips, source, layout, tell) {
   for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps
   let tile = state.tile || 96;
-  let parts = strips.map((strip) => partOf(strip, layoutFor(strip, 1, 0, tile)));
-  const height = () => parts.reduce((sum, part) => sum + part.height, 0);
-  while (tile > 8 && (height() > MAX_SIDE || height() * FILM_WIDTH > FILM_PIXELS)) {
+  const laidOut = () => {
+    const of = { tile, windowWidth: FILM_WIDTH, windowHeight: 0, ratio: 1, wraps: true };
+    return strips.map((strip) => layout(strip, of));
+  };
+  let all = laidOut();
+  const heightOf = (/** @type {FilmLayout} */ of) => FILM_HEAD + Math.ceil(of.height) * of.bands;
+  const height = () => all.reduce((sum, of) => sum + heightOf(of), 0);
+  while (tile > 8 && (height() > MAX_SIDE || height() * FILM_WIDTH > MAX_PIXELS)) {
     tile /= 2;
-    parts = strips.map((strip) => partOf(strip, layoutFor(strip, 1, 0, tile)));
+    all = laidOut();
   }
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.ceil(Math.max(700, ...parts.map(({ width }) => width)));
-  canvas.height = height();
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const look = { ...theme(), palette: state.colours };
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, canvas.width, canvas.height);
+  const widths = all.map(({ gutter, across, columnWidth }) => gutter + across * columnWidth + 8);
+  const { canvas, context, look, say, title } = blank(
+    Math.ceil(Math.max(700, ...widths)),
+    height(),
+  );
+  const colours = { ...look, palette: state.colours };
   let top = 0;
-  for (const part of parts) {
-    titles(context, part.strip, canvas.width, top, look);
-    const load = (/** @type {number[]} */ band) => source.load(part.strip, band);
-    if (!(await bandsBelow(context, part, top + FILM_HEAD, look, load, tell))) {
-      return "Not saved: the film strip was left";
+  for (const [k, strip] of strips.entries()) {
+    const { steps, unit, layer, channels, role, locked, how } = strip;
+    const { letter, run, sample } = strip.of;
+    const called = [letter, runText(run), layerText(layer.key), `channel ${channels.join(", ")}`];
+    title(called.filter(Boolean).join(" · "), top);
+    const scale = locked
+      ? `one scale per ${how.scale}, locked over the ${keptUnit(strip)}s`
+      : `each ${unit} has its own scale: colours do not compare between ${unit}s`;
+    const span = `${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}`;
+    const shown = `${ROLE_NAMES[role]} of sample ${sample} at ${counted(steps.length, `kept ${unit}`)}`;
+    say(`${shown}, ${span} · ${scale}`, MARGIN, top + 42);
+    for (let at = 0; at < all[k].bands; at += 1) {
+      const first = at * all[k].across;
+      const band = [...steps.keys()].slice(first, first + all[k].across);
+      tell(`Loading ${unit} ${first + 1} of ${steps.length}…`);
+      if (!(await source.load(strip, band))) return "Not saved: the film strip was left";
+      const y = top + FILM_HEAD + at * Math.ceil(all[k].height);
+      paintBand(
+        context,
+        { ...strip, current: -1 },
+        all[k],
+        at,
+        y,
+        { ratio: 1, hovered: null },
+        colours,
+      );
     }
-    top += part.height;
+    top += heightOf(all[k]);
   }
   const [{ layer, channels }] = strips;
-  return offer(
-    canvas,
-    `${runText(state.run)}_${layerText(layer.key)}_film_channel_${channels.join("_")}`,
-  );
-}
-
-/**
- * A strip in the file, with its titles.
- * @typedef {object} Part
- * @property {Strip} strip
- * @property {FilmLayout} of
- * @property {number[][]} bands columns of each
- * @property {number} width px
- * @property {number} height px
- */
-
-/** @param {Strip} strip @param {FilmLayout} of @returns {Part} */
-function partOf(strip, of) {
-  const bands = bandsOf(of);
-  const width = of.gutter + Math.max(...bands.map((b) => b.length)) * of.columnWidth + 8;
-  return { strip, of, bands, width, height: FILM_HEAD + Math.ceil(of.height) * bands.length };
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Part} part @param {number} top px
- * @param {ReturnType<typeof theme> & {palette: string}} look
- * @param {(band: number[]) => Promise<boolean>} load loads the frames of some columns; false if
- *   the strip was left meanwhile
- * @param {(text: string) => void} tell progress
- */
-async function bandsBelow(context, { strip, of, bands }, top, look, load, tell) {
-  const inner = document.createElement("canvas");
-  inner.height = Math.ceil(of.height);
-  const { height } = inner;
-  const letter = strip.of.letter ? `${strip.of.letter}: ` : "";
-  for (const [at, band] of bands.entries()) {
-    tell(`${letter}Loading ${strip.unit} ${band[0] + 1} of ${strip.steps.length}…`);
-    if (!(await load(band))) return false;
-    inner.width = of.gutter + band.length * of.columnWidth;
-    const below = /** @type {CanvasRenderingContext2D} */ (
-      inner.getContext("2d", { willReadFrequently: true })
-    );
-    const left = columnLeft(of, band[0]) - of.gutter;
-    const where = { left, top: 0, width: inner.width, height, ratio: 1, hovered: null };
-    paintFilm(below, { ...strip, current: -1 }, of, where, look);
-    context.drawImage(inner, 0, top + at * height);
-  }
-  return true;
-}
-
-/** Columns of each band, so that a band is about `WIDTH` px wide. @param {FilmLayout} of @returns {number[][]} */
-function bandsOf(of) {
-  const each = Math.max(1, Math.floor((FILM_WIDTH - of.gutter) / of.columnWidth));
-  const bands = [];
-  for (let first = 0; first < of.count; first += each) {
-    bands.push(Array.from({ length: Math.min(each, of.count - first) }, (_, i) => first + i));
-  }
-  return bands;
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Strip} strip
- * @param {number} width px @param {number} top px
- * @param {{text: string, muted: string, font: string}} look
- */
-function titles(context, strip, width, top, look) {
-  const { letter, run, sample } = strip.of;
-  context.fillStyle = look.text;
-  context.font = look.font.replace("13px", "600 14px");
-  const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
-  context.fillText(
-    `${letter ? `${letter} · ` : ""}${runText(run)} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,
-    10,
-    top + 22,
-    width - 20,
-  );
-  context.font = look.font;
-  context.fillStyle = look.muted;
-  const scale = strip.locked
-    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the ${(strip.history?.steps.length ?? 0) > strip.steps.length ? "logged" : "kept"} ${strip.unit}s`
-    : `each ${strip.unit} has its own scale: colours do not compare between ${strip.unit}s`;
-  context.fillText(
-    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${counted(strip.steps.length, `kept ${strip.unit}`)}, ` +
-      `${stepText(first)} to ${stepText(last)} · ${scale}`,
-    10,
-    top + 42,
-    width - 20,
-  );
+  const name = `${runText(state.run)}_${layerText(layer.key)}_film_channel_${channels.join("_")}`;
+  return offer(canvas, name);
 }
