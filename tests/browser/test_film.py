@@ -275,7 +275,8 @@ def test_a_step_far_beyond_the_others_does_not_set_their_scale(
     person.wait(READY)
     note = person.see(".film-scale").text_content()
     assert note.endswith(
-        "Without frames marked ▲, which exceed the others 10-fold: there, colours stop at both ends."
+        "Without frames marked ▲, which exceed the others 10-fold: there, colours stop at both "
+        "ends."
     )
     lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)\.", note.replace("−", "-"))[0])
     assert max(abs(lo), abs(hi)) < 5

@@ -16,7 +16,7 @@ import { valueAt } from "../server/decode.js";
 import { html } from "../vendor/preact_htm.js";
 import { ChannelPicture } from "./channel_picture.js";
 import { Chart, Key, LINEAR, coloursOf, dashOf, ofColumns } from "./charts.js";
-import { Button, Painted, Toggle } from "./controls.js";
+import { Button, ChannelHead, Painted, Toggle } from "./controls.js";
 import { channelChange } from "./layer_rows.js";
 import { Bar } from "./legend.js";
 
@@ -31,26 +31,6 @@ import { Bar } from "./legend.js";
 
 /** Heights of the history and of the values of a sequence, and longer side of a crop, CSS px. */
 const [HISTORY, PROFILE, CROP] = [110, 96, 76];
-
-/**
- * Name of the open channel, and buttons that open another one or none.
- * @param {{app: App, name: string, children?: import("../vendor/preact_htm.js").Child}} props
- */
-export function ChannelHead({ app, name, children }) {
-  const move = (/** @type {number} */ by) => () => app.moveChannel(by);
-  const close = () => app.update({ channel: null });
-  return html`
-    <div class="row spread">
-      <h2>${name}</h2>
-      <span class="row">
-        ${children}
-        <${Button} icon="previous" label="Channel before" keys="[" press=${move(-1)} />
-        <${Button} icon="next" label="Channel after" keys="]" press=${move(1)} />
-        <${Button} icon="close" label="Close the channel" keys="Esc" press=${close} />
-      </span>
-    </div>
-  `;
-}
 
 /** @param {{app: App, model: Model}} props */
 export function Channel({ app, model }) {

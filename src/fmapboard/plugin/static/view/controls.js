@@ -248,3 +248,23 @@ export function Labelled({ text, term, children }) {
     </div>
   `;
 }
+
+/**
+ * Name of the open channel, and buttons that open another one or none.
+ * @param {{app: import("../app.js").App, name: string, children?: Child}} props
+ */
+export function ChannelHead({ app, name, children }) {
+  const move = (/** @type {number} */ by) => () => app.moveChannel(by);
+  const close = () => app.update({ channel: null });
+  return html`
+    <div class="row spread">
+      <h2>${name}</h2>
+      <span class="row">
+        ${children}
+        <${Button} icon="previous" label="Channel before" keys="[" press=${move(-1)} />
+        <${Button} icon="next" label="Channel after" keys="]" press=${move(1)} />
+        <${Button} icon="close" label="Close the channel" keys="Esc" press=${close} />
+      </span>
+    </div>
+  `;
+}

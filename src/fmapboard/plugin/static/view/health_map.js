@@ -1,5 +1,5 @@
 // @ts-check
-/** Boxes on a canvas of cells: of the one under the pointer and the keyboard's, and a text on it. */
+/** The map of layers × steps, and what its colours, its hatching and its brightness mean. */
 
 import {
   CODE,
@@ -25,67 +25,10 @@ import {
   paintMap,
 } from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
-import { indexOf } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 import { Painted, Segments } from "./controls.js";
-import { h, say, show } from "./dom.js";
-
-// Boxes on a canvas of cells: of the one under the pointer and the keyboard's, and a text on it.
-
-/** @typedef {{left: number, top: number, width: number, height: number}} CellBox CSS px in the element */
-
-/** @param {HTMLElement} element that holds the canvas, and comes to hold the boxes */
-export function createCellTip(element) {
-  const pointed = h("div", { class: "pointed", hidden: true });
-  const cursor = h("div", { class: "cursor", hidden: true });
-  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-  const said = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
-  element.append(pointed, cursor, tip);
-
-  /**
-   * Shows lines beside a box, and reads them out if the keyboard is there.
-   * @param {readonly string[]} lines @param {CellBox} box @param {boolean} aloud
-   */
-  function tell(lines, box, aloud) {
-    if (aloud) say(said, lines.join(". "));
-    tip.replaceChildren(...lines.map((text, i) => h(i ? "span" : "b", { text })));
-    show(tip, true);
-    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-    const right = box.left + box.width + 10;
-    const left = right + wide > element.clientWidth ? Math.max(0, box.left - wide - 10) : right;
-    const top = Math.max(0, Math.min(box.top - 8, element.clientHeight - high));
-    tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-  }
-
-  /** @param {CellBox|null} box null for no cell under the pointer */
-  function point(box) {
-    show(pointed, Boolean(box));
-    element.style.cursor = box ? "pointer" : "";
-    if (box) put(pointed, box);
-    else show(tip, false);
-  }
-
-  /** @param {CellBox|null} box of the keyboard's cell */
-  function stand(box) {
-    show(cursor, Boolean(box));
-    if (box) put(cursor, box);
-  }
-  return {
-    ...{ said, tell, point, stand },
-    isOpen: () => !tip.hidden,
-    close: () => show(tip, false),
-  };
-}
-
-/** @param {HTMLElement} box @param {CellBox} where */
-function put(box, { left, top, width, height }) {
-  const [w, h] = [Math.max(4, width), Math.max(4, height)];
-  box.style.width = `${w + 2}px`;
-  box.style.height = `${h + 2}px`;
-  box.style.transform = `translate(${left - 1}px, ${top - 1}px)`;
-}
-
-// What the colours, the hatching and the brightness of the map mean.
+import { HELP, createCells } from "./cells.js";
+import { h } from "./dom.js";
 
 /** @typedef {import("../model/health_states.js").Theme} Theme */
 /** @typedef {import("../model/health_states.js").Shade} Shade */
@@ -185,12 +128,10 @@ function sample(canvas, code, name, unknown = false) {
 /** @typedef {import("../server/health.js").Health} Health */
 /** @typedef {import("../picture/health_map.js").Binned} Binned */
 /** @typedef {import("../picture/health_map.js").MapLayout} MapLayout */
-/** @typedef {ReturnType<typeof boxOf>} Box */
 
 /**
  * @typedef {object} Drawn
  * @property {Health} health
- * @property {Uint8Array} codes [steps, layers]
  * @property {MapLayout} layout
  * @property {Binned} cells
  * @property {Map<string, string>} labels of layers by key
@@ -199,134 +140,44 @@ function sample(canvas, code, name, unknown = false) {
 
 /** Length of the names of layers, characters. */
 const LONGEST = 32;
-const HELP =
-  "Arrow keys move over layers and steps, Home and End to the first and last step, " +
-  "Page up and Page down by ten layers; Enter shows the maps.";
-
 /** @param {import("../app.js").App} app */
 export function createHealthMap(app) {
   const canvas = h("canvas", { "aria-hidden": "true" });
-  const element = h(
-    "div",
-    {
-      class: "health-map",
-      tabindex: "0",
-      role: "application",
-      "aria-roledescription": "map of layers and steps",
-      title: "",
-    },
-    canvas,
-  );
-  const tip = createCellTip(element);
+  const roledescription = "map of layers and steps";
+  const attributes = { class: "health-map", tabindex: "0", role: "application", title: "" };
+  const element = h("div", { ...attributes, "aria-roledescription": roledescription }, canvas);
   /** @type {Drawn|null} */
   let drawn = null;
   let before = "";
-  /** Index in [steps, layers] of the keyboard's cell. @type {{layer: number, step: number}|null} */
-  let at = null;
-  /** What the tip is on, and whether the keyboard is there. @type {[number, Box, boolean]|null} */
-  let told = null;
-  const changed = () => void (told && tip.isOpen() && tell(...told));
-  const { cache } = app.source;
-  const pass = { most: 1, changed };
-
-  element.addEventListener("mousemove", (event) => point(event));
-  element.addEventListener("mouseleave", () => {
-    tip.point(null);
-    if (at && document.activeElement === element) cursorAt();
+  const cells = createCells(app, element, {
+    grid: () => drawn && drawn.health,
+    under(event) {
+      if (!drawn) return null;
+      const { layout, cells: of } = drawn;
+      const box = canvas.getBoundingClientRect();
+      const cell = cellAt(layout, event.clientX - box.left, event.clientY - box.top);
+      const worst = cell && of.at[cell.row * layout.columns + cell.column];
+      if (worst === null) return null;
+      return { row: worst % layout.layers, column: Math.floor(worst / layout.layers) };
+    },
+    boxOf({ row, column }) {
+      const { layout } = /** @type {Drawn} */ (drawn);
+      const { layers, steps, rows, columns } = layout;
+      return boxOf(layout, binOf(row, layers, rows), binOf(column, steps, columns));
+    },
+    lines({ row, column }, pass) {
+      const { health, layout, labels, shade } = /** @type {Drawn} */ (drawn);
+      const { layers, rows } = layout;
+      const index = column * layers + row;
+      const known = numbersOf(app.source.cache, pass, health, index);
+      const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
+      const bin = binOf(row, layers, rows);
+      const [from, to] = [bin, bin + 1].map((each) => firstOf(each, layers, rows));
+      const worst = `the worst of the ${to - from} layers in this row (${from + 1}–${to})`;
+      const lines = cellLines(health, health.cells.codes, index, labelOf, known, shade);
+      return to - from > 1 ? [...lines, worst] : lines;
+    },
   });
-  element.addEventListener("click", (event) => {
-    const cell = under(event);
-    if (cell) open(cell.at);
-  });
-  element.addEventListener("focus", () => {
-    if (at) cursorAt();
-  });
-  element.addEventListener("blur", tip.close);
-
-  /** The worst member of the cell under the pointer. @param {MouseEvent} event */
-  function under(event) {
-    if (!drawn) return null;
-    const box = canvas.getBoundingClientRect();
-    const cell = cellAt(drawn.layout, event.clientX - box.left, event.clientY - box.top);
-    if (!cell) return null;
-    return { ...cell, at: drawn.cells.at[cell.row * drawn.layout.columns + cell.column] };
-  }
-
-  /** @param {MouseEvent} event */
-  function point(event) {
-    const cell = under(event);
-    const box = cell && drawn ? boxOf(drawn.layout, cell.row, cell.column) : null;
-    tip.point(box);
-    if (cell && box) tell(cell.at, box, false);
-  }
-
-  /**
-   * Shows the text on a cell beside its box, and reads it out if the keyboard is there.
-   * @param {number} index @param {Box} box @param {boolean} aloud
-   */
-  function tell(index, box, aloud) {
-    if (!drawn) return;
-    told = [index, box, aloud];
-    const { health, codes, layout, labels, shade } = drawn;
-    const known = numbersOf(cache, pass, health, index);
-    const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
-    const lines = cellLines(health, codes, index, labelOf, known, shade);
-    const row = binOf(index % layout.layers, layout.layers, layout.rows);
-    const [from, to] = [row, row + 1].map((each) => firstOf(each, layout.layers, layout.rows));
-    const binnedText =
-      to - from > 1 ? `the worst of the ${to - from} layers in this row (${from + 1}–${to})` : "";
-    tip.tell([...lines, binnedText].filter(Boolean), box, aloud);
-  }
-
-  /** Places the box of the keyboard's cell, and says what it is. */
-  function cursorAt() {
-    if (!drawn || !at) return;
-    const { layout } = drawn;
-    const row = binOf(at.layer, layout.layers, layout.rows);
-    const column = binOf(at.step, layout.steps, layout.columns);
-    const box = boxOf(layout, row, column);
-    tip.stand(box);
-    tell(at.step * layout.layers + at.layer, box, true);
-  }
-
-  /** @param {number} layers @param {number} steps to move by */
-  function move(layers, steps) {
-    if (!drawn) return;
-    const { layout, health } = drawn;
-    const clamp = (/** @type {number} */ to, /** @type {number} */ count) =>
-      Math.max(0, Math.min(count - 1, to));
-    if (at) {
-      at = {
-        layer: clamp(at.layer + layers, layout.layers),
-        step: clamp(at.step + steps, layout.steps),
-      };
-    } else {
-      const { layer, step } = app.state;
-      at = {
-        layer: Math.max(
-          0,
-          health.layers.findIndex((each) => each.key === layer),
-        ),
-        step: Math.max(0, indexOf(health.steps, step)),
-      };
-    }
-    if (document.activeElement !== element) element.focus();
-    cursorAt();
-  }
-
-  /** Shows the maps of a cell. @param {number} index in [steps, layers] */
-  function open(index) {
-    if (!drawn) return;
-    const { health } = drawn;
-    const layer = health.layers[index % health.layers.length];
-    const step = health.steps[Math.floor(index / health.layers.length)];
-    const done = app.overview.go({ ...layer, run: health.run, step });
-    if (!done) say(tip.said, `${callName(layer)}: there are no pictures to show`);
-  }
-
-  function enter() {
-    if (drawn && at) open(at.step * drawn.layout.layers + at.layer);
-  }
 
   /**
    * Draws the map if anything in it has changed.
@@ -339,10 +190,7 @@ export function createHealthMap(app) {
     const { size } = document.fonts; // a font that has arrived gives the names other widths
     const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
     if (drawn?.health === health && now === before) return;
-    if (drawn?.health !== health) {
-      if (drawn?.health.run !== health.run) at = null;
-      else if (at) at.step = Math.min(at.step, health.steps.length - 1);
-    }
+    const isOther = drawn?.health.run !== health.run;
     before = now;
     const { codes, worst, shading } = tableOf(health);
     const layers = elided(health.layers.map(callName), LONGEST);
@@ -358,11 +206,11 @@ export function createHealthMap(app) {
       height,
       names: Math.max(0, ...longest.map((name) => measure.measureText(name).width)),
     });
-    const cells = binned(layout, codes, shading(shade).levels);
+    const of = binned(layout, codes, shading(shade).levels);
     const labels = new Map(
       health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
     );
-    drawn = { health, codes, layout, cells, labels, shade };
+    drawn = { health, layout, cells: of, labels, shade };
     const { left, top } = layout;
     element.dataset.plot = JSON.stringify({
       left,
@@ -374,7 +222,7 @@ export function createHealthMap(app) {
     paintMap(
       context,
       layout,
-      cells,
+      of,
       {
         layers,
         steps: health.steps,
@@ -387,11 +235,10 @@ export function createHealthMap(app) {
       "aria-label",
       `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${runText(health.run)}. ${HELP}`,
     );
-    tip.point(null);
-    if (!at) tip.stand(null);
-    else if (document.activeElement === element) cursorAt();
+    cells.renew(isOther);
   }
-  return { element, said: tip.said, draw, move, enter };
+  const { said, move, enter } = cells;
+  return { element, said, draw, move, enter };
 }
 
 /** @returns {"light"|"dark"} */

@@ -132,7 +132,7 @@ const ACTS = Object.freeze({
     else app.update({ channel: null });
   },
   v: (app) => app.overview.toggle(),
-  "/": (app) => app.page.layers.filter.focus(),
+  "/": (app) => app.page.layers.search(),
   f: (app) => app.page.layers.fold(),
   c: (app) => app.update(selected(app.state, next(CHOICES.colours, inPalette(app.state).colours))),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),

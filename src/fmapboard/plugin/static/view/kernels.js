@@ -1,5 +1,5 @@
 // @ts-check
-/** Describes kernels under the pointer, and moves between the output channels they belong to. */
+/** Kernels in words, and those of the open output channel enlarged, with their numbers. */
 
 import {
   cellOf,
@@ -16,11 +16,11 @@ import { paintKernels, rangeText } from "../picture/kernel_paint.js";
 import { kernelLayout } from "../picture/scene_layout.js";
 import { hit } from "../picture/tile_layout.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
-import { button, h, say, show } from "./dom.js";
-
-// Describes kernels under the pointer, and moves between the output channels they belong to.
+import { html, useState } from "../vendor/preact_htm.js";
+import { ChannelHead, Painted } from "./controls.js";
 
 /** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
+/** @typedef {import("../app.js").Model} Model */
 /** @typedef {ReturnType<typeof import("../picture/tile_layout.js").hit>} Hit */
 
 /**
@@ -97,117 +97,66 @@ export function cellOfChannel(scene, channel) {
   return kernels ? cellOf(kernels, channel) : scene.order.indexOf(channel);
 }
 
-// All kernels of the selected output channel, enlarged, with their numbers.
-
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../app.js").Model} Model */
-
 /** Height that the kernels about fit, CSS px. */
 const WINDOW = 320;
 
-/** A canvas of kernels. @param {(text: string) => void} said describes what is under the pointer */
-function createTiles(said) {
-  const canvas = h("canvas", { role: "img" });
-  /** @type {{grid: KernelCells, placed: import("../picture/tile_layout.js").Layout}|null} */
-  let drawn = null;
-  /** The pointer in the page, while it is over the canvas. @type {MouseEvent|null} */
-  let pointer = null;
-
-  function readOut() {
-    if (!pointer || !drawn) return;
-    const box = canvas.getBoundingClientRect();
-    const at = hit(drawn.placed, pointer.clientX - box.left, pointer.clientY - box.top);
-    said(at ? describeKernel(drawn.grid, at) : "");
-  }
-  canvas.addEventListener("mousemove", (event) => {
-    pointer = event;
-    readOut();
-  });
-  canvas.addEventListener("mouseleave", () => {
-    pointer = null;
-    said("");
-  });
-
-  /** @param {KernelCells|null} grid @param {number} width CSS px @param {string} label */
-  function draw(grid, width, label) {
-    show(canvas, Boolean(grid));
-    if (!grid) {
-      pointer = drawn = null;
-      return;
-    }
+/**
+ * A canvas of kernels.
+ * @param {{grid: KernelCells, label: string, said: (text: string) => void}} props `said` describes
+ *   what is under the pointer
+ */
+function Tiles({ grid, label, said }) {
+  const placedIn = (/** @type {HTMLElement} */ canvas) => {
+    const available = canvas.parentElement?.clientWidth ?? 0;
     const ratio = window.devicePixelRatio || 1;
-    const placed = kernelLayout(grid, { tile: 0, available: width, windowHeight: WINDOW, ratio });
-    drawn = { grid, placed };
-    const wide = Math.max(width, placed.width);
-    const context = prepare(canvas, wide, placed.height);
-    const where = { top: 0, width: wide, height: placed.height, selected: null, hovered: null };
+    return kernelLayout(grid, { tile: 0, available, windowHeight: WINDOW, ratio });
+  };
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const placed = placedIn(canvas);
+    const width = Math.max(canvas.parentElement?.clientWidth ?? 0, placed.width);
+    const size = { width, height: placed.height, ratio: window.devicePixelRatio || 1 };
     const look = { ...theme(), background: theme().panel, palette: "signed" };
-    paintKernels(context, grid, placed, { ...where, ratio }, look);
-    canvas.setAttribute("aria-label", label);
-    readOut();
-  }
-  return { canvas, draw };
+    const where = { top: 0, ...size, selected: null, hovered: null };
+    paintKernels(prepare(canvas, width, placed.height), grid, placed, where, look);
+  };
+  /** @param {MouseEvent & {currentTarget: HTMLElement}} event */
+  const point = ({ currentTarget, clientX, clientY }) => {
+    const box = currentTarget.getBoundingClientRect();
+    const at = hit(placedIn(currentTarget), clientX - box.left, clientY - box.top);
+    said(at ? describeKernel(grid, at) : "");
+  };
+  return html`<${Painted} role="img" aria-label=${label} paint=${paint} onMouseMove=${point} onMouseLeave=${() => said("")} />`;
 }
 
-/** @param {App} app */
-export function createKernels(app) {
-  const name = h("h2");
-  const value = h("p", { class: "kernel-value", "aria-live": "polite" });
-  const read = (/** @type {string} */ text) => say(value, text);
-  const colour = createTiles(read);
-  const tiles = createTiles(read);
-  const table = h("table", { class: "kernel-numbers" });
-  table.title = "Over the drawn kernels, from the stored picture with one byte per weight";
-  const note = h("p", { class: "note" });
-  const move = (/** @type {number} */ by) => () => app.moveChannel(by);
-  const close = () => app.update({ channel: null });
-  const head = h(
-    "div",
-    { class: "row spread" },
-    name,
-    h(
-      "span",
-      { class: "row" },
-      button({ icon: "previous", label: "Channel before", key: "[", press: move(-1) }),
-      button({ icon: "next", label: "Channel after", key: "]", press: move(1) }),
-      button({ icon: "close", label: "Close the channel", key: "Esc", press: close }),
-    ),
-  );
-  const body = h("div", { class: "channel-body" }, value, colour.canvas, tiles.canvas, table);
-  const element = h(
-    "section",
-    { class: "kernels", "aria-label": "Kernels of a channel" },
-    head,
-    body,
-    note,
-  );
-
-  /** @param {Model} model */
-  function draw({ scene, state }) {
-    const grid = scene?.kind === "kernels" ? scene.grid : null;
-    show(element, Boolean(grid));
-    if (!grid) return;
-    const { channel } = state;
-    element.classList.toggle("open", channel !== null);
-    const { planes, all } = channel === null ? { planes: [], all: 0 } : kernelsOf(grid.of, channel);
-    show(body, planes.length > 0);
-    say(note, instead(grid, channel, planes.length));
-    show(note, Boolean(note.textContent));
-    if (channel === null) return;
-    say(name, `Kernels of channel ${channel}`);
-    if (!planes.length) return;
-    const width = element.clientWidth - 24;
-    const label = `kernels of channel ${channel}`;
-    colour.draw(grid.colour ? { ...grid, cells: planes.slice(0, 1) } : null, width, label);
-    const columns = grid.of.rows ? 1 : 0;
-    tiles.draw(
-      { ...grid, colour: false, cells: planes, columns, down: "inputs" },
-      width,
-      `${label}, one per input`,
-    );
-    table.replaceChildren(...numberRows(grid, planes, all));
-  }
-  return { element, draw };
+/** @param {{app: import("../app.js").App, model: Model}} props */
+export function ChannelKernels({ app, model: { scene, state } }) {
+  const [value, say] = useState("");
+  const grid = scene?.kind === "kernels" ? scene.grid : null;
+  if (!grid) return null;
+  const { channel } = state;
+  const { planes, all } = channel === null ? { planes: [], all: 0 } : kernelsOf(grid.of, channel);
+  const note = instead(grid, channel, planes.length);
+  const label = `kernels of channel ${channel}`;
+  const columns = grid.of.rows ? 1 : 0;
+  const each = { ...grid, colour: false, cells: planes, columns, down: "inputs" };
+  const title = "Over the drawn kernels, from the stored picture with one byte per weight";
+  return html`
+    <section class=${channel === null ? "kernels" : "kernels open"} aria-label="Kernels of a channel">
+      ${channel !== null && html`<${ChannelHead} app=${app} name=${`Kernels of channel ${channel}`} />`}
+      ${
+        planes.length > 0 &&
+        html`
+          <div class="channel-body">
+            <p class="kernel-value" aria-live="polite">${value}</p>
+            ${grid.colour && html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }} label=${label} said=${say} />`}
+            <${Tiles} grid=${each} label=${`${label}, one per input`} said=${say} />
+            <table class="kernel-numbers" title=${title}>${numberRows(grid, planes, all)}</table>
+          </div>
+        `
+      }
+      ${note && html`<p class="note">${note}</p>`}
+    </section>
+  `;
 }
 
 /**
@@ -234,50 +183,38 @@ function instead({ of }, channel, count) {
  */
 function numberRows({ sides }, planes, all) {
   const found = sides.map(({ kernels }) => kernels && measured(kernels, planes));
-  /**
-   * @param {string} text
-   * @param {(of: ReturnType<typeof measured>) => {number: number, unit?: number}} pick
-   */
-  const row = (text, pick) => {
-    const cells = found.map((of) => {
-      const { number, unit = 0 } = of ? pick(of) : { number: NaN };
-      const known = Number.isFinite(number);
-      return known && unit > 0
-        ? `${short(number)} ± ${short(unit, 2)}`
-        : known
-          ? short(number)
-          : "–";
+  /** @param {string} text @param {string[]} cells */
+  const row = (text, cells) =>
+    html`<tr><th scope="row">${text}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
+  /** @param {(of: ReturnType<typeof measured>) => [number, number]} pick a number and its uncertainty */
+  const numbers = (pick) =>
+    found.map((of) => {
+      const [value, unit] = of ? pick(of) : [NaN, 0];
+      if (!Number.isFinite(value)) return "–";
+      return `${short(value)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
     });
-    return tableRow(text, cells);
-  };
-  const rows = [
-    row("Minimum", ({ lo, unit }) => ({ number: lo, unit })),
-    row("Maximum", ({ hi, unit }) => ({ number: hi, unit })),
-    row("Norm", ({ norm, normUnit }) => ({ number: norm, unit: normUnit })),
+  const bad = numbers((of) => [of.bad, 0]);
+  const differences = sides.slice(1).map(({ difference: of }) => differenceNorm(of, planes));
+  const several = sides.length > 1;
+  return [
+    several &&
+      html`<tr><th />${sides.map(({ letter }) => html`<th scope="col">${letter}</th>`)}</tr>`,
+    row(
+      "Minimum",
+      numbers(({ lo, unit }) => [lo, unit]),
+    ),
+    row(
+      "Maximum",
+      numbers(({ hi, unit }) => [hi, unit]),
+    ),
+    row(
+      "Norm",
+      numbers(({ norm, normUnit }) => [norm, normUnit]),
+    ),
+    found.some((of) => of?.bad) && row("Not finite", bad),
+    several && row("Norm of A − …", ["", ...differences]),
+    row("Drawn", [`${planes.length} of ${all} inputs`]),
   ];
-  if (found.some((of) => of?.bad)) rows.push(row("Not finite", ({ bad }) => ({ number: bad })));
-  const differences = sides.slice(1).map(({ difference }) => differenceNorm(difference, planes));
-  if (differences.length) {
-    rows.unshift(h("tr", {}, h("th"), ...sides.map(heading)));
-    rows.push(tableRow("Norm of A − …", ["", ...differences]));
-  }
-  rows.push(tableRow("Drawn", [`${planes.length} of ${all} inputs`]));
-  return rows;
-}
-
-/** @param {{letter: string}} side */
-function heading({ letter }) {
-  return h("th", { scope: "col", text: letter });
-}
-
-/** @param {string} text @param {string[]} cells */
-function tableRow(text, cells) {
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row", text }),
-    ...cells.map((cell) => h("td", { text: cell })),
-  );
 }
 
 /**

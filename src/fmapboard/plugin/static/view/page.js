@@ -12,7 +12,7 @@ import { createGrid } from "./grid.js";
 import { SMALL } from "./controls.js";
 import { Head } from "./head.js";
 import { createHelp } from "./help.js";
-import { createKernels } from "./kernels.js";
+import { ChannelKernels } from "./kernels.js";
 import { createLayers } from "./layers.js";
 import { mount } from "./mount.js";
 import { Empty, FirstFault, Gone, Order, Arrival, ReportNote, Sampling } from "./notices.js";
@@ -95,7 +95,7 @@ export function createPage(app) {
   const grid = createGrid(app);
   const pixel = mount(Pixel);
   const channel = mount(Channel);
-  const kernels = createKernels(app);
+  const kernels = mount(ChannelKernels);
   const charts = mount(Charts);
   const film = createFilm(app);
   const attribution = mount(Attribution);
@@ -179,7 +179,7 @@ export function createPage(app) {
     grid.draw(model);
     pixel.draw({ app, model });
     channel.draw({ app, model });
-    kernels.draw(model);
+    kernels.draw({ app, model });
     charts.draw({ app, model });
   }
 
@@ -192,7 +192,7 @@ export function createPage(app) {
   /** Only the slider has moved: marks as old what is still of another step. @param {Model} model */
   function age(model) {
     controls(model, false, true);
-    layers.age(model);
+    layers.draw(model);
     if (model.state.view === "film") film.draw(model);
     else if (model.state.view === "attribution") attribution.draw({ model });
     else grid.mark(model);

@@ -17,9 +17,9 @@ import {
 import { prepare, theme } from "../picture/canvas.js";
 import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
 import { packed } from "../server/palettes.js";
-import { indexOf, keptFrom } from "../server/steps.js";
+import { keptFrom } from "../server/steps.js";
+import { HELP, createCells } from "./cells.js";
 import { h, say, show } from "./dom.js";
-import { createCellTip } from "./health_map.js";
 
 /** @typedef {import("../server/health.js").Health} Health */
 /** @typedef {import("../server/health.js").HealthLayer} HealthLayer */
@@ -52,45 +52,21 @@ const ROOM = 0.85;
 const [CHARACTER, IMAGE] = [7, 12];
 /** Names at the left have no room for a sentence from here down, CSS px. */
 const NARROW = 150;
-const HELP =
-  "Arrow keys move over layers and steps, Home and End to the first and last step, " +
-  "Page up and Page down by ten layers; Enter shows the maps.";
-
 /** @param {import("../app.js").App} app */
 export function createSheet(app) {
   const thumbnail = h("canvas", { "aria-hidden": "true" });
   const corner = h("span", { class: "sheet-input-text" });
   const steps = h("div", { class: "sheet-steps" });
-  const head = h(
-    "div",
-    { class: "sheet-head" },
-    h("div", { class: "sheet-corner" }, thumbnail, corner),
-    steps,
-  );
+  const top = h("div", { class: "sheet-corner" }, thumbnail, corner);
+  const head = h("div", { class: "sheet-head" }, top, steps);
   const inputs = h("canvas", { "aria-hidden": "true" });
   const inputText = h("span", { class: "sheet-note" });
-  const inputRow = h(
-    "div",
-    { class: "sheet-page" },
-    h("div", { class: "sheet-names" }, h("b", { text: "input" }), inputText),
-    inputs,
-  );
+  const names = h("div", { class: "sheet-names" }, h("b", { text: "input" }), inputText);
+  const inputRow = h("div", { class: "sheet-page" }, names, inputs);
   const body = h("div");
-  const element = h(
-    "div",
-    {
-      class: "contact-sheet",
-      tabindex: "0",
-      role: "application",
-      "aria-roledescription": "contact sheet of layers and steps",
-    },
-    head,
-    inputRow,
-    body,
-  );
-  const tip = createCellTip(element);
-  const changed = () => void (told && tip.isOpen() && tell(...told));
-  const pass = { most: 1, changed };
+  const attributes = { class: "contact-sheet", tabindex: "0", role: "application" };
+  const roledescription = { "aria-roledescription": "contact sheet of layers and steps" };
+  const element = h("div", { ...attributes, ...roledescription }, head, inputRow, body);
   /** What is on the page, and what is to be there. @type {Drawn|null} */
   let drawn = null;
   /** @type {Drawn|null} */
@@ -98,123 +74,51 @@ export function createSheet(app) {
   let before = "";
   /** @type {{input: import("../server/sheet.js").SheetInput, now: string}|null} */
   let shownInput = null;
-  /** The keyboard's cell. @type {{row: number, column: number}|null} */
-  let at = null;
-  /** Row, column, and whether the keyboard is there. @type {[number, number, boolean]|null} */
-  let told = null;
-
-  element.addEventListener("mousemove", (event) => {
-    const cell = under(event);
-    tip.point(cell && boxOf(cell.row, cell.column));
-    if (cell) tell(cell.row, cell.column, false);
-  });
-  element.addEventListener("mouseleave", () => {
-    tip.point(null);
-    if (at && document.activeElement === element) stand();
-  });
-  element.addEventListener("click", (event) => {
-    const cell = under(event);
-    if (cell) open(cell.row, cell.column);
-  });
-  element.addEventListener("focus", () => at && stand());
-  element.addEventListener("blur", tip.close);
-
-  /** The cell under the pointer. @param {MouseEvent} event */
-  function under({ clientX, clientY }) {
-    if (!drawn) return null;
-    const { layout, layers } = drawn;
-    const box = body.getBoundingClientRect();
-    const pitch = layout.side + GAP;
-    const row = Math.floor((clientY - box.top) / pitch);
-    const column = Math.floor((clientX - box.left - layout.names) / pitch);
-    const isIn = layers[row] !== undefined && layout.steps[column] !== undefined;
-    return isIn ? { row, column } : null;
-  }
-
-  /** Box of a cell in the element, CSS px. @param {number} row @param {number} column */
-  function boxOf(row, column) {
-    const { side, names } = drawn?.layout ?? { side: 0, names: 0 };
-    const pitch = side + GAP;
-    return {
-      left: body.offsetLeft + names + column * pitch + GAP / 2,
-      top: body.offsetTop + row * pitch + GAP / 2,
-      ...{ width: side, height: side },
-    };
-  }
-
-  /** @param {number} row @param {number} column @param {boolean} aloud */
-  function tell(row, column, aloud) {
-    if (!drawn) return;
-    told = [row, column, aloud];
-    const { health, indices, layout, pages } = drawn;
-    const step = health.steps.indexOf(layout.steps[column]);
-    const index = step * health.layers.length + indices[row];
-    const numbers = numbersOf(app.source.cache, pass, health, index);
-    const lines = cellLines(health, health.cells.codes, index, () => "", numbers);
-    const { page } = pages[Math.floor(row / layout.rows)];
-    const own = page?.rows[row % layout.rows];
-    const i = (row % layout.rows) * layout.steps.length + column;
-    const [lo, hi] = [page?.lo[i] ?? NaN, page?.hi[i] ?? NaN];
-    if (own?.channel != null) {
+  const cells = createCells(app, element, {
+    grid: () => drawn && { layers: drawn.layers, steps: drawn.layout.steps, run: drawn.health.run },
+    under({ clientX, clientY }) {
+      if (!drawn) return null;
+      const { layout, layers } = drawn;
+      const box = body.getBoundingClientRect();
+      const pitch = layout.side + GAP;
+      const row = Math.floor((clientY - box.top) / pitch);
+      const column = Math.floor((clientX - box.left - layout.names) / pitch);
+      const isIn = layers[row] !== undefined && layout.steps[column] !== undefined;
+      return isIn ? { row, column } : null;
+    },
+    boxOf({ row, column }) {
+      const { side, names: left } = /** @type {Drawn} */ (drawn).layout;
+      const pitch = side + GAP;
+      return {
+        left: body.offsetLeft + left + column * pitch + GAP / 2,
+        top: body.offsetTop + row * pitch + GAP / 2,
+        ...{ width: side, height: side },
+      };
+    },
+    lines({ row, column }, pass) {
+      const { health, indices, layout, pages } = /** @type {Drawn} */ (drawn);
+      const step = health.steps.indexOf(layout.steps[column]);
+      const index = step * health.layers.length + indices[row];
+      const numbers = numbersOf(app.source.cache, pass, health, index);
+      const lines = cellLines(health, health.cells.codes, index, () => "", numbers);
+      const { page } = pages[Math.floor(row / layout.rows)];
+      const own = page?.rows[row % layout.rows];
+      const i = (row % layout.rows) * layout.steps.length + column;
+      const [lo, hi] = [page?.lo[i] ?? NaN, page?.hi[i] ?? NaN];
       const range = Number.isNaN(lo) ? "not drawn here" : `${short(lo)} … ${short(hi)}`;
-      lines.push(`channel ${own.channel}: ${range}`);
-    }
-    if (own?.why) lines.push(own.why);
-    tip.tell(lines, boxOf(row, column), aloud);
-  }
-
-  /** Places the box of the keyboard's cell, and says what it is. */
-  function stand() {
-    if (!at || !drawn) return;
-    const box = boxOf(at.row, at.column);
-    tip.stand(box);
-    tell(at.row, at.column, true);
-  }
-
-  /** @param {number} rows @param {number} columns to move by */
-  function move(rows, columns) {
-    if (!drawn) return;
-    const { layers, layout } = drawn;
-    const clamp = (/** @type {number} */ to, /** @type {number} */ count) =>
-      Math.max(0, Math.min(count - 1, to));
-    at = at
-      ? {
-          row: clamp(at.row + rows, layers.length),
-          column: clamp(at.column + columns, layout.steps.length),
-        }
-      : {
-          row: Math.max(
-            0,
-            layers.findIndex(({ key }) => key === app.state.layer),
-          ),
-          column: Math.max(0, indexOf(layout.steps, app.state.step)),
-        };
-    if (document.activeElement !== element) element.focus({ preventScroll: true });
-    stand();
-    const { top, height } = boxOf(at.row, at.column);
-    const scroller = /** @type {HTMLElement} */ (element.parentElement);
-    const [from, to] = [
-      element.offsetTop + top - head.offsetHeight,
-      element.offsetTop + top + height,
-    ];
-    if (from < scroller.scrollTop) scroller.scrollTop = from;
-    else if (to > scroller.scrollTop + scroller.clientHeight) {
-      scroller.scrollTop = to - scroller.clientHeight + GAP;
-    }
-  }
-
-  /** @param {number} row @param {number} column */
-  function open(row, column) {
-    if (!drawn) return;
-    const { health, layers, layout } = drawn;
-    const layer = layers[row];
-    const done = app.overview.go({ ...layer, run: health.run, step: layout.steps[column] });
-    if (!done) say(tip.said, `${callName(layer)}: there are no pictures to show`);
-  }
-
-  function enter() {
-    if (at) open(at.row, at.column);
-  }
+      if (own?.channel != null) lines.push(`channel ${own.channel}: ${range}`);
+      return own?.why ? [...lines, own.why] : lines;
+    },
+    reveal({ top: above, height }) {
+      const scroller = /** @type {HTMLElement} */ (element.parentElement);
+      const from = element.offsetTop + above - head.offsetHeight;
+      const to = element.offsetTop + above + height;
+      if (from < scroller.scrollTop) scroller.scrollTop = from;
+      else if (to > scroller.scrollTop + scroller.clientHeight) {
+        scroller.scrollTop = to - scroller.clientHeight + GAP;
+      }
+    },
+  });
 
   /**
    * Asks for the pictures in sight and a screen more, and paints those that are known. A new layout
@@ -305,15 +209,13 @@ export function createSheet(app) {
   /** Puts a layout on the page. @param {Drawn} of @param {readonly number[]} onsets */
   function adopt(of, onsets) {
     const { health, layers, layout, pages } = of;
-    if (drawn?.health.run !== health.run) at = null;
-    if (at && (at.row >= layers.length || at.column >= layout.steps.length)) at = null;
+    const isOther = drawn?.health.run !== health.run;
     drawn = of;
     body.replaceChildren(...pages.map((each) => each.element));
     const pitch = layout.side + GAP;
     element.style.setProperty("--names", `${layout.names}px`);
     element.style.setProperty("--pitch", `${pitch}px`);
-    tip.point(null);
-    tip.stand(null);
+    cells.renew(isOther);
     steps.replaceChildren(...stepNames(health, layout.steps, onsets, pitch));
     const size = `${counted(layers.length, "layer")} × ${counted(layout.steps.length, "step")}`;
     element.setAttribute("aria-label", `${size} of ${runText(health.run)}. ${HELP}`);
@@ -375,7 +277,8 @@ export function createSheet(app) {
     const always = layout.names < NARROW ? "same input" : "input, the same at every step";
     say(corner, same === null ? "input" : always);
   }
-  return { element, said: tip.said, draw, move, enter };
+  const { said, move, enter } = cells;
+  return { element, said, draw, move, enter };
 }
 
 /**
