@@ -1,29 +1,20 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GLOSSARY } from "../../src/fmapboard/plugin/static/model/terms.js";
-import { explain } from "../../src/fmapboard/plugin/static/view/dom.js";
+import { GLOSSARY, explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { leftToRight } from "../../src/fmapboard/plugin/static/model/scene.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
-/** An element that only keeps what is set on it. */
-const element = () => {
-  /** @type {Record<string, string>} */
-  const set = {};
-  const fake = { title: "", set, setAttribute: (/** @type {string} */ n, v = "") => (set[n] = v) };
-  return /** @type {typeof fake & HTMLElement} */ (/** @type {unknown} */ (fake));
-};
-
 test("a term is explained in the tooltip, and for screen readers by the help", () => {
-  const made = explain(element(), "dead large", "Marks");
+  const made = explanation("dead large", "Marks");
   assert.equal(
     made.title,
     ["Marks", `dead: ${GLOSSARY.dead[1]}`, `large: ${GLOSSARY.large[1]}`].join("\n"),
   );
-  assert.equal(made.set["aria-describedby"], "term-dead term-large");
-  assert.equal(explain(element(), "dead").title, GLOSSARY.dead[1]);
-  assert.throws(() => explain(element(), "alive"), /no term alive; there are maps, inputs/);
+  assert.equal(made["aria-describedby"], "term-dead term-large");
+  assert.equal(explanation("dead").title, GLOSSARY.dead[1]);
+  assert.throws(() => explanation("alive"), /no term alive; there are maps, inputs/);
 });
 
 test("what an address names but is not there is said while its replacement is shown", () => {

@@ -121,15 +121,10 @@ export function listen(reloaded) {
       /** @type {{type: string, id: number, isReply?: boolean}} */
       const message = JSON.parse(event.data);
       if (message.isReply) return;
-      const reply = {
-        type: message.type,
-        id: message.id,
-        payload: null,
-        error: null,
-        isReply: true,
-      };
+      const { type, id } = message;
+      const reply = { type, id, payload: null, error: null, isReply: true };
       channel.port1.postMessage(JSON.stringify(reply));
-      if (/DataReloaded|RunsChanged/.test(message.type)) reloaded();
+      if (/DataReloaded|RunsChanged/.test(type)) reloaded();
     };
     window.parent.postMessage("experimental.bootstrap", "*", [channel.port2]);
   } catch {
@@ -137,31 +132,16 @@ export function listen(reloaded) {
   }
 }
 
-// The font of TensorBoard's page, used in the tab as far as that page has loaded it.
+/** What tells a face from others. @param {string[]} of its weight, style and range of letters */
+const keyOf = (...of) => of.join("/").replace(/\s/g, "");
 
-const FAMILY = "Roboto";
-
-/** @param {string} family */
-const bare = (family) => family.replace(/["']/g, "");
-
-/**
- * Keys of the font faces that a page has loaded: only their files are known to be there.
- * @param {FontFaceSet} fonts
- */
-function loadedFaces(fonts) {
-  return new Set(
-    [...fonts]
-      .filter((face) => face.status === "loaded" && bare(face.family) === FAMILY)
-      .map((face) => `${face.weight}/${face.style}/${face.unicodeRange.replace(/\s/g, "")}`),
-  );
-}
-
-/** The rules of a page that declare a font. @param {Document} page */
+/** The rules of a page that declare the font. @param {Document} page @returns {CSSFontFaceRule[]} */
 function rulesOf(page) {
   return [...page.styleSheets].flatMap((sheet) => {
     try {
       // The page has classes of its own, so that instanceof cannot tell.
-      return [...sheet.cssRules].filter((rule) => rule.cssText.startsWith("@font-face"));
+      const rules = /** @type {CSSFontFaceRule[]} */ ([...sheet.cssRules]);
+      return rules.filter(({ cssText }) => /^@font-face.*font-family: "?Roboto"?;/s.test(cssText));
     } catch {
       return []; // a style sheet of another origin
     }
@@ -169,39 +149,35 @@ function rulesOf(page) {
 }
 
 /**
- * Declares TensorBoard's font in this document, now and when TensorBoard has loaded more of it.
- * Without TensorBoard's page, or if the page has no such font, the next font of the style sheet
- * is used.
+ * Declares TensorBoard's font in this document, now and when TensorBoard has loaded more of it:
+ * only the files of loaded faces are known to be there. Else the style sheet's next font is used.
  * @param {() => void} changed called when text may have a new size
  */
 export function followFont(changed) {
-  /** @type {Set<string>} */
-  const known = new Set();
+  const style = document.head.appendChild(document.createElement("style"));
   /** @param {Document} page */
   const copy = async (page) => {
-    const loaded = loadedFaces(page.fonts);
-    const faces = [];
-    for (const rule of rulesOf(page)) {
-      const { style } = /** @type {CSSFontFaceRule} */ (rule);
-      const get = (/** @type {string} */ name) => style.getPropertyValue(name);
-      const [weight, slant, range] = ["font-weight", "font-style", "unicode-range"].map(get);
-      const key = `${weight}/${slant}/${range.replace(/\s/g, "")}`;
-      if (bare(get("font-family")) !== FAMILY || known.has(key) || !loaded.has(key)) continue;
-      known.add(key);
-      const source = get("src").replace(/url\(["']?([^"')]+)["']?\)/g, (_, url) => {
-        return `url("${new URL(url, page.baseURI).href}")`;
-      });
-      const of = {
-        weight,
-        style: slant,
-        unicodeRange: range,
-        display: /** @type {const} */ ("swap"),
-      };
-      faces.push(new FontFace(FAMILY, source, of));
-    }
-    for (const face of faces) document.fonts.add(face);
-    await Promise.allSettled(faces.map((face) => face.load()));
-    if (faces.length) changed();
+    const loaded = [...page.fonts].filter(({ status }) => status === "loaded");
+    const known = new Set(loaded.map((of) => keyOf(of.weight, of.style, of.unicodeRange)));
+    const rules = rulesOf(page).filter(({ style: of }) =>
+      known.has(
+        keyOf(
+          ...["font-weight", "font-style", "unicode-range"].map((name) =>
+            of.getPropertyValue(name),
+          ),
+        ),
+      ),
+    );
+    const texts = rules.map(({ cssText }) =>
+      cssText.replace(
+        /url\(["']?([^"')]+)["']?\)/g,
+        (_, url) => `url("${new URL(url, page.baseURI).href}")`,
+      ),
+    );
+    if (style.textContent === texts.join("\n")) return;
+    style.textContent = texts.join("\n");
+    await document.fonts.ready;
+    changed();
   };
   try {
     const page = window.parent.document;

@@ -20,7 +20,7 @@ import { runColour } from "../picture/canvas.js";
 import { ROW_SHARE } from "../picture/tile_layout.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Button, Choice, Group, Labelled, Segments, Toggle, useFolding } from "./controls.js";
-import { mount } from "./mount.js";
+import { mount } from "./dom.js";
 import { hasPictures, showsPictures } from "./overview.js";
 import { RunChooser, RunPicker } from "./runs.js";
 import { saveAttribution, savePicture } from "./save.js";

@@ -3,17 +3,43 @@
 
 import { explanation } from "../model/terms.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
-import { ICONS, STEP_KEY, byPointer } from "./dom.js";
 
 /** @typedef {import("../vendor/preact_htm.js").Child} Child */
 
-/** @param {{name: import("./dom.js").Icon}} props */
+const ICONS = Object.freeze({
+  first: "M4 3h2v10H4zM14 3v10L7 8z",
+  previous: "M11 3v10L4 8z",
+  play: "M5 3v10l8-5z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 3v10l7-5z",
+  last: "M10 3h2v10h-2zM2 3v10l7-5z",
+  reload:
+    "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
+  link: "M6.500 10.500l4-4-1-1-4 4zM7 4.500l1.400-1.400a3.200 3.200 0 0 1 4.500 4.500L11.500 9l-1-1 1.400-1.400a1.800 1.800 0 0 0-2.500-2.500L8 5.500zM9 11.500l-1.400 1.400a3.200 3.200 0 0 1-4.500-4.500L4.500 7l1 1-1.400 1.400a1.800 1.800 0 0 0 2.500 2.500L8 10.500z",
+  save: "M7.200 2.500h1.600v6l2.200-2.200 1.100 1.100L8 11.500 3.900 7.400 5 6.300l2.200 2.200zM3 12.500h10V14H3z",
+  folded: "M6 4l5 4-5 4z",
+  open: "M4 6h8l-4 5z",
+  close:
+    "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
+});
+
+/** @typedef {keyof typeof ICONS} IconName */
+
+/** Keys that change the step, unless a list is gone through with the keyboard. */
+export const STEP_KEY = /^(ArrowLeft|ArrowRight|Home|End)$/;
+
+/** True for a list that has the focus because it was clicked. @param {HTMLElement} element */
+export function byPointer(element) {
+  return element.matches("select") && element.dataset.pointer !== undefined;
+}
+
+/** @param {{name: IconName}} props */
 export function Icon({ name }) {
   return html`<svg viewBox="0 0 16 16" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
 }
 
 /**
- * @param {{icon?: import("./dom.js").Icon, text?: string, label: string, keys?: string,
+ * @param {{icon?: IconName, text?: string, label: string, keys?: string,
  *   press: () => void, [attribute: string]: unknown}} props `keys` do the same
  */
 export function Button({ icon, text, label, keys, press, ...attributes }) {

@@ -12,9 +12,8 @@ import { pictureOf, valueAt } from "../server/decode.js";
 import { MARK } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
-import { h, say, show } from "./dom.js";
+import { h, mount, say, show } from "./dom.js";
 import { createPane } from "./film_pane.js";
-import { mount } from "./mount.js";
 import { saveFilm } from "./save.js";
 
 /** @typedef {import("../app.js").App} App */

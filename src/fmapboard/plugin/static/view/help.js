@@ -6,9 +6,8 @@ import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
 import { CHOICES, TILES } from "../model/state.js";
 import { GLOSSARY, termId } from "../model/terms.js";
 import { html } from "../vendor/preact_htm.js";
-import { Button } from "./controls.js";
-import { STEP_KEY, byPointer } from "./dom.js";
-import { mount } from "./mount.js";
+import { Button, STEP_KEY, byPointer } from "./controls.js";
+import { mount } from "./dom.js";
 import { isPointing, movePoint, togglePoint } from "./point.js";
 
 /** @typedef {import("../app.js").App} App */

@@ -16,7 +16,7 @@ import { paintKernels, rangeText } from "../picture/kernel_paint.js";
 import { kernelLayout } from "../picture/scene_layout.js";
 import { hit } from "../picture/tile_layout.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
-import { html, useState } from "../vendor/preact_htm.js";
+import { html, useRef } from "../vendor/preact_htm.js";
 import { ChannelHead, Painted } from "./controls.js";
 
 /** @typedef {import("../model/kernel_scene.js").KernelCells} KernelCells */
@@ -130,7 +130,9 @@ function Tiles({ grid, label, said }) {
 
 /** @param {{app: import("../app.js").App, model: Model}} props */
 export function ChannelKernels({ app, model: { scene, state } }) {
-  const [value, say] = useState("");
+  const value = useRef(/** @type {HTMLElement|null} */ (null));
+  const say = (/** @type {string} */ text) =>
+    void (value.current && (value.current.textContent = text));
   const grid = scene?.kind === "kernels" ? scene.grid : null;
   if (!grid) return null;
   const { channel } = state;
@@ -147,7 +149,7 @@ export function ChannelKernels({ app, model: { scene, state } }) {
         planes.length > 0 &&
         html`
           <div class="channel-body">
-            <p class="kernel-value" aria-live="polite">${value}</p>
+            <p class="kernel-value" aria-live="polite" ref=${value} />
             ${grid.colour && html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }} label=${label} said=${say} />`}
             <${Tiles} grid=${each} label=${`${label}, one per input`} said=${say} />
             <table class="kernel-numbers" title=${title}>${numberRows(grid, planes, all)}</table>

@@ -12,7 +12,7 @@ import {
   useState,
 } from "../vendor/preact_htm.js";
 import { Icon } from "./controls.js";
-import { h } from "./dom.js";
+import { h, mount } from "./dom.js";
 import {
   health,
   layerChange,
@@ -23,7 +23,6 @@ import {
   strip,
   unfolded,
 } from "./layer_rows.js";
-import { mount } from "./mount.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */

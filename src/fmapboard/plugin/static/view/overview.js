@@ -8,10 +8,9 @@ import { prepare } from "../picture/canvas.js";
 import { fits, frame } from "../picture/sheet.js";
 import { html } from "../vendor/preact_htm.js";
 import { Painted } from "./controls.js";
-import { h, say, show } from "./dom.js";
+import { h, mount, say, show } from "./dom.js";
 import { Findings, Verdicts, awaitedText } from "./findings.js";
 import { HealthKey, createHealthMap } from "./health_map.js";
-import { mount } from "./mount.js";
 import { createSheet, isShown } from "./sheet.js";
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
