@@ -8,7 +8,7 @@ import { placed } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as NEW } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/source.js").Model} Model */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/look.js").Model} Model */
 
 const LAYER = { ...NEW, steps: [0, 10], wall_times: [1, 2] };
 

@@ -25,7 +25,7 @@ import { createPage } from "./view/page.js";
 import { putPoint } from "./view/point.js";
 import { callRoot, kindOf, speakOf } from "./model/words.js";
 
-/** @typedef {import("./server/source.js").Model} Model */
+/** @typedef {import("./model/look.js").Model} Model */
 /** @typedef {import("./model/state.js").State} State */
 
 const FRAME_MS = 200;

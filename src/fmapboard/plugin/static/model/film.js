@@ -16,7 +16,8 @@ import * as api from "../server/api.js";
 /** @import {Cache, Pass} from "../server/cache.js" */
 /** @import {Maps} from "../server/decode.js" */
 /** @import {Kernels} from "../server/kernels.js" */
-/** @import {Model, Source} from "../server/source.js" */
+/** @import {Model} from "./look.js" */
+/** @import {Source} from "../server/source.js" */
 /** @import {Question} from "./compare.js" */
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */

@@ -15,7 +15,7 @@ import { indexOf } from "../server/steps.js";
 /** @import {App} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
 /** @import {NumbersAnswer} from "../server/routes.js" */
-/** @import {Model, Source} from "../server/source.js" */
+/** @import {Source} from "../server/source.js" */
 /** @import {Placed} from "./compare.js" */
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
@@ -142,7 +142,9 @@ export function corrected(app) {
   return { state, gone, provisional };
 }
 
-/** What to draw of a state that can be shown; requests what is missing. @param {App} app @returns {Model} */
+/** @typedef {ReturnType<typeof look>} Model all that one drawing of the tab needs */
+
+/** What to draw of a state that can be shown; requests what is missing. @param {App} app */
 export function look(app) {
   const { source, state } = app;
   const listed = source.runs();
@@ -166,10 +168,12 @@ export function look(app) {
   const overview =
     step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
   return {
-    state: painted,
+    state: painted, // with the palette of what is shown as `colours`
     runs,
     logdir: listed.value?.logdir ?? "",
+    /** False if TensorBoard keeps its default of 10 steps per series. */
     keepsEnough: listed.value?.keeps_enough ?? true,
+    /** The list of runs, or an error in its place, has arrived. */
     listed: Boolean(listed.value || listed.error),
     layers,
     layer,
@@ -179,10 +183,12 @@ export function look(app) {
     stepWords: answer?.value?.step_words ?? {},
     unread: answer?.value?.unread ?? null,
     isUnread: listed.value?.is_unread ?? false,
-    overview,
+    overview, // by key of the layer
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
+    /** TensorBoard has dropped a listed step. */
     isLost: shown.lost instanceof ServerError && shown.lost.status === 404,
+    /** The scene is the previous one; the requested one is being loaded. */
     stale: shown.stale || Boolean(attribution?.loading),
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,

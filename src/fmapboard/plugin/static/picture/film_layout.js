@@ -1,29 +1,6 @@
 // @ts-check
 /** Positions in a film strip: one column per step, one row per channel, the input on top. */
 
-/**
- * All lengths in CSS px, unless stated otherwise.
- * @typedef {object} FilmLayout
- * @property {number} count columns
- * @property {number} rows channels
- * @property {number} gutter width of the labels at the left, which do not scroll
- * @property {number} columnWidth with the gap to the next
- * @property {number} tileWidth
- * @property {number} tileHeight
- * @property {number} factor device px per map px, horizontally; below 1 the map is shrunk
- * @property {number} factorDown device px per map px, vertically
- * @property {number} inputTop
- * @property {number} inputHeight 0 for none
- * @property {number} rowTop of the first channel
- * @property {number} rowHeight of a channel: tile, caption and kernel
- * @property {number} kernelTop below the top of a row
- * @property {number} kernelHeight 0 for none
- * @property {number} width of the whole strip, without wrapping
- * @property {number} height of a band
- * @property {number} across columns per band
- * @property {number} bands 1 if it is not wrapped
- */
-
 export const GUTTER = 156;
 export const HEADING = 24;
 export const CAPTION = 21;
@@ -74,7 +51,9 @@ export function filmLayout(request) {
   return all.find(fits) ?? all[all.length - 1];
 }
 
-/** @param {FilmRequest} request @param {number} side CSS px @returns {FilmLayout} */
+/** @typedef {ReturnType<typeof laidOut>} FilmLayout lengths are CSS px; `factor` and `factorDown` are device px per map px */
+
+/** @param {FilmRequest} request @param {number} side CSS px */
 function laidOut(request, side) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
@@ -104,11 +83,11 @@ function laidOut(request, side) {
   return {
     count,
     rows,
-    gutter: GUTTER,
+    gutter: GUTTER, // the labels at the left, which do not scroll
     columnWidth,
     tileWidth,
     tileHeight,
-    factor,
+    factor, // below 1 the map is shrunk
     factorDown,
     inputTop,
     inputHeight,
@@ -118,7 +97,7 @@ function laidOut(request, side) {
     kernelHeight,
     width: GUTTER + count * columnWidth + MARGIN,
     height: rowTop + rows * rowHeight + MARGIN,
-    across,
+    across, // columns per band
     bands: Math.max(1, Math.ceil(count / across)),
   };
 }

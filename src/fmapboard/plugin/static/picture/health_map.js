@@ -30,23 +30,9 @@ const COLUMN_MAX = 240;
 export const LINE = 15;
 
 /**
- * Lengths in CSS px. A row holds one layer or, if there are too many, several; a column likewise
- * one step or several.
- * @typedef {object} MapLayout
- * @property {number} layers
- * @property {number} steps
- * @property {number} rows
- * @property {number} columns
- * @property {number} left of the first column
- * @property {number} top of the first row
- * @property {number} right width of the words behind the rows, 0 for none
- * @property {number} width of all columns
- * @property {number} height of all rows
- */
-
-/**
+ * Rows and columns: a row holds one layer or, if there are too many, several; a column likewise.
  * @param {{layers: number, steps: number, width: number, height: number, names: number}} of
- *   `names` is the width of the longest name @returns {MapLayout}
+ *   `names` is the width of the longest name, CSS px
  */
 export function mapLayout({ layers, steps, width, height, names }) {
   const left = Math.ceil(
@@ -69,6 +55,8 @@ export function mapLayout({ layers, steps, width, height, names }) {
     height: rows * side(high / Math.max(1, rows), ROW_MAX),
   };
 }
+
+/** @typedef {ReturnType<typeof mapLayout>} MapLayout lengths are CSS px */
 
 /** A side of a cell; whole px unless that would lose much of the space. @param {number} most @param {number} limit */
 function side(most, limit) {

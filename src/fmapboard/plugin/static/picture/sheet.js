@@ -18,15 +18,6 @@ const LARGEST = 160;
 /** The map of states is shown first where fewer columns fit. */
 const COLUMNS = 4;
 
-/**
- * Lengths in CSS px.
- * @typedef {object} SheetLayout
- * @property {number} side of a cell
- * @property {number} names width of the column of names
- * @property {number[]} steps one per column
- * @property {number} rows per page: a screenful, which is asked for at once
- */
-
 /** Width of the names. @param {number} width */
 function namesOf(width) {
   return Math.min(230, Math.max(110, Math.round(width * 0.16)));
@@ -42,7 +33,6 @@ export function fits(width) {
  * @param {readonly number[]} of.steps kept ones, ascending
  * @param {readonly number[]} of.onsets kept steps that must have a column
  * @param {number} of.width CSS px @param {number} of.height of the page, CSS px
- * @returns {SheetLayout}
  */
 export function sheetLayout({ layers, steps, onsets, width, height }) {
   const names = namesOf(width);
@@ -55,6 +45,8 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
   const rows = Math.max(1, Math.min(layers, Math.ceil(height / (side + GAP))));
   return { side: Math.floor(side), names, steps: thinned(steps, columns, onsets), rows };
 }
+
+/** @typedef {ReturnType<typeof sheetLayout>} SheetLayout lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once */
 
 /**
  * At most `count` steps, evenly spaced in the list, with the first and the last; onsets take the

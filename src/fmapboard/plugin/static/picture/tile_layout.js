@@ -1,26 +1,6 @@
 // @ts-check
 /** Positions of tiles and rows: a map pixel is a whole number of device pixels, so it is sharp. */
 
-/**
- * All lengths in CSS px, unless stated otherwise.
- * @typedef {object} Layout
- * @property {number} count cells
- * @property {number} parts tiles side by side in one cell
- * @property {number} tileWidth
- * @property {number} tileHeight
- * @property {number} cellWidth
- * @property {number} cellHeight
- * @property {number} columns cells per line
- * @property {number} lines of cells
- * @property {number} height of the whole grid
- * @property {number} factor device px per map px, horizontally
- * @property {number} factorDown device px per map px, vertically
- * @property {number} left of the first tile
- * @property {number} top of the first tile
- * @property {number} width of the whole grid; 0 if it always fits
- * @property {boolean} rows each cell is a row of pixels, without gap or caption
- */
-
 export const GAP = 8;
 export const CAPTION = 18;
 /** Height of each further line of a caption. */
@@ -61,7 +41,7 @@ export function gapOf(parts) {
   return parts > 1 ? 2 * GAP : GAP;
 }
 
-/** Width of the tiles of one cell, CSS px. @param {Pick<Layout, "parts"|"tileWidth">} of */
+/** Width of the tiles of one cell, CSS px. @param {{parts: number, tileWidth: number}} of */
 export function widthOf({ parts, tileWidth }) {
   return Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24);
 }
@@ -82,7 +62,9 @@ export function layout(request) {
     .reduce((best, each) => (misfit(each) < misfit(best) ? each : best), laidOut(request, least));
 }
 
-/** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
+/** @typedef {ReturnType<typeof laidOut>} Layout lengths are CSS px; `factor` and `factorDown` are device px per map px */
+
+/** @param {LayoutRequest} request @param {number} factor */
 function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = (mapHeight * factor) / ratio;
@@ -106,7 +88,7 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered
     factorDown: factor,
     left: MARGIN,
     top: MARGIN,
-    width: 0,
+    width: 0, // it always fits
     rows: false,
     lines: rows,
   };

@@ -7,58 +7,13 @@ import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
 
-/** @import {Shown} from "../model/attribution.js" */
-/** @import {Placed, Question} from "../model/compare.js" */
-/** @import {Front} from "../model/front.js" */
-/** @import {Series} from "../model/look.js" */
-/** @import {Ranking} from "../model/ranking.js" */
-/** @import {History, Scene} from "../model/scene.js" */
-/** @import {Sides} from "../model/sides.js" */
-/** @import {State} from "../model/state.js" */
+/** @import {Question} from "../model/compare.js" */
+/** @import {History} from "../model/scene.js" */
 /** @import {Layer} from "./answers.js" */
 /** @import {Query} from "./api.js" */
 /** @import {Cache} from "./cache.js" */
-/** @import {Health, Overview} from "./health.js" */
-/** @import {InputSeries, NumbersAnswer, RunEntry} from "./routes.js" */
-
-/**
- * All that one drawing of the tab needs.
- * @typedef {object} Model
- * @property {State} state with the palette of what is shown as `colours`
- * @property {RunEntry[]} runs
- * @property {string} logdir
- * @property {boolean} keepsEnough false if TensorBoard keeps its default of 10 steps per series
- * @property {boolean} listed the list of runs, or an error in its place, has arrived
- * @property {Layer[]} layers
- * @property {Layer|undefined} layer
- * @property {number[]} steps kept steps of all layers of the run
- * @property {number} written number of logged steps
- * @property {Record<string, string>} stepWords of steps that are not those of a training
- * @property {number|null} unread newest logged step if TensorBoard has not read it yet
- * @property {boolean} isUnread there are no runs, but files that TensorBoard has not read
- * @property {number|null} listedAt time of the list of steps, ms
- * @property {Map<string, Overview>} overview by key of the layer
- * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
- * @property {Scene|null} scene
- * @property {boolean} isLost TensorBoard has dropped a listed step
- * @property {boolean} stale the scene is the previous one; the requested one is being loaded
- * @property {Sides|null} sides null if the headline says it all
- * @property {Placed[]} columns what the state's further columns show
- * @property {(History|null)[]} filmHistories of the columns, empty unless the film strip is shown
- * @property {Ranking|null} ranking null unless its list is open
- * @property {Series[]} series whose curves are drawn
- * @property {History|null} history
- * @property {Health|null} health of all steps; null in the overview, whose `front` has it
- * @property {NumbersAnswer|null} numbers
- * @property {ImageBitmap|null} input of the step and sample of the scene
- * @property {boolean} hasInput
- * @property {string} problem in words, "" for none
- * @property {string} gone what the address names but is not there, in words; "" for nothing
- * @property {boolean} playing
- * @property {Shown|null} attribution null if the run has none
- * @property {import("../model/patches.js").Shown|null} patches null if the channel has none
- * @property {Front|null} front null unless the overview is shown
- */
+/** @import {Overview} from "./health.js" */
+/** @import {InputSeries} from "./routes.js" */
 
 /** @type {Map<string, Overview>} */
 const NO_OVERVIEW = new Map();

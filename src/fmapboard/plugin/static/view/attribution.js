@@ -75,7 +75,7 @@ function isNegligible(picture) {
   return isGrey;
 }
 
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 
 /** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
 const SIDES = [480, 400, 320, 260, 200, 180, 160];

@@ -18,7 +18,7 @@ import { saveFilm } from "./save.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../model/film.js").Strip} Strip */
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 /** @typedef {import("./film_pane.js").Pane} Pane */
 /** @typedef {Pick<Strip, "history"|"steps"|"words"|"unit">} Steps */
 

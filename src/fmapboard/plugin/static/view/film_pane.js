@@ -17,7 +17,7 @@ import { indexOf } from "../server/steps.js";
 import { h, say, show } from "./dom.js";
 
 /** @typedef {import("../model/film.js").Strip} Strip */
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 /** @typedef {import("../picture/film_layout.js").FilmLayout} FilmLayout */
 /** @typedef {ReturnType<typeof createPane>} Pane */
 

@@ -54,7 +54,7 @@ export function destination(first, step, layer, isThere) {
 
 /**
  * @param {object} props
- * @param {Pick<import("../server/source.js").Model, "health"|"layers"|"steps"|"state">} props.model
+ * @param {Pick<import("../model/look.js").Model, "health"|"layers"|"steps"|"state">} props.model
  * @param {(target: {step: number, layer: string}) => void} props.visit
  */
 export function FirstFault({ model, visit }) {
@@ -80,7 +80,7 @@ export function FirstFault({ model, visit }) {
 
 // A line that says which run or layer of the address does not exist, and what is shown instead.
 
-/** @param {Pick<import("../server/source.js").Model, "gone"|"layers">} model */
+/** @param {Pick<import("../model/look.js").Model, "gone"|"layers">} model */
 export function Gone({ gone, layers }) {
   const shown = gone !== "" && layers.length > 0;
   return html`<p class="gone" role="status" hidden=${!shown}>${gone}</p>`;
@@ -187,7 +187,7 @@ export function Empty({ model, shown, reload }) {
 
 // The line that says what the order of channels, or the arrangement of kernels, means.
 
-/** @param {Pick<import("../server/source.js").Model, "scene">} model */
+/** @param {Pick<import("../model/look.js").Model, "scene">} model */
 export function Order({ scene }) {
   const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
   const meaning = scene?.kind === "kernels" ? kernelMeaning(scene) : maps;

@@ -69,7 +69,7 @@ export function createDrawers(app, body, drawers) {
   return { pull, draw };
 }
 
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 
 /**
  * @typedef {object} Circumstances

@@ -44,7 +44,7 @@ export function movePoint(app, down, right) {
   putPoint(app, movedPoint(point, height, width, down, right));
 }
 
-/** @param {{app: App, model: import("../server/source.js").Model}} props */
+/** @param {{app: App, model: import("../model/look.js").Model}} props */
 export function Pixel({ app, model: { state, scene, stale } }) {
   const shown = useRef(/** @type {Child} */ (null));
   if (scene?.kind !== "maps") return null;

@@ -17,7 +17,7 @@ import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
 import { kernelBars } from "./legend.js";
 
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 /** @typedef {import("../model/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../model/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../model/film.js").Strip} Strip */

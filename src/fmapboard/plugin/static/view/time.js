@@ -12,7 +12,7 @@ import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Button } from "./controls.js";
 
 /** @typedef {import("../server/answers.js").FaultName} FaultName */
-/** @typedef {import("../server/source.js").Model} Model */
+/** @typedef {import("../model/look.js").Model} Model */
 
 const THUMB = 16;
 const HEIGHT = 10;
