@@ -11,7 +11,6 @@ import { mapsQuery } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
-/** @import {Film} from "../picture/film_paint.js" */
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Cache, Pass} from "../server/cache.js" */
 /** @import {Maps} from "../server/decode.js" */
@@ -19,6 +18,7 @@ import * as api from "../server/api.js";
 /** @import {Model} from "./look.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {Question} from "./compare.js" */
+/** @import {InFilm} from "./film_scale.js" */
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
 /** @import {Side} from "./value_scale.js" */
@@ -214,11 +214,7 @@ function placeText(run, role, sample) {
 /** Roles of which a channel has a kernel of its own. */
 const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 
-/**
- * A film, and what can be requested for it; `opensAt` is the column that is brought into view.
- * @typedef {Film & {of: FilmColumn, opensAt: number, hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
- *   question: (i: number) => Question, inputQuestion: (i: number) => InputQuestion|null}} Strip
- */
+/** @typedef {ReturnType<FilmSource["strip"]>} Strip a film, and what can be requested for it */
 
 /** @type {{frames: Question[], inputs: InputQuestion[]}} */
 const NOTHING = { frames: [], inputs: [] };
@@ -274,51 +270,35 @@ export class FilmSource {
 
   /**
    * The strips of all columns, the main one first; none while its layer is not known.
-   * @param {Model} model @returns {{strips: Strip[], notes: string[]}}
+   * @param {Model} model
    */
   strips(model) {
     const { columns, notes } = filmColumns(model);
     if (!columns.length) return { strips: [], notes };
     const { state } = model;
     const chosen = filmChannels(state, drawnIn(columns[0]));
-    const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
-    const isLocked = state.film_scale === "locked";
-    const kernels = kernelPeak(columns.map(({ history }) => history));
-    /** @type {Strip[]} */
     const strips = [];
     for (const of of columns) {
-      const channels = chosen.filter((channel) => channel < drawnIn(of));
-      if (!channels.length) {
-        notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
-        continue;
-      }
-      const alike = columns.filter(({ role, history }) => role === of.role && history);
-      const all = alike.map(({ history }) => history);
-      const films = alike.map(({ layer }) => layer.steps);
-      const known = isLocked && of.history && of.role !== "kernels";
-      const locked = known ? lockedRanges(all, of.role, chosen, how, films) : null;
-      strips.push({
-        ...this.strip(of, state),
-        channels,
-        isLocked,
-        locked: locked?.ranges ?? null,
-        leftOut: locked?.leftOut ?? 0,
-        beyond: locked?.beyond ?? new Map(),
-        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
-        sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
-        how,
-        kernelPeak: isLocked ? kernels.peak : 0,
-        kernelsBeyond: isLocked && kernels.isPart,
-        opensAt: opensAt(of, channels, state),
-      });
+      if (chosen.some((each) => each < drawnIn(of))) {
+        strips.push(this.strip(of, columns, chosen, state));
+      } else notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
     }
     return { strips, notes };
   }
 
-  /** What a strip has of its own. @param {FilmColumn} of @param {State} state */
-  strip(of, state) {
+  /** @param {FilmColumn} of @param {FilmColumn[]} columns @param {number[]} chosen channels @param {State} state */
+  strip(of, columns, chosen, state) {
+    const channels = chosen.filter((channel) => channel < drawnIn(of));
     const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";
+    const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
+    const isLocked = state.film_scale === "locked";
+    const alike = columns.filter((each) => each.role === role && each.history);
+    const shared = isLocked && history && !isKernels;
+    const all = alike.map((each) => each.history);
+    const films = alike.map((each) => each.layer.steps);
+    const locked = shared ? lockedRanges(all, role, chosen, how, films) : null;
+    const kernels = kernelPeak(columns.map((each) => each.history));
     const listed = this.source.layers(run).value;
     const words = listed?.step_words;
     const series = listed?.inputs.find(
@@ -345,9 +325,19 @@ export class FilmSource {
       return asked && /** @type {InputFrame|undefined} */ (known?.value);
     };
     return {
-      of,
-      layer,
-      role,
+      ...{ of, layer, role, channels, isLocked, how },
+      /** The scale of all steps, null if each step has its own. */
+      locked: locked?.ranges ?? null,
+      /** Steps with large values, and further ones by channel, which the locked scale leaves out. */
+      leftOut: locked?.leftOut ?? 0,
+      beyond: locked?.beyond ?? /** @type {Map<number, number>} */ (new Map()),
+      /** How many of these the film shows. @type {InFilm} */
+      inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
+      /** Letters of the strips with this scale, "" for one alone. */
+      sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
+      kernelPeak: isLocked ? kernels.peak : 0, // of all steps; 0 if each step has its own
+      kernelsBeyond: isLocked && kernels.isPart,
+      opensAt: opensAt(of, channels, state),
       steps: layer.steps,
       words,
       unit: kindOf(words),

@@ -7,7 +7,7 @@ import { inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS, LARGE } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {Film} from "../picture/film_paint.js" */
+/** @import {Strip as Film} from "./film.js" */
 /** @import {History, StateMark} from "./scene.js" */
 /** @import {Scale} from "./state.js" */
 /** @import {Ranges, Side} from "./value_scale.js" */

@@ -106,16 +106,9 @@ const OTHERS = 4;
 
 /** @param {Source} source @param {Line} line @param {State} state @returns {Evidence} */
 export function evidenceOf(source, { run, finding }, state) {
+  const nothing = { layer: null, scene: null, channels: [], text: "", loading: false };
   /** @type {Evidence} */
-  const none = {
-    run,
-    layer: null,
-    step: finding.since,
-    scene: null,
-    channels: [],
-    text: "",
-    loading: false,
-  };
+  const none = { run, step: finding.since, ...nothing };
   if (finding.shown_at === null)
     return { ...none, text: finding.label ? "no pictures of this run are logged" : "" };
   const listed = source.layers(run);
@@ -163,14 +156,8 @@ const scenes = new WeakMap();
 function sceneOf(maps, question, { colours }) {
   const held = scenes.get(maps);
   if (held && held.key === colours) return held.scene;
-  const scene = buildScene({
-    state: { ...START, colours },
-    question,
-    maps,
-    others: [],
-    history: null,
-    sortMaps: null,
-  });
+  const of = { question, maps, others: [], history: null, sortMaps: null };
+  const scene = buildScene({ state: { ...START, colours }, ...of });
   scenes.set(maps, { key: colours, scene });
   return scene;
 }
@@ -230,22 +217,7 @@ function described(finding, layer, step, word, channels, hit, all) {
 /** Lines shown before all are asked for, so that the map stays in sight. */
 export const LINES = 6;
 
-/**
- * @typedef {object} Front
- * @property {string} run of the map
- * @property {Health|null} health null until the findings of its run are there too
- * @property {string} problem why there is no map, in words; "" otherwise
- * @property {string[]} chosen runs
- * @property {{run: string, answer: FindingsAnswer|null, error: string}[]} answers one per chosen run
- * @property {Line[]} lines of all chosen runs, ranked
- * @property {(Line & Evidence)[]} shown the first lines, with their tiles, if the list is open
- * @property {boolean} ready the map and the findings of its run are there
- * @property {boolean} complete the findings of all chosen runs are there
- * @property {boolean} unread TensorBoard has not read one of the chosen runs to its end
- * @property {RunVerdict[]} verdicts of the chosen runs, and of others that were looked through
- * @property {number} awaited number of runs that are still to be looked through
- * @property {SheetSource} sheet pictures
- */
+/** @typedef {ReturnType<typeof front>} Front */
 
 /** @typedef {Omit<Verdict, "class"> &
  *   {run: string, class: Verdict["class"]|"unreadable"}} RunVerdict */
@@ -254,7 +226,7 @@ export const LINES = 6;
  * @param {Source} source
  * @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
  *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
- * @param {State} state @param {RunEntry[]} runs @returns {Front}
+ * @param {State} state @param {RunEntry[]} runs
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
@@ -283,11 +255,11 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
     shown: lines
       .slice(0, !isOpen ? 0 : all ? lines.length : LINES)
       .map((line) => ({ ...line, ...evidenceOf(source, line, state) })),
-    ready,
+    ready, // the map and the findings of its run are there
     complete: answers.every(({ answer, error }) => answer || error),
     unread: answers.some(({ answer }) => answer && answer.unread !== null),
     verdicts: said,
-    awaited: listed.length - said.length,
+    awaited: listed.length - said.length, // runs that are still to be looked through
     sheet,
   };
 }

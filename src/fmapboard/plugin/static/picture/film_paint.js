@@ -12,42 +12,9 @@ import { colours, mapPixels, paintTiles, shrunkRow, tileCanvas } from "./paint.j
 import { drawCrosshair } from "./point.js";
 import { css, ramp } from "../server/palettes.js";
 
-/** @import {Frame, InputFrame} from "../model/film.js" */
-/** @import {InFilm, ScaleChoice} from "../model/film_scale.js" */
-/** @import {History} from "../model/scene.js" */
-/** @import {Point} from "../model/state.js" */
-/** @import {Ranges} from "../model/value_scale.js" */
-/** @import {Unit, Words} from "../model/words.js" */
-/** @import {Layer} from "../server/answers.js" */
 /** @import {FilmLayout} from "./film_layout.js" */
 
-/**
- * What a film strip shows; frames are undefined until they have been loaded.
- * @typedef {object} Film
- * @property {Layer} layer
- * @property {string} role
- * @property {number[]} steps
- * @property {Words} words names of the steps
- * @property {Unit} unit what each step is
- * @property {number} current index of the step of the slider
- * @property {number[]} channels
- * @property {History|null} history
- * @property {boolean} isLocked
- * @property {Ranges|null} locked the scale of all steps, null if each step has its own
- * @property {number} leftOut steps with large values, which the locked scale leaves out
- * @property {Map<number, number>} beyond further steps that it leaves out, by channel
- * @property {InFilm} inFilm how many of these the film shows
- * @property {string} sharing letters of the strips with this scale, "" for one alone
- * @property {ScaleChoice} how
- * @property {number} kernelPeak of all steps; 0 if each step has its own
- * @property {boolean} kernelsBeyond it leaves kernels out, of steps with large values
- * @property {Point|null} point
- * @property {(i: number) => Frame|undefined} frame
- * @property {(i: number) => Error|undefined} error
- * @property {(step: number) => Frame|undefined} kernelFrame
- * @property {(i: number) => InputFrame|null|undefined} input null if none is stored at this step
- * @property {(i: number) => "same"|"different"|"unknown"|"first"} change of the input since the step before
- */
+/** @typedef {import("../model/film.js").Strip} Film what is shown; frames are undefined until they have been loaded */
 
 /**
  * The visible part of the strip, in CSS px.
