@@ -97,22 +97,14 @@ function Data({ app, model }) {
       ${isFilm && html`<${Channels} ...${{ app, model }} />`}
       ${
         roles.length > 1 &&
-        html`<${Segments}
-          label="What is drawn"
-          options=${roles}
-          value=${isAttribution ? "attribution" : state.role}
-          choose=${show}
-        />`
+        html`<${Segments} label="What is drawn" options=${roles}
+          value=${isAttribution ? "attribution" : state.role} choose=${show} />`
       }
       ${
         hasSamples &&
-        html`<${Choice}
-          label="Sample"
-          terms="sample"
-          options=${numbers}
+        html`<${Choice} label="Sample" terms="sample" options=${numbers}
           value=${String(isAttribution ? attribution.sample : state.sample)}
-          choose=${(/** @type {string} */ sample) => app.update({ sample: Number(sample) })}
-        />`
+          choose=${(/** @type {string} */ sample) => app.update({ sample: Number(sample) })} />`
       }
     <//>
   `;
@@ -133,18 +125,14 @@ function Channels({ app, model: { state, layer } }) {
   return html`
     <label class="labelled">
       <span class="sublabel">channels</span>
-      <input
-        type="search"
-        class="film-channels"
+      <input type="search" class="film-channels"
         aria-label="Channels of the film strip, such as 3, 17 or 8-11"
-        title=${`Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`}
-        ref=${field}
+        title=${`Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`} ref=${field}
         onChange=${choose}
         onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => {
           if (key === "Enter") choose();
           if (key === "Enter" || key === "Escape") field.current?.blur();
-        }}
-      />
+        }} />
     </label>
     <span class="differs" role="status" hidden=${!refused}>${refused}</span>
   `;
@@ -185,30 +173,16 @@ function Display({ app, model }) {
           <${Labelled} text="scale" term="scale">
             ${
               !isFilm &&
-              html`<${Segments}
-                label="Scale"
-                options=${SCALES}
-                value=${state.scale}
-                choose=${(/** @type {State["scale"]} */ scale) => app.update({ scale })}
-              />`
+              html`<${Segments} label="Scale" options=${SCALES} value=${state.scale}
+                choose=${(/** @type {State["scale"]} */ scale) => app.update({ scale })} />`
             }
-            <${Toggle}
-              text="Lock"
-              aria-label="Lock the scale over steps"
-              isOn=${isLocked}
-              press=${lock}
-              ...${explanation("locked", "Lock the scale over steps (l)")}
-            />
+            <${Toggle} text="Lock" aria-label="Lock the scale over steps" isOn=${isLocked}
+              press=${lock} ...${explanation("locked", "Lock the scale over steps (l)")} />
           <//>
           <${Labelled} text="colours" term="colours">
-            <${Choice}
-              label="Colours"
-              terms="colours"
-              options=${COLOURS}
-              value=${state.colours}
+            <${Choice} label="Colours" terms="colours" options=${COLOURS} value=${state.colours}
               choose=${(/** @type {State["colours"]} */ colours) =>
-                app.update(selected(app.state, colours))}
-            />
+                app.update(selected(app.state, colours))} />
           <//>
         `
       }
@@ -217,13 +191,8 @@ function Display({ app, model }) {
         !isFilm &&
         html`
           <${Labelled} text="sort" term="sort">
-            <${Choice}
-              label="Sort"
-              terms="sort strength similarity change"
-              options=${SORTS}
-              value=${state.sort}
-              choose=${sort}
-            />
+            <${Choice} label="Sort" terms="sort strength similarity change" options=${SORTS}
+              value=${state.sort} choose=${sort} />
             ${
               isMoved &&
               html`<button type="button" class="again" title=${pinned} onClick=${() => sort(state.sort)}>
@@ -234,13 +203,8 @@ function Display({ app, model }) {
         `
       }
       <${Labelled} text=${isFilm ? "frames" : "tiles"} term="tile">
-        <${Choice}
-          label="Tile"
-          terms="tile"
-          options=${sizes}
-          value=${String(state.tile)}
-          choose=${(/** @type {string} */ tile) => app.update({ tile: Number(tile) })}
-        />
+        <${Choice} label="Tile" terms="tile" options=${sizes} value=${String(state.tile)}
+          choose=${(/** @type {string} */ tile) => app.update({ tile: Number(tile) })} />
       <//>
     <//>
   `;
@@ -277,23 +241,16 @@ function Compare({ app, model }) {
       <${Choice} label="Compare with" value="" options=${options} choose=${add} />
       ${
         isOn &&
-        html`<${Segments}
-          label="How to compare"
-          options=${SIDES}
-          value=${state.show}
-          choose=${(/** @type {State["show"]} */ show) => app.update({ show })}
-        />`
+        html`<${Segments} label="How to compare" options=${SIDES} value=${state.show}
+          choose=${(/** @type {State["show"]} */ show) => app.update({ show })} />`
       }
       ${
         isOn &&
         !isKernels &&
         !app.report &&
-        html`<${Toggle}
-          text="Rank layers"
-          title="List the layers by how much a column differs from column A"
-          isOn=${state.rank > 0}
-          press=${() => app.update({ rank: app.state.rank ? 0 : 1 })}
-        />`
+        html`<${Toggle} text="Rank layers"
+          title="List the layers by how much a column differs from column A" isOn=${state.rank > 0}
+          press=${() => app.update({ rank: app.state.rank ? 0 : 1 })} />`
       }
     <//>
   `;
@@ -310,21 +267,15 @@ function OverviewTools({ app, model, front }) {
   const count = front.lines.length;
   const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
   return html`
-    <${Button}
-      text=${`Findings: ${count} ${isOpen ? "▴" : "▾"}`}
-      label="List what was found, with pictures"
-      aria-expanded=${String(isOpen)}
-      press=${() => app.update({ findings: isOpen ? "closed" : "open" })}
-    />
+    <${Button} text=${`Findings: ${count} ${isOpen ? "▴" : "▾"}`}
+      label="List what was found, with pictures" aria-expanded=${String(isOpen)}
+      press=${() => app.update({ findings: isOpen ? "closed" : "open" })} />
     <${RunChooser} runs=${runs} chosen=${front.chosen} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${
       hasPictures(front) &&
-      html`<${Segments}
-        label="Layers over steps as"
-        options=${FRONTS}
+      html`<${Segments} label="Layers over steps as" options=${FRONTS}
         value=${showsPictures(front, state) ? "pictures" : "states"}
-        choose=${(/** @type {State["front"]} */ as) => app.update({ front: as })}
-      />`
+        choose=${(/** @type {State["front"]} */ as) => app.update({ front: as })} />`
     }
   `;
 }
@@ -353,26 +304,17 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
     /** @type {string} */ text,
   ) =>
     isMaps || (view === "film" && name === "layers" && !nothing)
-      ? html`<button
-          type="button"
-          class="drawer-button"
-          aria-expanded=${String(drawer === name)}
-          aria-controls=${`drawer-${name}`}
-          onClick=${() => pull(name)}
-        >
+      ? html`<button type="button" class="drawer-button" aria-expanded=${String(drawer === name)}
+          aria-controls=${`drawer-${name}`} onClick=${() => pull(name)}>
           ${text}
         </button>`
       : null;
   return html`
     <div class="toolbar" ref=${row}>
       ${drawerButton("layers", "Layers")}
-      <${Segments}
-        label="Page"
-        kind="switch"
-        options=${PAGES}
+      <${Segments} label="Page" kind="switch" options=${PAGES}
         value=${view === "attribution" ? "maps" : view}
-        choose=${(/** @type {State["view"]} */ to) => app.update({ view: to })}
-      />
+        choose=${(/** @type {State["view"]} */ to) => app.update({ view: to })} />
       <${Run} ...${of} />
       ${front && !nothing && html`<${OverviewTools} ...${of} front=${front} />`}
       ${hasSteps && html`<${Time} ...${of} />`}
@@ -384,15 +326,11 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
       <${Group} label="More" what="Link, picture, help" folds="4">
         ${
           !app.report &&
-          html`<${Toggle}
-              text="Live"
-              isOn=${app.renewal.live}
+          html`<${Toggle} text="Live" isOn=${app.renewal.live}
               press=${() => {
                 app.renewal.liveChosen = !app.renewal.live;
                 app.reload();
-              }}
-              ...${explanation("live")}
-            />
+              }} ...${explanation("live")} />
             <${Button} icon="reload" label="Look for new steps" press=${() => app.reload()} />`
         }
         <${Button} icon="link" label="Copy a link to this view" press=${share} />

@@ -90,16 +90,13 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
   return html`
     <figure style=${style}>
       <figcaption><span>${title}</span><span class="value" aria-live="polite">${value}</span></figcaption>
-      <${Painted}
-        role="img"
-        aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`}
-        paint=${paint}
+      <${Painted} role="img"
+        aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`} paint=${paint}
         onMouseMove=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => point(placeOf(event))}
         onMouseLeave=${() => point(null)}
         onClick=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => {
           if (state.pixel || event.altKey) putPoint(app, placeOf(event));
-        }}
-      />
+        }} />
       ${(isDifference(part) || scene.ownScale) && html`<${Bar} ...${bar} />`}
     </figure>
   `;

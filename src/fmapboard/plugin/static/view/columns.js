@@ -70,14 +70,11 @@ function Panel({ app, model, i }) {
     <div class="column-panel" role="group" aria-label=${`Column ${letter}`} ref=${element}>
       <div class="row spread">
         <span class="label">Run</span>
-        <${RunPicker}
-          label=${`Run of column ${letter}`}
+        <${RunPicker} label=${`Run of column ${letter}`}
           choose=${(/** @type {string} */ run) => change({ run })}
-          runs=${runs.map((each) => each.run)}
-          chosen=${column.run}
+          runs=${runs.map((each) => each.run)} chosen=${column.run}
           colourOf=${(/** @type {string} */ name) => runColour(name || state.run, runs)}
-          same=${`same run (${runText(state.run)})`}
-        />
+          same=${`same run (${runText(state.run)})`} />
       </div>
       ${list(
         "Step",
@@ -134,13 +131,9 @@ function Side({ app, model, i, place }) {
     .split(" · ")
     .flatMap((part, k) => [k ? " · " : "", html`<span class="whole">${part}</span>`]);
   return html`
-    <div
-      class=${place === 0 ? "side first" : "side"}
-      role="group"
+    <div class=${place === 0 ? "side first" : "side"} role="group"
       aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}
-      data-inputs=${of?.inputs ?? "loading"}
-      style=${{ order: place }}
-    >
+      data-inputs=${of?.inputs ?? "loading"} style=${{ order: place }}>
       <div class="origin">
         <b>${of?.letter}</b>
         ${of && html`<${RunName} run=${of.run} colour=${runColour(of.run, model.runs)} />`}

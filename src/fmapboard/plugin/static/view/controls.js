@@ -44,13 +44,8 @@ export function Icon({ name }) {
  */
 export function Button({ icon, text, label, keys, press, ...attributes }) {
   return html`
-    <button
-      type="button"
-      title=${keys ? `${label} (${keys})` : label}
-      aria-label=${text ? null : label}
-      onClick=${press}
-      ...${attributes}
-    >
+    <button type="button" title=${keys ? `${label} (${keys})` : label}
+      aria-label=${text ? null : label} onClick=${press} ...${attributes}>
       ${icon && html`<${Icon} name=${icon} />`}${text && html`<span>${text}</span>`}
     </button>
   `;
@@ -94,13 +89,8 @@ export function Segments({ label, options, value, choose, kind = "" }) {
     <div class=${`segments ${kind}`.trim()} role="group" aria-label=${label}>
       ${options.map(
         ([id, text, title]) => html`
-          <button
-            type="button"
-            key=${id}
-            title=${title}
-            aria-pressed=${String(id === value)}
-            onClick=${() => choose(id)}
-          >
+          <button type="button" key=${id} title=${title} aria-pressed=${String(id === value)}
+            onClick=${() => choose(id)}>
             ${text}
           </button>
         `,
@@ -135,17 +125,12 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
   return html`
     <span class="choice" title=${label}>
       ${children}
-      <select
-        aria-label=${label}
-        ...${terms ? explanation(terms) : {}}
-        value=${value}
-        onChange=${chosen}
-        onPointerDown=${pressed}
+      <select aria-label=${label} ...${terms ? explanation(terms) : {}} value=${value}
+        onChange=${chosen} onPointerDown=${pressed}
         onBlur=${(/** @type {Of} */ event) => pressed(event, "")}
         onKeyDown=${(/** @type {KeyboardEvent & Of} */ event) => {
           if (!byPointer(event.currentTarget) || !STEP_KEY.test(event.key)) pressed(event, "keys");
-        }}
-      >
+        }}>
         ${options.map(([id, text]) => html`<option key=${id} value=${id}>${text}</option>`)}
       </select>
     </span>
@@ -202,13 +187,8 @@ export function Group({ label, what, folds, children }) {
     if (over > 0) current.style.left = `${-over}px`;
   }, [isOpen]);
   return html`
-    <div
-      class=${isOpen ? "toolgroup open" : "toolgroup"}
-      role="group"
-      aria-label=${label}
-      data-folds=${folds}
-      ...${around}
-    >
+    <div class=${isOpen ? "toolgroup open" : "toolgroup"} role="group" aria-label=${label}
+      data-folds=${folds} ...${around}>
       <button type="button" class="fold" title=${what} aria-controls=${id} ...${opener}>
         <span>${label}</span><${Icon} name="open" />
       </button>

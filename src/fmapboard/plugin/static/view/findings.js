@@ -64,13 +64,8 @@ export function Verdicts({ app, model, front }) {
     /** @type {import("../vendor/preact_htm.js").Child} */ content,
     title = "",
   ) => html`
-    <button
-      type="button"
-      key=${run}
-      data-run=${run}
-      title=${title || null}
-      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}
-    >
+    <button type="button" key=${run} data-run=${run} title=${title || null}
+      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
       ${content}
     </button>
   `;
@@ -88,11 +83,8 @@ export function Verdicts({ app, model, front }) {
           shown &&
           shown.shown_at !== null &&
           shown.since !== null &&
-          html`<button
-            type="button"
-            class="go"
-            onClick=${() => void app.overview.go({ ...shown, step: shown.since ?? 0 })}
-          >
+          html`<button type="button" class="go"
+            onClick=${() => void app.overview.go({ ...shown, step: shown.since ?? 0 })}>
             Open ${wordOf(stepWords, shown.since)} →
           </button>`
         }
@@ -114,8 +106,7 @@ export function Verdicts({ app, model, front }) {
                 ${press(
                   of.run,
                   html`<${Mark} of=${of.class} /><${Name} run=${of.run} runs=${runs} /><span
-                      class="sentence"
-                      >${sentence(of.text)}</span
+                      class="sentence">${sentence(of.text)}</span
                     >`,
                 )}
               </li>
@@ -189,12 +180,8 @@ export function Findings({ app, model, front }) {
                 ${
                   scene &&
                   channels.map(
-                    (channel) => html`<${Tile}
-                      key=${channel}
-                      palette=${state.colours}
-                      press=${() => go(channel)}
-                      ...${{ scene, channel, of }}
-                    />`,
+                    (channel) => html`<${Tile} key=${channel} palette=${state.colours}
+                      press=${() => go(channel)} ...${{ scene, channel, of }} />`,
                   )
                 }
               </div>
@@ -203,12 +190,8 @@ export function Findings({ app, model, front }) {
         })}
         ${quiet(front.answers, named)}
       </ol>
-      <button
-        type="button"
-        class="more"
-        hidden=${rest <= 0 && !app.overview.all}
-        onClick=${() => app.overview.showLines(!app.overview.all)}
-      >
+      <button type="button" class="more" hidden=${rest <= 0 && !app.overview.all}
+        onClick=${() => app.overview.showLines(!app.overview.all)}>
         ${rest > 0 ? `Show ${rest} more` : "Show fewer"}
       </button>
       <p class="visually-hidden" role="status">

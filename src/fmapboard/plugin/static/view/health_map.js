@@ -72,30 +72,20 @@ export function HealthKey({ app, health, shade }) {
           html`<li key="" title=${DOTTED}>
             <${Painted}
               paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, CODE.FINE, name, true)}
-              of=${when}
-            />
+              of=${when} />
             brightness not recorded
           </li>`
         }
       </ul>
       <div class="brightness">
         <span class="label">Brightness</span>
-        <${Segments}
-          label="Brightness"
-          options=${SHADES}
-          value=${shade}
-          choose=${(/** @type {Shade} */ of) => app.update({ shade: of })}
-        />
+        <${Segments} label="Brightness" options=${SHADES} value=${shade}
+          choose=${(/** @type {Shade} */ of) => app.update({ shade: of })} />
         <span class="label">${text}${isKnown ? ", logarithmic:" : ": not recorded"}</span>
         <span class="health-scale" hidden=${!isKnown}>
           <span>≤ ${short(lo, 2)}</span>
-          <${Painted}
-            class="health-ramp"
-            role="img"
-            aria-label=${`from ${short(lo, 2)} to ${short(hi, 2)}`}
-            paint=${ramp}
-            of=${when}
-          />
+          <${Painted} class="health-ramp" role="img"
+            aria-label=${`from ${short(lo, 2)} to ${short(hi, 2)}`} paint=${ramp} of=${when} />
           <span>≥ ${short(hi, 2)}</span>
         </span>
       </div>

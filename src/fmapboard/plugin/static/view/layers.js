@@ -192,23 +192,15 @@ function Layers({ app, model, rows, folded, act, flagged }) {
   });
   return html`
     <div class="layers-head">
-      <input
-        type="search"
-        placeholder="Filter layers"
-        aria-label="Filter layers"
-        title="Filter layers by words of their name, type or kernel shape (/)"
-        spellcheck="false"
+      <input type="search" placeholder="Filter layers" aria-label="Filter layers"
+        title="Filter layers by words of their name, type or kernel shape (/)" spellcheck="false"
         value=${state.filter}
         onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-          app.update({ filter: currentTarget.value })}
-      />
-      <button
-        type="button"
-        class=${flagged ? "flagged any" : "flagged"}
+          app.update({ filter: currentTarget.value })} />
+      <button type="button" class=${flagged ? "flagged any" : "flagged"}
         aria-pressed=${String(state.flagged)}
         onClick=${() => app.update({ flagged: !app.state.flagged })}
-        ...${explanation("flagged", "Show only the flagged layers")}
-      >
+        ...${explanation("flagged", "Show only the flagged layers")}>
         ${flagged} flagged
       </button>
     </div>
@@ -223,17 +215,9 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     <p class="note" role="status" hidden=${!isUnmatched && !isNone}>
       ${isUnmatched ? "No layer matches." : "No layer is flagged at this step: all are listed."}
     </p>
-    <div
-      class=${isOld ? "tree old" : "tree"}
-      role="tree"
-      aria-label="Layers"
-      tabindex="0"
-      title=${old}
-      aria-activedescendant=${isShown ? `row-${selected}` : null}
-      style=${{ overflowAnchor: "none" }}
-      ref=${list}
-      onScroll=${fit}
-    >
+    <div class=${isOld ? "tree old" : "tree"} role="tree" aria-label="Layers" tabindex="0"
+      title=${old} aria-activedescendant=${isShown ? `row-${selected}` : null}
+      style=${{ overflowAnchor: "none" }} ref=${list} onScroll=${fit}>
       <i aria-hidden="true" style=${space(first)} />${items}<i aria-hidden="true" style=${space(count - last)} />
     </div>
   `;

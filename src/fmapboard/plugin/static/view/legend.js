@@ -96,10 +96,8 @@ export function Bar({ range: [lo, hi], palette, title }) {
     <div class="bar" role="img" aria-label=${`${title}: ${text}`}>
       <span class="ramp-title" hidden=${!title}>${title}</span>
       <div class="ramp-room" ref=${room}>
-        <div
-          class=${palette === "rgb" ? "ramp rgb" : "ramp"}
-          style=${{ background: gradient(palette) }}
-        />
+        <div class=${palette === "rgb" ? "ramp rgb" : "ramp"}
+          style=${{ background: gradient(palette) }} />
         <div class="ramp-scale">
           ${labels.map(
             ({ text: value, left, end }) =>

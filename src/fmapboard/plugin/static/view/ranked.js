@@ -59,12 +59,10 @@ export function RankedLayers({ app, model: { ranking, state } }) {
     <section class="ranked" aria-label="Layers by difference">
       <div class="row">
         <h2>Layers by difference from A</h2>
-        <${Choice}
-          label="Column that is compared with A"
+        <${Choice} label="Column that is compared with A"
           options=${state.columns.map((_, i) => [String(i + 1), LETTERS[i + 1]])}
           value=${String(state.rank)}
-          choose=${(/** @type {string} */ value) => app.update({ rank: Number(value) })}
-        />
+          choose=${(/** @type {string} */ value) => app.update({ rank: Number(value) })} />
         <span class="said" role="status">${progress}</span>
         <span class="space" />
         <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: 0 })} />
@@ -90,20 +88,12 @@ function Entry({ app, row, layer, rank }) {
   const said = bad ? `non-finite: ${percent(bad)} of the values on at least one side` : null;
   return html`
     <li>
-      <button
-        type="button"
-        aria-current=${key === layer ? "true" : null}
-        onClick=${() => app.update({ layer: key })}
-      >
+      <button type="button" aria-current=${key === layer ? "true" : null}
+        onClick=${() => app.update({ layer: key })}>
         <span class="rank-name">${layerText(key)}</span>
         <span class="rank-note">${notes.filter(Boolean).join("; ")}</span>
-        <i
-          class="rank-bar"
-          aria-hidden="true"
-          data-state=${bad ? "nonfinite" : null}
-          title=${said}
-          style=${{ "--share": String(bad || Math.min(1, share)) }}
-        />
+        <i class="rank-bar" aria-hidden="true" data-state=${bad ? "nonfinite" : null} title=${said}
+          style=${{ "--share": String(bad || Math.min(1, share)) }} />
         <span class="rank-value">${valueText(row, LETTERS[rank])}</span>
       </button>
     </li>

@@ -54,13 +54,8 @@ export function RunPicker(offer) {
   const name = chosen || (same ?? "");
   return html`
     <span class="run-picker" ...${around}>
-      <button
-        type="button"
-        class="picker"
-        aria-label=${`${label}: ${runText(name)}`}
-        aria-haspopup="listbox"
-        ...${opener}
-      >
+      <button type="button" class="picker" aria-label=${`${label}: ${runText(name)}`}
+        aria-haspopup="listbox" ...${opener}>
         <${RunName} run=${name} colour=${colourOf(chosen)} /><${Icon} name="open" />
       </button>
       ${isOpen && html`<${Panel} ...${offer} id=${id} choose=${chooseAndLeave} leave=${leave} />`}
@@ -102,19 +97,10 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
   const keepFocus = (event) => event.preventDefault();
   return html`
     <div class="picker-panel">
-      <input
-        type="search"
-        role="combobox"
-        placeholder="words of the name"
-        aria-label=${`${label}: search`}
-        aria-controls=${id}
-        aria-expanded="true"
-        aria-autocomplete="list"
-        aria-activedescendant=${found.length ? `${id}-${at}` : null}
-        ref=${field}
-        onInput=${typed}
-        onKeyDown=${key}
-      />
+      <input type="search" role="combobox" placeholder="words of the name"
+        aria-label=${`${label}: search`} aria-controls=${id} aria-expanded="true"
+        aria-autocomplete="list" aria-activedescendant=${found.length ? `${id}-${at}` : null}
+        ref=${field} onInput=${typed} onKeyDown=${key} />
       <p class="note" role="status">
         ${
           matching.length > MOST
@@ -122,22 +108,11 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
             : `${matching.length} of ${runs.length} runs`
         }
       </p>
-      <ul
-        id=${id}
-        role="listbox"
-        aria-label=${label}
-        ref=${list}
-        onMouseDown=${keepFocus}
-      >
+      <ul id=${id} role="listbox" aria-label=${label} ref=${list} onMouseDown=${keepFocus}>
         ${found.map(
           (run, i) => html`
-            <li
-              key=${run}
-              id=${`${id}-${i}`}
-              role="option"
-              aria-selected=${String(i === at)}
-              onClick=${() => choose(run)}
-            >
+            <li key=${run} id=${`${id}-${i}`} role="option" aria-selected=${String(i === at)}
+              onClick=${() => choose(run)}>
               <${RunName} run=${run || (same ?? "")} colour=${colourOf(run)} />
               <span class="said">${warned?.(run)}</span>
             </li>
@@ -186,15 +161,10 @@ function RunBoxes({ runs, chosen, choose }) {
   const more = found.length - MOST_LISTED;
   return html`
     <div class="run-panel">
-      <input
-        type="search"
-        placeholder="Search runs"
-        aria-label="Search runs"
-        spellcheck="false"
+      <input type="search" placeholder="Search runs" aria-label="Search runs" spellcheck="false"
         ref=${field}
         onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-          setWords(currentTarget.value)}
-      />
+          setWords(currentTarget.value)} />
       <div class="row">
         <button type="button" onClick=${() => set(found, true)}>All found</button>
         <button type="button" onClick=${() => set(found, false)}>None of these</button>
@@ -203,12 +173,9 @@ function RunBoxes({ runs, chosen, choose }) {
         ${found.slice(0, MOST_LISTED).map(
           (run) => html`
             <label key=${run}>
-              <input
-                type="checkbox"
-                checked=${chosen.includes(run)}
+              <input type="checkbox" checked=${chosen.includes(run)}
                 onChange=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-                  set([run], currentTarget.checked)}
-              />
+                  set([run], currentTarget.checked)} />
               <i class="dot" aria-hidden="true" style=${{ background: runColour(run, runs) }} />
               <span>${runText(run)}</span>
             </label>

@@ -96,27 +96,14 @@ export function Time({ app, model }) {
   return html`
     <div class="time" role="group" aria-label="Step">
       <${Button} icon="previous" label="Previous step" keys="←" press=${() => app.stepBy(-1)} />
-      <${Button}
-        icon=${playing ? "pause" : "play"}
-        label=${playing ? "Pause" : "Play"}
-        keys="space"
-        press=${() => app.play()}
-      />
+      <${Button} icon=${playing ? "pause" : "play"} label=${playing ? "Pause" : "Play"} keys="space"
+        press=${() => app.play()} />
       <${Button} icon="next" label="Next step" keys="→" press=${() => app.stepBy(1)} />
       <div class="slider-room">
-        <input
-          type="range"
-          min="0"
-          max=${Math.max(0, steps.length - 1)}
-          step="1"
-          class="slider"
+        <input type="range" min="0" max=${Math.max(0, steps.length - 1)} step="1" class="slider"
           aria-label="Step"
           aria-valuetext=${asked === undefined ? "none" : (word ?? `step ${asked}`)}
-          disabled=${steps.length < 2}
-          value=${Math.max(0, i)}
-          ref=${slider}
-          onInput=${moved}
-        />
+          disabled=${steps.length < 2} value=${Math.max(0, i)} ref=${slider} onInput=${moved} />
         <canvas class="step-marks" role="img" aria-label=${marksText(model)} ref=${marks} />
       </div>
       <div class="now">
