@@ -8,7 +8,7 @@ import {
   layout,
   visible,
 } from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
-import { BELOW } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { BELOW } from "../../src/fmapboard/plugin/static/picture/grid_paint.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 import { lay } from "../../src/fmapboard/plugin/static/picture/paint.js";
 
