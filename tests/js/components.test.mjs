@@ -3,8 +3,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { FirstFault } from "../../src/fmapboard/plugin/static/view/notices.js";
-import { Gone } from "../../src/fmapboard/plugin/static/view/notices.js";
+import { FirstFault, Notice } from "../../src/fmapboard/plugin/static/view/notices.js";
 
 /** Text of what a component returns. @param {any} node @returns {string} */
 function textOf(node) {
@@ -16,13 +15,11 @@ function textOf(node) {
 /** @param {object} node @returns {any} */
 const propsOf = (node) => /** @type {any} */ (node).props;
 
-test("a line says what the address names but is not there, if there is something else", () => {
-  const layers = /** @type {any} */ (Object.freeze([{}]));
-  const said = Gone(Object.freeze({ gone: "No layer a", layers }));
+test("a line of the page is hidden while there is nothing to say", () => {
+  const said = Notice({ name: "gone", text: "No layer a" });
   assert.equal(textOf(said), "No layer a");
   assert.equal(propsOf(said).hidden, false);
-  assert.equal(propsOf(Gone({ gone: "No layer a", layers: [] })).hidden, true);
-  assert.equal(propsOf(Gone({ gone: "", layers })).hidden, true);
+  assert.equal(propsOf(Notice({ name: "gone", text: "" })).hidden, true);
 });
 
 test("the first fault's button leads to its step and layer, and is hidden there", () => {

@@ -231,7 +231,7 @@ export class App {
   /** @param {number|null} channel under the pointer */
   hover(channel) {
     this.hovered = channel;
-    if (this.model) this.page.head.draw({ model: this.model, hovered: channel });
+    if (this.model) this.page.hover(this.model, channel);
   }
 
   /** Adds a column, or removes all. @param {import("./model/state.js").Kind|"off"} kind */

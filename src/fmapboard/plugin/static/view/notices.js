@@ -1,5 +1,5 @@
 // @ts-check
-/** A line that says where the first non-finite value of the run was found, and leads there. */
+/** Lines above the views: what is gone, what was found, what is to be done. */
 
 import { layerText } from "../model/compare.js";
 import { kernelMeaning } from "../model/kernel_scene.js";
@@ -7,8 +7,7 @@ import { stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 
-// A line that says where the first non-finite value of the run was found, and leads there.
-
+/** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../server/routes.js").FirstFault} FirstNonfinite */
 /** @typedef {import("../server/answers.js").Layer} Layer */
 
@@ -54,7 +53,7 @@ export function destination(first, step, layer, isThere) {
 
 /**
  * @param {object} props
- * @param {Pick<import("../model/look.js").Model, "health"|"layers"|"steps"|"state">} props.model
+ * @param {Pick<Model, "health"|"layers"|"steps"|"state">} props.model
  * @param {(target: {step: number, layer: string}) => void} props.visit
  */
 export function FirstFault({ model, visit }) {
@@ -78,19 +77,25 @@ export function FirstFault({ model, visit }) {
   `;
 }
 
-// A line that says which run or layer of the address does not exist, and what is shown instead.
-
-/** @param {Pick<import("../model/look.js").Model, "gone"|"layers">} model */
-export function Gone({ gone, layers }) {
-  const shown = gone !== "" && layers.length > 0;
-  return html`<p class="gone" role="status" hidden=${!shown}>${gone}</p>`;
+/** A line that says something, if there is something to say. @param {{name: string, text: string}} props */
+export function Notice({ name, text }) {
+  return html`<p class=${name} role="status" hidden=${!text}>${text}</p>`;
 }
 
-// A line above the maps, if the overview led to another layer or step than it named.
-
-/** @param {{note: string}} props */
-export function Arrival({ note }) {
-  return html`<p class="arrival" role="status" hidden=${!note}>${note}</p>`;
+/**
+ * What is gone, where the first non-finite value was, what the overview led to, and how to keep more.
+ * @param {{app: import("../app.js").App, model: Model}} props
+ */
+export function Notices({ app, model }) {
+  const { isThere, arrived } = app.overview;
+  const isLed = isThere && model.state.view === "maps";
+  const visit = (/** @type {{step: number, layer: string}} */ to) => app.update(to, "visit");
+  return html`
+    <${Notice} name="gone" text=${model.layers.length ? model.gone : ""} />
+    <${FirstFault} ...${{ model, visit }} />
+    <${Notice} name="arrival" text=${(isLed && arrived?.note) || ""} />
+    <${Sampling} ...${model} />
+  `;
 }
 
 // A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10.
@@ -99,8 +104,8 @@ const TEXT =
   "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had feature maps. To keep more, restart it with ";
 const FLAG = "--samples_per_plugin images=50,feature_maps=50";
 
-/** @param {Pick<import("../app.js").Model, "keepsEnough"|"layers">} model */
-export function Sampling({ keepsEnough, layers }) {
+/** @param {Pick<Model, "keepsEnough"|"layers">} model */
+function Sampling({ keepsEnough, layers }) {
   const isShown = !keepsEnough && layers.length > 0;
   return html`<p class="sampling" hidden=${!isShown}><span>${TEXT}</span><code>${FLAG}</code></p>`;
 }
@@ -144,7 +149,7 @@ const SERVE =
 
 /**
  * What was looked at, in words.
- * @param {Pick<import("../app.js").Model, "isUnread"|"logdir">} model
+ * @param {Pick<Model, "isUnread"|"logdir">} model
  */
 function whereText({ isUnread, logdir }) {
   if (isUnread) {
@@ -158,7 +163,7 @@ function whereText({ isUnread, logdir }) {
 
 /**
  * @param {object} props
- * @param {Pick<import("../app.js").Model, "isUnread"|"logdir"|"problem">} props.model
+ * @param {Pick<Model, "isUnread"|"logdir"|"problem">} props.model
  * @param {boolean} props.shown
  * @param {() => void} props.reload
  */
@@ -185,11 +190,8 @@ export function Empty({ model, shown, reload }) {
   `;
 }
 
-// The line that says what the order of channels, or the arrangement of kernels, means.
-
-/** @param {Pick<import("../model/look.js").Model, "scene">} model */
-export function Order({ scene }) {
+/** What the order of channels, or the arrangement of kernels, means. @param {{model: Model}} props */
+export function Order({ model: { scene } }) {
   const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
-  const meaning = scene?.kind === "kernels" ? kernelMeaning(scene) : maps;
-  return html`<p class="order" role="status" hidden=${!meaning}>${meaning}</p>`;
+  return html`<${Notice} name="order" text=${scene?.kind === "kernels" ? kernelMeaning(scene) : maps} />`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** All views of the tab, and where each one is on the page. */
 
+import { html } from "../vendor/preact_htm.js";
 import { Attribution } from "./attribution.js";
 import { createBar } from "./bar.js";
 import { Channel } from "./channel.js";
@@ -14,7 +15,7 @@ import { Head } from "./head.js";
 import { createHelp } from "./help.js";
 import { ChannelKernels } from "./kernels.js";
 import { createLayers } from "./layers.js";
-import { Empty, FirstFault, Gone, Order, Arrival, ReportNote, Sampling } from "./notices.js";
+import { Empty, Notices, Order, ReportNote } from "./notices.js";
 import { createOverview } from "./overview.js";
 import { Pixel } from "./point.js";
 import { RankedLayers } from "./ranked.js";
@@ -69,117 +70,73 @@ export function createDrawers(app, body, drawers) {
   return { pull, draw };
 }
 
+/** @typedef {import("../app.js").App} App */
 /** @typedef {import("../model/look.js").Model} Model */
 
-/**
- * @typedef {object} Circumstances
- * @property {boolean} nothing there is no layer to show
- * @property {boolean} busy an answer is awaited
- * @property {number|null} hovered channel under the pointer
- */
+/** What is above the maps. @param {{app: App, model: Model, hovered: number|null}} props */
+const Above = (props) => html`
+  <${Head} ...${props} /><${Sides} ...${props} /><${RankedLayers} ...${props} /><${Order} ...${props} />
+`;
 
-/** @param {import("../app.js").App} app */
+/** What is beside the maps. @param {{app: App, model: Model}} props */
+const Details = (props) => html`
+  <${Pixel} ...${props} /><${Channel} ...${props} /><${ChannelKernels} ...${props} /><${Charts} ...${props} />
+`;
+
+/** @param {App} app */
 export function createPage(app) {
   const bar = createBar(app);
-  const sampling = mount(Sampling);
   const report = mount(ReportNote);
   report.draw({ report: app.report });
-  const firstFault = mount(FirstFault);
-  const gone = mount(Gone);
+  const notices = mount(Notices);
   const layers = createLayers(app);
-  const head = mount(Head);
-  const sides = mount(Sides);
-  const ranked = mount(RankedLayers);
-  const order = mount(Order);
+  const above = mount(Above);
   const grid = createGrid(app);
-  const pixel = mount(Pixel);
-  const channel = mount(Channel);
-  const kernels = mount(ChannelKernels);
-  const charts = mount(Charts);
+  const aside = h("aside", { "aria-label": "Channel and layer over steps" });
+  const details = mount(Details, aside);
   const film = createFilm(app);
   const attribution = mount(Attribution);
   const empty = mount(Empty);
   const help = createHelp(Boolean(app.report));
   const overview = createOverview(app);
-  const arrival = mount(Arrival);
-  const main = h(
-    "main",
-    {},
-    head.element,
-    sides.element,
-    ranked.element,
-    order.element,
-    grid.element,
-  );
-  const aside = h(
-    "aside",
-    { "aria-label": "Channel and layer over steps" },
-    pixel.element,
-    channel.element,
-    kernels.element,
-    charts.element,
-  );
+  const main = h("main", {}, above.element, grid.element);
   const body = h("div", { class: "body" }, layers.element, main, aside, attribution.element);
   const drawers = createDrawers(app, body, { layers: layers.element, details: aside });
-  const bars = h(
-    "header",
-    { class: "bars" },
-    report.element,
-    bar.element,
-    gone.element,
-    firstFault.element,
-    arrival.element,
-    sampling.element,
-  );
-  const element = h(
-    "div",
-    { class: "app" },
-    bars,
-    body,
-    overview.element,
-    empty.element,
-    help.element,
-  );
+  const bars = h("header", { class: "bars" }, report.element, bar.element, notices.element);
+  const views = [bars, body, overview.element, empty.element, help.element];
+  const element = h("div", { class: "app" }, ...views);
   show(body, false); // nor laid out in vain
 
-  /** @param {Model} model @param {Circumstances} circumstances */
+  /**
+   * @param {Model} model @param {object} circumstances
+   * @param {boolean} circumstances.nothing there is no layer to show
+   * @param {boolean} circumstances.busy an answer is awaited
+   * @param {number|null} circumstances.hovered channel under the pointer
+   */
   function draw(model, { nothing, busy, hovered }) {
     show(body, !nothing && !model.front);
-    const isAttribution = model.state.view === "attribution";
     empty.draw({ model, shown: nothing, reload: () => app.reload() });
-    sampling.draw(model);
-    gone.draw(model);
-    firstFault.draw({ model, visit: (target) => app.update(target, "visit") });
+    notices.draw({ app, model });
     controls(model, nothing, busy);
-    const { isThere, arrived } = app.overview;
-    const isLed = isThere && model.state.view === "maps";
-    arrival.draw({ note: (isLed && arrived?.note) || "" });
     overview.draw(nothing ? { ...model, front: null } : model);
     if (nothing || model.front) return;
     drawers.draw();
     layers.draw(model);
-    const isFilm = model.state.view === "film";
-    show(main, !isFilm && !isAttribution);
-    show(aside, !isFilm && !isAttribution);
-    show(layers.element, !isAttribution);
+    const { view } = model.state;
+    for (const each of [main, aside]) show(each, view === "maps");
+    show(layers.element, view !== "attribution");
     attribution.draw({ model });
-    if (isFilm) {
+    if (view === "film") {
       if (!film.element.isConnected) body.append(film.element);
       film.draw(model);
       return;
     }
     film.rest();
     film.element.remove();
-    if (isAttribution) return;
-    head.draw({ model, hovered });
-    sides.draw({ app, model });
-    ranked.draw({ app, model });
-    order.draw(model);
+    if (view === "attribution") return;
+    above.draw({ app, model, hovered });
     grid.draw(model);
-    pixel.draw({ app, model });
-    channel.draw({ app, model });
-    kernels.draw({ app, model });
-    charts.draw({ app, model });
+    details.draw({ app, model });
   }
 
   /** @param {Model} model @param {boolean} nothing @param {boolean} busy */
@@ -196,5 +153,8 @@ export function createPage(app) {
     else if (model.state.view === "attribution") attribution.draw({ model });
     else grid.mark(model);
   }
-  return { element, bar, layers, head, grid, film, help, overview, draw, age };
+
+  /** @param {Model} model @param {number|null} channel under the pointer */
+  const hover = (model, channel) => above.draw({ app, model, hovered: channel });
+  return { element, bar, layers, hover, grid, film, help, overview, draw, age };
 }
