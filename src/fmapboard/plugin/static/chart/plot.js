@@ -15,22 +15,12 @@ const TOP = 6;
 const BOTTOM = 18;
 
 /**
- * Coordinates of a chart, in CSS px.
- * @typedef {object} Frame
- * @property {CanvasRenderingContext2D} context
- * @property {number} width
- * @property {number} height
- * @property {(step: number) => number} x
- * @property {(value: number) => number} y
- */
-
-/**
  * Clears a canvas, draws axes and their labels, and returns the chart's coordinates.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
  * @param {[number, number]} steps first and last
  * @param {[number, number]} values lowest and highest
  * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`)
- * @param {Words} words names of the steps @returns {Frame}
+ * @param {Words} words names of the steps
  */
 export function frame(canvas, width, height, steps, values, log = false, words = {}) {
   const look = theme();
@@ -70,6 +60,8 @@ export function frame(canvas, width, height, steps, values, log = false, words =
   if (to > from) context.fillText(endText(context, words, to, half), width - RIGHT, height - 4);
   return { context, width, height, x, y };
 }
+
+/** @typedef {ReturnType<typeof frame>} Frame coordinates of a chart, CSS px */
 
 /**
  * The first or last step, with the name of what it shows if there is one.

@@ -60,18 +60,8 @@ export function line(raw) {
 }
 
 /**
- * @typedef {object} Heat
- * @property {number[]} steps
- * @property {number} lo value at the bottom
- * @property {number} hi value at the top
- * @property {number} rows
- * @property {Float64Array} density [steps, rows], at most 1 per step; NaN for an empty step
- */
-
-/**
  * Histograms over steps as one heat map: the counts of each step resampled to common even rows.
  * @param {HistogramSeries} raw @param {number} rows
- * @returns {Heat|null} null if all histograms are empty
  */
 export function heat(raw, rows) {
   const edges = raw.edges.map((list) => list.map(number));
@@ -89,6 +79,8 @@ export function heat(raw, rows) {
   }
   return { steps: raw.steps, lo, hi, rows, density };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof heat>>} Heat `density` [steps, rows] is at most 1 per step, NaN for an empty one */
 
 /** Outer edges of the non-empty buckets. @param {number[]} edges @param {number[]} counts */
 function occupied(edges, counts) {

@@ -24,14 +24,6 @@ import { indexOf } from "../server/steps.js";
  * @property {Tile|null} first null where it would control nothing: scores of several images
  */
 
-/**
- * @typedef {object} Shown
- * @property {number} sample the chosen one, or the first
- * @property {number} samples
- * @property {Row[]} rows in network order; empty unless the view is shown
- * @property {boolean} loading a picture has not arrived
- */
-
 /** Keys that do something in this view. */
 export const ATTRIBUTION_KEYS = new Set(
   ["ArrowLeft", "ArrowRight", "Home", "End", " ", "Escape"].concat("v", "r", "m", "p", "?"),
@@ -39,7 +31,7 @@ export const ATTRIBUTION_KEYS = new Set(
 
 /**
  * @param {Source} source @param {State} state
- * @param {number|undefined} step of the slider @returns {Shown|null} null if the run has none
+ * @param {number|undefined} step of the slider
  */
 export function attributionOf(source, state, step) {
   const isShown = state.view === "attribution";
@@ -58,6 +50,8 @@ export function attributionOf(source, state, step) {
   const loading = tiles.some(({ picture, problem }) => !picture && !problem);
   return { sample, samples: numbers.length, rows, loading };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof attributionOf>>} Shown */
 
 /** @param {Source} source @param {string} run */
 function listedFor(source, run) {

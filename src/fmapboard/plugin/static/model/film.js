@@ -13,32 +13,14 @@ import * as api from "../server/api.js";
 
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Cache, Pass} from "../server/cache.js" */
-/** @import {Maps} from "../server/decode.js" */
-/** @import {Kernels} from "../server/kernels.js" */
 /** @import {Model} from "./look.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {Question} from "./compare.js" */
 /** @import {InFilm} from "./film_scale.js" */
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
-/** @import {Side} from "./value_scale.js" */
 
 /** @template T @typedef {import("../server/cache.js").Entry<T>} Entry */
-
-/**
- * A layer at one step.
- * @typedef {object} Frame
- * @property {Maps} maps with the planes of one role and sample only
- * @property {Side|null} side null if there is no picture
- * @property {Kernels|null} kernels
- */
-
-/**
- * The network's input at one step.
- * @typedef {object} InputFrame
- * @property {OffscreenCanvas} picture shrunk to at most `INPUT_SIDE`
- * @property {string} digest of all pixels of the original: equal pictures have equal ones
- */
 
 /** @typedef {{run: string, name: string, sample: number, step: number, ts: number}} InputQuestion */
 
@@ -49,7 +31,7 @@ function frameKey({ run, key, step, ts, role, sample }) {
   return JSON.stringify([run, key, step, ts, role, sample]);
 }
 
-/** @param {Question} of @param {AbortSignal} signal @returns {Promise<Frame>} */
+/** @param {Question} of @param {AbortSignal} signal */
 async function loadFrame(of, signal) {
   const maps = await decodeMaps(
     await api.binary("maps", mapsQuery(of), signal),
@@ -60,6 +42,8 @@ async function loadFrame(of, signal) {
   maps.kernels = null;
   return { maps, side: sideOf(maps, of.role, of.sample), kernels };
 }
+
+/** @typedef {Awaited<ReturnType<typeof loadFrame>>} Frame a layer at one step, with the planes of one role and sample only */
 
 /** Memory of a frame. @param {Frame} frame */
 function frameBytes({ side, kernels }) {
@@ -85,7 +69,7 @@ function wantFrames(cache, pass, questions) {
   cache.end(pass);
 }
 
-/** @param {InputQuestion} of @param {AbortSignal} signal @returns {Promise<InputFrame>} */
+/** @param {InputQuestion} of @param {AbortSignal} signal */
 async function loadInput(of, signal) {
   const whole = await api.picture("input", of, signal);
   const factor = Math.min(1, INPUT_SIDE / Math.max(whole.width, whole.height));
@@ -98,6 +82,8 @@ async function loadInput(of, signal) {
   whole.close();
   return { picture, digest: found };
 }
+
+/** @typedef {Awaited<ReturnType<typeof loadInput>>} InputFrame the network's input at one step; equal pictures have equal digests */
 
 /** Two 32-bit hashes (FNV-1a, and a multiplicative one) and the size of a picture. @param {ImageData} image */
 export function digest({ data, width, height }) {

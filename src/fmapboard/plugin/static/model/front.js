@@ -308,20 +308,10 @@ function answersOf(source, asked, run) {
 }
 
 /**
- * Where to go, and what must be said there.
- * @typedef {object} Target
- * @property {string} run
- * @property {string} layer key
- * @property {number} step kept, with a picture of the layer
- * @property {string} note differences from what was asked for; "" for none
- */
-
-/**
  * The picture that shows a layer call at a step.
  * @param {Layer[]} layers of the run
  * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null, step:
  * number}} asked @param {string} keeper of the pictures
- * @returns {Target|null} null if there is none
  */
 export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
   const layer = layers.find((each) => each.key === shown_at);
@@ -341,6 +331,8 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }, keep
   }
   return { run, layer: layer.key, step: kept, note: notes.join(" ") };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof targetOf>>} Target where to go, and what must be said there */
 
 /**
  * What a run was looked through for, in words.

@@ -170,16 +170,6 @@ export const STATES = Object.freeze([
   { word: "non-finite", what: "NaN or infinity" },
 ]);
 
-/**
- * Brightness of the cells.
- * @typedef {object} Shading
- * @property {Uint8Array} levels [steps, layers], see `health_colours.js`
- * @property {number} lo value of level 0: smaller ones have it too; NaN if none is known
- * @property {number} hi value of the highest level: larger ones have it too
- * @property {string} text what it shows
- * @property {boolean} hasGaps the level of some cells of minor states is not known
- */
-
 /** What a scale is of, in words. */
 const TEXTS = Object.freeze({
   range: "range of values (maximum − minimum)",
@@ -187,7 +177,7 @@ const TEXTS = Object.freeze({
   weights: "change of the weights since the logged step before, relative to their norm",
 });
 
-/** @param {Health} of @param {Shade} shade @returns {Shading} */
+/** @param {Health} of @param {Shade} shade */
 function shadingOf({ cells, scales }, shade) {
   const { of, lo, hi } = scales[shade];
   const levels = cells[shade];
@@ -198,6 +188,8 @@ function shadingOf({ cells, scales }, shade) {
   }
   return { levels, lo: lo ?? NaN, hi: hi ?? NaN, text: TEXTS[of], hasGaps };
 }
+
+/** @typedef {ReturnType<typeof shadingOf>} Shading `levels` [steps, layers]; `lo` and `hi` are the values of the ends, NaN if none is known */
 
 /**
  * @typedef {object} Table

@@ -20,14 +20,6 @@ import * as api from "../server/api.js";
  */
 
 /**
- * @typedef {object} Shown
- * @property {number} channel
- * @property {number} step of the search
- * @property {LayerPatches|null} found null until it has arrived
- * @property {string} problem in words, "" for none
- */
-
-/**
  * @typedef {object} Crop
  * @property {number} value
  * @property {string} name of the image
@@ -40,7 +32,6 @@ import * as api from "../server/api.js";
 /**
  * @param {Source} source @param {State} state @param {Layer} layer
  * @param {number|undefined} step of the slider
- * @returns {Shown|null} null if no channel is open, or the run has no patches of the layer
  */
 export function patchesOf(source, state, layer, step) {
   const { run, channel } = state;
@@ -58,6 +49,8 @@ export function patchesOf(source, state, layer, step) {
   const problem = entry.error?.message ?? "";
   return { channel, step: of.step, found: entry.value ?? null, problem };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof patchesOf>>} Shown */
 
 /**
  * @param {Source} source

@@ -22,20 +22,11 @@ const CHUNK = 24;
  */
 
 /**
- * @typedef {object} Ranking
- * @property {Ranked[]} rows as far as they are known
- * @property {number} done layers whose difference is known
- * @property {number} total layers that have a counterpart
- * @property {Error|null} error
- */
-
-/**
  * The ranking of one column; requests what is missing, one chunk after the other.
  * @param {Pick<Source, "cache"|"json">} source @param {State} state @param {Column} column
  * @param {number} step of the slider @param {readonly Layer[]} layers of the main column's run
  * @param {readonly Layer[]} others layers of the column's run
  * @param {boolean} calm false while the step is changing: only known differences are shown
- * @returns {Ranking}
  */
 export function rank(source, state, column, step, layers, others, calm) {
   const [role, otherRole] = [state.role, column.role || state.role];
@@ -70,6 +61,8 @@ export function rank(source, state, column, step, layers, others, calm) {
   });
   return { rows: ranked(rows), done: known.size, total: pairs.length, error };
 }
+
+/** @typedef {ReturnType<typeof rank>} Ranking */
 
 /** Groups of a ranking, in order; values of different groups cannot be compared. */
 export const GROUPS = Object.freeze(

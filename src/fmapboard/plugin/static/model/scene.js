@@ -33,19 +33,6 @@ const MAPS = Object.freeze(["a", "b", "c", "d"]);
 const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
 
 /**
- * One column as it is drawn.
- * @typedef {object} SceneColumn
- * @property {string} letter
- * @property {Question|null} question
- * @property {Maps|null} maps
- * @property {Side|null} side null if it has no picture
- * @property {Difference|null} difference the main column minus this one; null if there is none
- * @property {History|null} history its maps over all kept steps, if the scale is locked
- * @property {string} why there is no picture, in words
- * @property {string} note what of the comparison is not as expected, in words
- */
-
-/**
  * What a column is built from.
  * @typedef {object} ColumnSource
  * @property {Question|null} question
@@ -80,16 +67,8 @@ export function partName(part) {
 }
 
 /**
- * @param {Question} question @param {Maps} maps @param {Side} side
- * @param {History|null} history if the scale is locked @returns {SceneColumn}
- */
-export function mainColumn(question, maps, side, history) {
-  return { letter: LETTERS[0], question, maps, side, difference: null, history, why: "", note: "" };
-}
-
-/**
  * @param {ColumnSource} of @param {number} i 1 for the first column beside the main one
- * @param {Side} a the main column's maps @returns {SceneColumn}
+ * @param {Side} a the main column's maps
  */
 export function otherColumn({ question, maps, why, history = null }, i, a) {
   const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
@@ -105,6 +84,8 @@ export function otherColumn({ question, maps, why, history = null }, i, a) {
     note: side ? noteOf(a, side, between) : "",
   };
 }
+
+/** @typedef {ReturnType<typeof otherColumn>} SceneColumn one column as it is drawn; `why` and `note` say what is missing */
 
 /** What is not compared, in words. @param {Side} a @param {Side} b @param {Difference|null} between */
 function noteOf(a, b, between) {
@@ -240,8 +221,9 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
+  const own = { question, maps, side: a, difference: null, history: state.locked ? history : null };
   const columns = [
-    mainColumn(question, maps, a, state.locked ? history : null),
+    { letter: LETTERS[0], ...own, why: "", note: "" },
     ...others.map((each, i) => otherColumn(each, i + 1, a)),
   ];
   const channels = columns.reduce(
@@ -287,19 +269,7 @@ function differenceRanges(state, columns, channels) {
   });
 }
 
-/**
- * Faults of one channel; the first three are counts of values.
- * @typedef {object} Flags
- * @property {number} nan
- * @property {number} positive
- * @property {number} negative
- * @property {boolean} large
- * @property {boolean} constant
- * @property {boolean} dead
- * @property {string} after type of the activation that it is dead after, "" for its own values
- */
-
-/** @param {Maps} maps @param {string} role @param {number} channel @returns {Flags} */
+/** @param {Maps} maps @param {string} role @param {number} channel */
 export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
   const later = role === "feature_maps" && of("activation.dead") > 0;
@@ -314,6 +284,8 @@ export function flags(maps, role, channel) {
     after: later ? (maps.header.activation?.type ?? "activation") : "",
   };
 }
+
+/** @typedef {ReturnType<typeof flags>} Flags faults of one channel; the first three are counts of values */
 
 /**
  * A fault of a channel.
@@ -346,16 +318,6 @@ export function loudest(of) {
 }
 
 // Builds the scene of the state from the answers that have arrived, and keeps the last one.
-
-/**
- * @typedef {object} Shown
- * @property {Scene|null} scene
- * @property {boolean} stale the scene is the previous one
- * @property {Error|null} error why nothing is shown
- * @property {Error|null} lost that, or why a column is not shown
- * @property {Placed[]} columns what the columns of the state show
- * @property {Placed[]} drawn what the columns of the scene show
- */
 
 /** How many kept steps are searched for kernels; the first logged step always has them. */
 const KERNELS_WITHIN = 12;
@@ -420,7 +382,6 @@ export class Scenes {
   /**
    * The requested scene, or the previous one while the requested one is being loaded.
    * @param {State} state @param {Layer|undefined} layer @param {History|null} history
-   * @returns {Shown}
    */
   show(state, layer, history) {
     const main = mainSide(state, layer);

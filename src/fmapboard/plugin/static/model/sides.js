@@ -26,14 +26,6 @@ import { samePixels } from "../server/decode.js";
  * @property {string[]} notes what the heading does not tell, in words
  */
 
-/**
- * @typedef {object} Sides
- * @property {SideFacts[]} each the main column first
- * @property {Inputs} inputs the most serious difference of a column from the main one
- * @property {string[]} notes on all columns
- * @property {boolean} hasScaleNote the last of them is about the scale of the columns
- */
-
 /** What a column says of its input. @type {Readonly<Record<Inputs, string>>} */
 const BRIEF = Object.freeze({
   same: "",
@@ -57,7 +49,7 @@ const SERIOUS = ["different", "unknown", "loading", "same"];
  * The columns of a scene; null if the headline tells everything about its one picture.
  * @param {Source} source @param {Scene|null} scene
  * @param {Placed[]} drawn what the columns beside the main one show
- * @param {number|undefined} headline step of the slider @returns {Sides|null}
+ * @param {number|undefined} headline step of the slider
  */
 export function sidesOf(source, scene, drawn, headline) {
   if (!scene) return null;
@@ -89,6 +81,8 @@ export function sidesOf(source, scene, drawn, headline) {
   if (ofScale) notes.push(ofScale);
   return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof sidesOf>>} Sides */
 
 /**
  * @param {Source} source @param {Scene} scene @param {Placed} of @param {number} i

@@ -66,17 +66,6 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
 }
 
 /**
- * A − B of two sides, channel by channel.
- * @typedef {object} Difference
- * @property {number} channels
- * @property {number} height
- * @property {number} width
- * @property {Float32Array} values [channels, height, width], NaN where marked
- * @property {Uint8Array} marks [channels, height, width]
- * @property {Float64Array} peak largest magnitude of each channel, NaN if it has no finite value
- */
-
-/**
  * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
  * @typedef {object} Side
  * @property {Planes} planes
@@ -86,7 +75,7 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
 
 /**
  * A − B; null if their maps differ in size.
- * @param {Side} a @param {Side} b @returns {Difference|null}
+ * @param {Side} a @param {Side} b
  */
 export function difference(a, b) {
   const { height, width } = a.planes;
@@ -113,6 +102,8 @@ export function difference(a, b) {
   }
   return { channels, height, width, values, marks, peak };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof difference>>} Difference `values` and `marks` [channels, height, width], NaN where marked; `peak` is the largest magnitude of each channel, NaN without one */
 
 /**
  * The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value.

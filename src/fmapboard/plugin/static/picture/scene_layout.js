@@ -5,7 +5,9 @@ import { layout } from "./tile_layout.js";
 
 /** @import {KernelCells} from "../model/kernel_scene.js" */
 /** @import {KernelsScene, MapsScene} from "../model/scene.js" */
-/** @import {Layout} from "./tile_layout.js" */
+/** @import {Layout, LayoutRequest} from "./tile_layout.js" */
+
+/** @typedef {Pick<LayoutRequest, "tile"|"available"|"windowHeight"|"ratio">} KernelRequest */
 
 /** Width for the numbers left of a matrix, and height for those above it. */
 const GUTTER = 40;
@@ -20,14 +22,6 @@ const ROW_MIN = 6;
 const ROW_MAX = 24;
 /** Width of a kernel of a sequence divided by the height of its row. */
 const ROW_SHARE = 4;
-
-/**
- * @typedef {object} KernelRequest
- * @property {number} tile longer side in CSS px, 0 to about fit the window
- * @property {number} available width, CSS px
- * @property {number} windowHeight CSS px
- * @property {number} ratio device px per CSS px
- */
 
 /** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
 export function kernelLayout(grid, request) {

@@ -8,20 +8,6 @@ import { arrays, octets } from "./container.js";
 /** @import {NamedArrays} from "./container.js" */
 /** @import {SheetInputAnswer, SheetRow} from "./routes.js" */
 
-/**
- * A page of the sheet.
- * @typedef {object} SheetPage
- * @property {SheetRow[]} rows one per asked layer that exists
- * @property {Uint8Array} pixels of one map after the other, palette indices between its own ends
- * @property {Float32Array} height [rows, steps], px of each map, 0 where the channel is not drawn
- * @property {Float32Array} width
- * @property {Float32Array} lo [rows, steps], NaN where the channel is not drawn
- * @property {Float32Array} hi
- * @property {number[]} starts [rows, steps], where each map begins in `pixels`
- * @property {number} cell side, device px
- * @property {number} steps
- */
-
 /** @typedef {Omit<SheetInputAnswer, "arrays"> & {pixels: Uint8Array, cell: number}} SheetInput */
 
 /**
@@ -35,7 +21,6 @@ import { arrays, octets } from "./container.js";
 
 /**
  * @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal
- * @returns {Promise<SheetPage>}
  */
 async function page({ run, steps, cell }, keys, signal) {
   const query = { run, key: [...keys], step: steps.map(String), cell };
@@ -49,7 +34,7 @@ const NONE = new Float32Array(0);
 
 /**
  * @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell
- * @param {number} steps @returns {SheetPage}
+ * @param {number} steps
  */
 export function pageOf(rows, pixels, of, cell, steps) {
   const [height, width] = [of.height?.values ?? NONE, of.width?.values ?? NONE];
@@ -62,6 +47,8 @@ export function pageOf(rows, pixels, of, cell, steps) {
   const [lo, hi] = [of.lo?.values ?? NONE, of.hi?.values ?? NONE];
   return { rows, pixels, height, width, lo, hi, starts, cell, steps };
 }
+
+/** @typedef {ReturnType<typeof pageOf>} SheetPage arrays are [rows, steps], `starts` says where each map begins in `pixels` */
 
 /** @param {{pixels: Uint8Array}} found */
 const memory = ({ pixels }) => pixels.byteLength;
