@@ -51,6 +51,8 @@ _UNSHARED = 32_768
 _FLOAT32 = 2.0**-24
 _LEAST_SCATTER = 0.25
 """Rounding errors of a row are not independent: their scatter may show less than there are."""
+SOFTMAX_TWICE = "cross-entropy, softmax twice"
+"""A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
 
@@ -141,7 +143,7 @@ def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Readin
     for logp in logs:
         rows = _Rows(output, gradient, dtypes, logp=logp())
         weighted = NOTHING
-        for kind in (_log_probabilities, _softmax, _sigmoid):
+        for kind in (_log_probabilities, _softmax, _sigmoid, _softmax_twice):
             found = kind(rows)
             if found.losses is not None:
                 yield found
@@ -400,6 +402,52 @@ def _sigmoid(rows: _Rows) -> Reading:
     return Reading("BCE with logits", labels=labels, losses=losses)
 
 
+def _softmax_twice(rows: _Rows) -> Reading:
+    """Cross-entropy of probabilities that a softmax has made of the rows.
+
+    The gradient at the probabilities p is a factor times (softmax(p) - target). One that grows
+    otherwise with p, such as that of Brier's score, is not explained by it.
+    """
+    if rows.classes < 3:
+        return NOTHING
+    labels = (rows.gradient / rows.p).argmin(1)
+    hot, twice = rows.one_hot(labels), np.exp(rows.p)
+    twice /= twice.sum(1, keepdims=True)
+    errors, scale, error = _behind_softmax(rows, twice - hot)
+    if not (_fits(errors, np.ones(1)) and (scale > 0).all()):
+        return NOTHING
+    others = [_behind_softmax(rows, given - hot)[0] for given in (rows.p, np.zeros_like(hot))]
+    is_visible = all(np.sqrt(np.mean(other**2)) > _SHOWS for other in others)
+    if not is_visible:
+        return NOTHING
+    right = rows.of(twice, labels)
+    found = Reading(SOFTMAX_TWICE, labels=labels, losses=-np.log(right))
+    found = _by_scale(found, scale, error, labels, 1 - right)
+    return found if found.kind == SOFTMAX_TWICE else NOTHING
+
+
+def _behind_softmax(rows: _Rows, given: Array) -> tuple[Array, Array, Array]:
+    """How well a factor times the gradient that a softmax passes on explains that of the rows.
+
+    Args:
+        rows: they are what the softmax receives.
+        given: gradient at its probabilities, up to a factor per row, [R, C].
+
+    Returns:
+        The deviations in rounding errors, [R, C], the factors, [R], and their relative rounding
+        errors, [R].
+    """
+    expected = rows.p * (given - (rows.p * given).sum(1, keepdims=True))
+    size = rows.p * (np.abs(given) + (rows.p * np.abs(given)).sum(1, keepdims=True))
+    weight = size**-2.0
+    for _ in range(2):
+        scale = (weight * rows.gradient * expected).sum(1) / (weight * expected**2).sum(1)
+        noise = np.abs(scale)[:, None] * size * (rows.of_p + 2 * rows.unit) + rows.own
+        weight = noise**-2.0
+    error = 1 / np.sqrt((weight * expected**2).sum(1)) / np.abs(scale) + 4 * rows.unit
+    return (rows.gradient - scale[:, None] * expected) / noise, scale, error
+
+
 def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, ...]]:
     """What an output and its gradient tell, and the images with the highest loss.
 
@@ -451,6 +499,7 @@ def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float)
     """The facts with what the rows of the output and their gradients tell."""
     predicted, labels, are = predictions(rows), found.labels, _rows_are(rows, slack)
     is_twice = are == "probabilities" and found.kind.startswith("cross-entropy")
+    is_twice |= found.kind == SOFTMAX_TWICE
     facts = replace(facts, rows=len(rows), rows_are=are, predictions=len(np.unique(predicted)))
     facts = replace(facts, kind=found.kind, is_climbed=found.is_climbed, classes=rows.shape[1])
     if found.losses is not None:

@@ -7,7 +7,7 @@ import torch
 from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_of, gradient
 from torch.nn import functional as F
 
-from fmapboard.gradients.loss import LEAST_ROWS, read
+from fmapboard.gradients.loss import LEAST_ROWS, SOFTMAX_TWICE, read
 
 SINGLE, BRAIN, HALF = NUMBERS[:3]
 
@@ -34,6 +34,22 @@ def test_the_labels_are_those_of_the_rows_with_a_gradient(title: str) -> None:
     assert found.labels is not None
     assert found.labels.tolist() == case.labels[found.rows].tolist()
     assert len(found.rows) == (48 if title == "ignore_index" else 64)
+
+
+@pytest.mark.parametrize("numbers", [SINGLE, BRAIN], ids=str)
+@pytest.mark.parametrize("classes", [3, 10, 100])
+def test_a_softmax_between_the_output_and_the_loss_is_seen(classes: int, numbers: Numbers) -> None:
+    case = case_of(2, numbers, "trained", classes)
+    output = case.logits.to(numbers.dtype).float().requires_grad_()
+    F.cross_entropy(output.softmax(1), case.labels).backward()  # type: ignore[no-untyped-call]
+    assert output.grad is not None
+    found = read(output.detach(), output.grad)
+    assert found.kind == SOFTMAX_TWICE
+    assert found.labels is not None
+    assert found.losses is not None
+    assert found.labels.tolist() == case.labels[found.rows].tolist()
+    value = float(F.cross_entropy(output.detach().double().softmax(1), case.labels))
+    assert found.losses.mean() == pytest.approx(value, rel=1e-3)
 
 
 EQUAL = {"bootstrapping, probabilities detached"}

@@ -196,12 +196,14 @@ class InputScaleCheck(BuiltInCheck):
             BatchNorm: forgotten more often than left to it.
         spread: median over the logged steps of the standard deviation up to which it is reported,
             unless a normalization follows the first layer.
+        range: the same of (largest - smallest value) / |mean|.
     """
 
     largest: float = 30.0
     widest: float = 5.0
     response: float = 2.0
     spread: float = 0.03
+    range: float = 0.3
     kind: ClassVar[str] = "input_scale"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -213,15 +215,19 @@ class InputScaleCheck(BuiltInCheck):
         magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
         varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
         spread = float(np.median(varied)) if varied else math.inf
+        means = [abs(n["mean"]) for n in every if n["maximum"] > n["minimum"] and n.get("mean")]
+        contrast = (high - low) / float(np.median(means)) if means else math.inf
         is_large = magnitude > self.largest or (varied and spread > self.widest)
         if is_large and not self._is_scaled(record, low, high):
             value, meaning = magnitude, _of_large(low, high)
             text = f"the largest magnitude of the input images is {value:.3g}"
             if magnitude <= self.largest:
                 value, text = spread, f"input images have a standard deviation of {spread:.2g}"
-        elif spread < self.spread and not _is_normalized(record):
+        elif min(spread / self.spread, contrast / self.range) < 1 and not _is_normalized(record):
             value, meaning = spread, "The images were scaled twice, or have hardly any contrast"
             text = f"input images have a standard deviation of {value:.2g}"
+            if spread >= self.spread:
+                text = f"the values of the input images are all within {low:.3g} to {high:.3g}"
         else:
             return
         since = min(record.network_input)

@@ -68,14 +68,17 @@ class DoubleSoftmaxCheck(BuiltInCheck):
         for name, steps in outputs(record).items():
             since = lasting(steps, lambda each: each.is_softmax_of_softmax, 2)
             if since is not None:
+                is_output = list(steps.values())[-1].rows_are == "probabilities"
                 yield Finding(
                     class_="warning",
                     message=f"the output{_of(name)} is probabilities, and the loss applies a "
-                    f"softmax to them again, since step {since}",
+                    f"softmax to them again, since step {since}"
+                    if is_output
+                    else f"two softmaxes follow the output{_of(name)}, since step {since}",
                     since_step=since,
                     meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
-                    advice="Return the logits: cross_entropy applies log_softmax itself. Or use "
-                    "nll_loss on the logarithm of the probabilities",
+                    advice="Give the loss the logits: cross_entropy applies log_softmax itself. Or "
+                    "use nll_loss on the logarithm of the probabilities",
                 )
 
 
@@ -219,19 +222,21 @@ class ConstantOutputCheck(BuiltInCheck):
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The hard labels of the images of several logged steps.
+    """The hard labels of the images, or of their pixels, of several logged steps.
 
     Attributes:
         classes: size of the class axis.
         first: the first of the steps.
         counts: label -> number of images, of each step.
         is_cut: True if not all labels of a step are known.
+        is_per_image: False for those of pixels, which are not independent of each other.
     """
 
     classes: int
     first: int
     counts: tuple[Mapping[int, int], ...]
     is_cut: bool
+    is_per_image: bool
 
     @property
     def total(self) -> Counter[int]:
@@ -243,22 +248,23 @@ class Labels:
 
 
 def labels_of(steps: Steps) -> Labels | None:
-    """The labels of an output; None if there is no hard label per image.
+    """The labels of an output; None if there is no hard label per image or per pixel.
 
-    Not read are two classes, of which each batch of a discriminator has one, and losses against
-    more candidates than there are images, whose label is the place of the right one: 0.
+    Not read are two classes per image, of which each batch of a discriminator has one, and losses
+    against more candidates than there are images, whose label is the place of the right one: 0.
     """
-    known = {at: of for at, of in steps.items() if of.labels and of.label_changes is not None}
+    known = {at: of for at, of in steps.items() if of.labels}
     if not known:
         return None
     last = list(known.values())[-1]
     counts = tuple(dict(of.labels or ()) for of in known.values())
-    if last.classes is None or last.classes < 3:
+    is_per_image = last.label_changes is not None
+    if last.classes is None or last.classes < (3 if is_per_image else 2):
         return None
     if last.classes > last.rows and all(set(each) == {0} for each in counts):
         return None
     is_cut = any(len(each) >= MAX_NAMES for each in counts)
-    return Labels(last.classes, min(known), counts, is_cut)
+    return Labels(last.classes, min(known), counts, is_cut, is_per_image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +286,10 @@ class OneLabelCheck(BuiltInCheck):
             if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
                 continue
             (label, count) = labels.total.most_common(1)[0]
-            if count < self.images:
-                continue
+            if count < self.images or (label == 0 and not labels.is_per_image):
+                continue  # pixels of nothing but background are usual
             yield Finding(
-                message=f"all {count} labels of the output{_of(name)} at {len(labels.counts)} "
+                message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
                 f"{record.steps_called} are {label}, of {labels.classes} classes",
                 since_step=labels.first,
                 value=label,
@@ -313,7 +319,7 @@ class SortedLabelsCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None:
+            if labels is None or not labels.is_per_image:
                 continue
             sizes = [sum(each.values()) for each in labels.counts]
             if len(sizes) < self.steps or min(sizes) < self.images:
@@ -344,9 +350,11 @@ class UnusedClassesCheck(BuiltInCheck):
 
     Attributes:
         chance: 0 to 1.
+        many: the same where three quarters of the classes or more are missing.
     """
 
     chance: float = 1e-3
+    many: float = 0.02
     kind: ClassVar[str] = "unused_classes"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -355,11 +363,12 @@ class UnusedClassesCheck(BuiltInCheck):
             return
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None or labels.is_cut or len(labels.total) < 2:
+            if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
                 continue
             count, used = labels.total.total(), len(labels.total)
             missed = math.exp(count * math.log1p(-0.2 / used))
-            if used >= labels.classes or missed >= self.chance:
+            chance = self.many if used * 4 <= labels.classes else self.chance
+            if used >= labels.classes or missed >= chance:
                 continue
             yield Finding(
                 message=f"the output{_of(name)} has {labels.classes} classes, and {count:,} labels "

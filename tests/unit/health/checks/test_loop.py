@@ -293,6 +293,15 @@ def test_the_inputs_range(largest: float, spread: float, is_found: bool) -> None
     assert [one.kind for one in found] == ["input_scale"] * is_found
 
 
+@pytest.mark.parametrize(("mean", "is_found"), [(-1.01, True), (-0.99, False), (0.0, False)])
+def test_inputs_that_hardly_differ_from_their_mean(mean: float, is_found: bool) -> None:
+    inputs = {"minimum": -1.2, "maximum": -0.9, "mean": mean, "std": 0.1}
+    (found,) = InputScaleCheck()(record(inputs=inputs)) or [None]
+    assert (found is not None) == is_found
+    if found is not None:
+        assert found.message.startswith("the values of the input images are all within -1.2 to -0")
+
+
 def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> None:
     constant = {"minimum": 0.5, "maximum": 0.5, "mean": 0.5, "std": 0.0}
     assert InputScaleCheck()(record(inputs=constant)) == []

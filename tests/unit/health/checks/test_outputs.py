@@ -61,6 +61,8 @@ def test_a_softmax_in_front_of_a_softmax_at_the_last_two_steps() -> None:
     assert found.message == (
         "the output is probabilities, and the loss applies a softmax to them again, since step 10"
     )
+    (found,) = said(DoubleSoftmaxCheck(), *[replace(double, rows_are="any")] * 2)
+    assert found.message == "two softmaxes follow the output, since step 0"
     assert said(DoubleSoftmaxCheck(), double, double, FINE) == []
     assert said(DoubleSoftmaxCheck(), FINE, double) == []
 
@@ -164,8 +166,12 @@ def test_batches_of_one_kind_and_the_place_of_the_right_candidate_are_no_labels(
     for check in (OneLabelCheck(), UnusedClassesCheck()):
         assert said(check, *[labels((0, 32), classes=33)] * 8) == []  # MoCo
     assert len(said(OneLabelCheck(), *[labels((0, 32), classes=32)] * 8)) == 1
-    pixels = labels((0, 4096), label_changes=None)
-    assert said(OneLabelCheck(), *[pixels] * 8) == []
+    pixels = labels((0, 4096), classes=2, label_changes=None)
+    assert said(OneLabelCheck(), *[pixels] * 8) == []  # background
+    assert len(said(OneLabelCheck(), *[replace(pixels, labels=((1, 4096),))] * 8)) == 1
+    for check in (SortedLabelsCheck(), UnusedClassesCheck()):
+        every = [labels((n % 3, 4096), label_changes=None) for n in range(8)]
+        assert said(check, *every) == []
 
 
 def test_batches_of_nearly_one_class_each() -> None:
@@ -192,6 +198,11 @@ def test_classes_that_no_label_names() -> None:
     )
     assert len(said(UnusedClassesCheck(), four[0], four[0])) == 1
     assert said(UnusedClassesCheck(), four[0], four[1]) == []
+    assert (1 - 0.2 / 4) ** 80 < 0.02 < (1 - 0.2 / 4) ** 76
+    many = [labels(*((n, each) for n in range(4)), classes=16) for each in (10, 9)]
+    assert len(said(UnusedClassesCheck(), many[0], many[0])) == 1
+    assert said(UnusedClassesCheck(), many[0], many[1]) == []
+    assert said(UnusedClassesCheck(), *[replace(many[0], classes=15)] * 2) == []
     every = labels(*((n, 40) for n in range(10)))
     assert said(UnusedClassesCheck(), *[every] * 8) == []
 
