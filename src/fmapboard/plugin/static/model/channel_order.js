@@ -108,7 +108,8 @@ export function bySimilarity(sketched, strength) {
   while (left.length) {
     const [current] = left.splice(next, 1);
     order.push(current);
-    next = mostSimilar(vectors, length, current, left);
+    const likeness = left.map((other) => correlation(sketched, current, other));
+    next = likeness.indexOf(likeness.reduce((a, b) => Math.max(a, b), -Infinity));
   }
   return [...order, ...flat];
 }
@@ -124,31 +125,16 @@ export function alongOrder(sketched, order) {
   for (let i = 1; i < order.length; i += 1) {
     const [before, now] = [order[i - 1], order[i]];
     if (isFlat(sketched, before) || isFlat(sketched, now)) continue;
-    let dot = 0;
-    for (let k = 0; k < length; k += 1) {
-      dot += vectors[before * length + k] * vectors[now * length + k];
-    }
-    values[now] = dot;
+    values[now] = correlation(sketched, before, now);
   }
   return values;
 }
 
-/**
- * Index in `left` of the channel most similar to `current`.
- * @param {Float32Array} vectors @param {number} length of a vector
- * @param {number} current @param {number[]} left
- */
-function mostSimilar(vectors, length, current, left) {
-  let best = 0;
-  let highest = -Infinity;
-  const own = current * length;
-  for (let i = 0; i < left.length; i += 1) {
-    const other = left[i] * length;
-    let dot = 0;
-    for (let k = 0; k < length; k += 1) dot += vectors[own + k] * vectors[other + k];
-    if (dot > highest) [highest, best] = [dot, i];
-  }
-  return best;
+/** @param {Sketches} sketched @param {number} a @param {number} b channels */
+function correlation({ vectors, length }, a, b) {
+  let dot = 0;
+  for (let k = 0; k < length; k += 1) dot += vectors[a * length + k] * vectors[b * length + k];
+  return dot;
 }
 
 /**

@@ -55,57 +55,50 @@ export function farFrom(sizes) {
   return Infinity;
 }
 
+/** @typedef {ReturnType<typeof rows>} Rows */
+
 /**
- * The steps without the ranges that are far beyond those of the others.
- * @param {ReturnType<typeof rows>} steps @param {number[][]} groups channels with one scale
- * @returns {{used: ReturnType<typeof rows>, beyond: Map<number, number>, marked: Map<number, number>}}
- *   number of steps by channel; `marked`: of those that are in a film
+ * The steps without the ranges of some channels at some steps, and how many were left out of each
+ * channel; `filmed` of them are in a film.
+ * @param {Rows} steps @param {number[][]} groups channels that are left out together
+ * @param {(group: number[]) => boolean[]} isOut for each step
  */
-function withoutFar(steps, groups) {
+function without(steps, groups, isOut) {
   const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
-  /** @type {Map<number, number>} */
-  const beyond = new Map();
-  /** @type {Map<number, number>} */
-  const marked = new Map();
+  const count = /** @type {Map<number, number>} */ (new Map());
+  const filmed = /** @type {Map<number, number>} */ (new Map());
   for (const group of groups) {
-    const sizes = steps.map(({ lo, hi }) =>
-      group.reduce((most, c) => {
-        const size = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
-        return size > most ? size : most;
-      }, 0),
-    );
-    const far = farFrom(sizes);
-    sizes.forEach((size, i) => {
-      if (size < far) return;
-      for (const c of group) {
+    isOut(group).forEach((is, i) => {
+      for (const c of is ? group : []) {
         used[i].lo[c] = used[i].hi[c] = NaN;
-        beyond.set(c, (beyond.get(c) ?? 0) + 1);
-        if (steps[i].isInFilm) marked.set(c, (marked.get(c) ?? 0) + 1);
+        count.set(c, (count.get(c) ?? 0) + 1);
+        if (steps[i].isInFilm) filmed.set(c, (filmed.get(c) ?? 0) + 1);
       }
     });
   }
-  return { used, beyond, marked };
+  return { used, count, filmed };
 }
 
 /**
- * Leaves out the ranges of channels at the steps at which they are dead or not finite, unless they
- * are so at all steps.
- * @param {ReturnType<typeof rows>} steps @param {number[]} channels
+ * True for the steps whose magnitude is far beyond that of the others.
+ * @param {Rows} steps @param {number[]} group channels with one scale
  */
-function withoutFaulty(steps, channels) {
-  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
-  /** Number of those in a film, by channel. @type {Map<number, number>} */
-  const faulty = new Map();
-  for (const c of channels) {
-    const isFaulty = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
-    if (!steps.some(({ lo, hi }, i) => !isFaulty[i] && lo[c] <= hi[c])) continue;
-    isFaulty.forEach((is, i) => {
-      if (!is) return;
-      used[i].lo[c] = used[i].hi[c] = NaN;
-      faulty.set(c, (faulty.get(c) ?? 0) + (steps[i].isInFilm ? 1 : 0));
-    });
-  }
-  return { used, faulty };
+function areFar(steps, group) {
+  const sizes = steps.map(({ lo, hi }) =>
+    group.reduce((most, c) => {
+      const size = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
+      return size > most ? size : most;
+    }, 0),
+  );
+  const far = farFrom(sizes);
+  return sizes.map((size) => size >= far);
+}
+
+/** True for the steps at which a channel is dead or not finite, unless it is so at all steps. @param {Rows} steps @param {number} c */
+function areFaulty(steps, c) {
+  const are = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
+  const isAny = steps.some(({ lo, hi }, i) => !are[i] && lo[c] <= hi[c]);
+  return are.map((is) => is && isAny);
 }
 
 /**
@@ -129,14 +122,15 @@ export function lockedRanges(histories, role, chosen, how, films) {
     at.lo[c] <= -LARGE || at.hi[c] >= LARGE || at.faultOf(c) === "large";
   const usual = every.filter((at) => !own.some((c) => isLarge(at, c)));
   const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
-  const groups = how.scale === "layer" ? [own] : own.map((c) => [c]);
-  const sound = withoutFaulty(used, own);
-  const robust = withoutFar(sound.used, groups);
+  const each = own.map((c) => [c]);
+  const groups = how.scale === "layer" ? [own] : each;
+  const sound = without(used, each, ([c]) => areFaulty(used, c));
+  const robust = without(sound.used, groups, (group) => areFar(sound.used, group));
   return {
     ranges: ranges(width, robust.used, how),
     leftOut: every.length - used.length,
-    beyond: robust.beyond,
-    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.marked, faulty: sound.faulty },
+    beyond: robust.count,
+    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.filmed, faulty: sound.filmed },
   };
 }
 
