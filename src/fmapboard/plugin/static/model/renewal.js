@@ -43,10 +43,7 @@ export function isFresh(layers, now) {
 export function asOf(listedAt, live, now) {
   if (listedAt === null) return "";
   if (live && now - listedAt < CURRENT_MS) return "";
-  const date = new Date(listedAt);
-  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
-  return ` as of ${time}`;
+  return ` as of ${new Date(listedAt).toLocaleTimeString("sv")}`;
 }
 
 // Requests again what may have grown: when TensorBoard has reloaded, and at intervals.

@@ -60,15 +60,9 @@ export function ticks(lo, hi, most = 5) {
   return found;
 }
 
-/** @param {number} seconds since 1970 */
+/** Date and time as in 2026-11-27 12:03:18. @param {number} seconds since 1970 */
 export function clock(seconds) {
-  if (!Number.isFinite(seconds)) return "";
-  const date = new Date(seconds * 1000);
-  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return (
-    `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
-    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
-  );
+  return Number.isFinite(seconds) ? new Date(seconds * 1000).toLocaleString("sv") : "";
 }
 
 // Names of layer calls in words, as findings print them.

@@ -29,21 +29,15 @@ import {
 /** @typedef {import("../model/scene.js").Part} Part */
 /** @typedef {import("../model/value_scale.js").Side} Side */
 
+const HELP =
+  "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
+
 /** @param {App} app */
 export function createGrid(app) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
-  const scroller = h(
-    "div",
-    {
-      class: "grid",
-      tabindex: "0",
-      role: "application",
-      "aria-label":
-        "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.",
-    },
-    sheet,
-  );
+  const attributes = { class: "grid", tabindex: "0", role: "application", "aria-label": HELP };
+  const scroller = h("div", attributes, sheet);
   const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
   const loading = h("p", { class: "loading", role: "status", hidden: true });
@@ -57,13 +51,11 @@ export function createGrid(app) {
   let shownChannel = "";
 
   function paint() {
+    const { clientWidth: width, clientHeight: height, scrollTop: top, scrollLeft: left } = scroller;
+    if (!width || !height) return; // another view is shown
     if (!drawn?.scene || drawn.scene.kind === "none") return;
-    if (!scroller.clientWidth || !scroller.clientHeight) return;
     const { scene, state } = drawn;
     const ratio = window.devicePixelRatio || 1;
-    const width = scroller.clientWidth;
-    const height = scroller.clientHeight;
-    if (!width || !height) return; // another view is shown
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
     if (scene.kind === "kernels" && !scene.grid) {
@@ -74,16 +66,8 @@ export function createGrid(app) {
     placed = layoutFor(scene, state.tile, width, height, ratio);
     sheet.style.height = `${Math.max(placed.height, 1)}px`;
     sheet.style.width = placed.width > width ? `${placed.width}px` : "";
-    const where = {
-      top: scroller.scrollTop,
-      left: scroller.scrollLeft,
-      width,
-      height,
-      ratio,
-      selected: state.channel,
-      hovered,
-      chosen: listed(state.channels),
-    };
+    const marks = { selected: state.channel, hovered, chosen: listed(state.channels) };
+    const where = { top, left, width, height, ratio, ...marks };
     if (scene.kind === "maps") {
       paintGrid(context, scene, placed, where, look);
       gridCrosshairs(context, scene, placed, where, state.pixel);
@@ -95,18 +79,10 @@ export function createGrid(app) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
     const across = placed.width ? scroller.scrollLeft : 0;
-    return hit(
-      placed,
-      event.clientX - box.left + across,
-      event.clientY - box.top + scroller.scrollTop,
-    );
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    return hit(placed, x + across, y + scroller.scrollTop);
   }
 
-  const scrolled = () => {
-    paint();
-    readOut();
-  };
-  scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
     if (at && drawn?.scene) app.pick(channelAt(drawn.scene, at.cell), at, event);
@@ -122,25 +98,30 @@ export function createGrid(app) {
     const chosen = app.state.channel;
     canvas.style.cursor = at ? "pointer" : "default";
     const kernels = scene?.kind === "kernels" ? scene.grid : null;
-    if (kernels) say(status, at ? describeKernel(kernels, at) : describeChosen(kernels, chosen));
-    else if (scene?.kind === "maps" && at) say(status, describe(scene, at));
-    else if (scene?.kind === "maps" && chosen !== null && chosen < scene.channels)
-      say(status, spoken(scene, chosen));
-    else say(status, "");
+    const maps = scene?.kind === "maps" ? scene : null;
+    let text = "";
+    if (kernels) text = at ? describeKernel(kernels, at) : describeChosen(kernels, chosen);
+    else if (maps && at) text = describe(maps, at);
+    else if (maps && chosen !== null && chosen < maps.channels) text = spoken(maps, chosen);
+    say(status, text);
     if (channel === hovered) return;
     hovered = channel;
     if (!kernels) app.hover(channel);
     requestAnimationFrame(paint);
   }
 
-  canvas.addEventListener("mousemove", (event) => {
+  /** @param {MouseEvent|null} event null once the pointer has left */
+  function point(event) {
     pointer = event;
     readOut();
-  });
-  canvas.addEventListener("mouseleave", () => {
-    pointer = null;
+  }
+  canvas.addEventListener("mousemove", point);
+  canvas.addEventListener("mouseleave", () => point(null));
+  const scrolled = () => {
+    paint();
     readOut();
-  });
+  };
+  scroller.addEventListener("scroll", scrolled, { passive: true });
 
   /**
    * Moves the selection by channels, or by rows of the grid, in the order shown.
@@ -202,7 +183,7 @@ export function createGrid(app) {
     if (placed?.rows) return placed.tileHeight * ROW_SHARE;
     return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
   };
-  return { element, scroller, draw, mark, move, paint, shownTile };
+  return { element, draw, mark, move, shownTile };
 }
 
 /** A channel, and its column if there are several. @param {MapsScene} scene @param {number} channel @param {Part} part */
