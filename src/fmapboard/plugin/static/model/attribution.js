@@ -8,22 +8,6 @@ import { indexOf } from "../server/steps.js";
 /** @import {Source} from "../server/source.js" */
 /** @import {State} from "./state.js" */
 
-/**
- * A picture of a series.
- * @typedef {object} Tile
- * @property {number} step
- * @property {number|null} gradient norm, null if it is unknown or not finite
- * @property {ImageBitmap|null} picture null until it has arrived
- * @property {string} problem in words, "" for none
- */
-
-/**
- * @typedef {object} Row
- * @property {Series} series
- * @property {Tile} now
- * @property {Tile|null} first null where it would control nothing: scores of several images
- */
-
 /** Keys that do something in this view. */
 export const ATTRIBUTION_KEYS = new Set(
   ["ArrowLeft", "ArrowRight", "Home", "End", " ", "Escape"].concat("v", "r", "m", "p", "?"),
@@ -70,6 +54,8 @@ function row(source, run, series, step) {
   return { series, now, first: series.of === "score" ? null : tile(source, run, series, 0) };
 }
 
+/** @typedef {ReturnType<typeof row>} Row `first` is null where it would control nothing: scores of several images */
+
 /** @param {Source} source @param {string} run @param {Series} series @param {number} i */
 function tile(source, run, series, i) {
   const [step, ts] = [series.steps[i], series.wall_times[i]];
@@ -78,6 +64,8 @@ function tile(source, run, series, i) {
   const problem = error?.message ?? "";
   return { step, gradient: series.gradients[i] ?? null, picture: value ?? null, problem };
 }
+
+/** @typedef {ReturnType<typeof tile>} Tile a picture of a series; null until it has arrived */
 
 /** Shows the kind after the present one. @param {App} app */
 export function nextKind(app) {

@@ -84,17 +84,6 @@ export function parted(name, end) {
 // The columns of the view: run, layer, step, sample and role of each, and what they differ in.
 
 /**
- * Identifies a picture.
- * @typedef {object} Question
- * @property {string} run
- * @property {string} key of the layer
- * @property {number} step a kept one
- * @property {number} ts wall time of the step, s
- * @property {string} role
- * @property {number} sample
- */
-
-/**
  * A column beside the main one, as far as it is known what it shows.
  * @typedef {object} Placed
  * @property {Column} column
@@ -106,13 +95,15 @@ export function parted(name, end) {
 
 /**
  * @param {string} run @param {Layer|undefined} layer @param {number|null} step
- * @param {string} role @param {number} sample @returns {Question|null}
+ * @param {string} role @param {number} sample
  */
 function question(run, layer, step, role, sample) {
   const i = layer ? indexOf(layer.steps, step) : -1;
   if (!layer || i < 0) return null;
   return { run, key: layer.key, step: layer.steps[i], ts: layer.wall_times[i], role, sample };
 }
+
+/** @typedef {NonNullable<ReturnType<typeof question>>} Question identifies a picture */
 
 /** @param {State} state @param {Layer|undefined} layer */
 export function mainSide(state, layer) {

@@ -12,11 +12,7 @@ import { indexOf } from "../server/steps.js";
 /** @import {Scale} from "./state.js" */
 /** @import {Ranges, Side} from "./value_scale.js" */
 
-/**
- * @typedef {object} ScaleChoice
- * @property {Scale} scale
- * @property {boolean} zeroCentred
- */
+/** @typedef {{scale: Scale, zeroCentred: boolean}} ScaleChoice */
 
 /**
  * Of the steps that a locked scale leaves out, those that are in the film.

@@ -10,17 +10,8 @@ import { kernelsOf } from "../server/kernels.js";
 /** @import {Film} from "./film_paint.js" */
 
 /**
- * The kernel of one output channel: its tiles, one per input, in rows.
- * @typedef {object} Block
- * @property {Uint32Array} pixels packed colours, 0 between the tiles
- * @property {number} width px
- * @property {number} height px
- */
-
-/**
  * The kernel of a channel, drawn between -peak and peak; otherwise why it cannot be, in words.
  * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
- * @returns {Block|string}
  */
 export function kernelBlock(of, channel, peak) {
   if (of.rowOf !== null) return "the weight has no kernel per channel";
@@ -51,6 +42,8 @@ export function kernelBlock(of, channel, peak) {
   });
   return { pixels, width: wide, height: high };
 }
+
+/** @typedef {Exclude<ReturnType<typeof kernelBlock>, string>} Block tiles in rows, 0 between them */
 
 /**
  * The stored kernel of a channel at a step; otherwise why there is none, or "" while it is loaded.

@@ -17,14 +17,8 @@ import { css, ramp } from "../server/palettes.js";
 /** @typedef {import("../model/film.js").Strip} Film what is shown; frames are undefined until they have been loaded */
 
 /**
- * The visible part of the strip, in CSS px.
- * @typedef {object} FilmWhere
- * @property {number} left
- * @property {number} top
- * @property {number} width
- * @property {number} height
- * @property {number} ratio device px per CSS px
- * @property {number|null} hovered index of a step
+ * @typedef {{left: number, top: number, width: number, height: number, ratio: number,
+ *   hovered: number|null}} FilmWhere the visible part in CSS px, and the step under the pointer
  */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */

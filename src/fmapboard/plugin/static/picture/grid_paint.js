@@ -13,16 +13,9 @@ import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./tile_layout.j
 /** @import {Layout} from "./tile_layout.js" */
 
 /**
- * The visible window of the grid, in CSS px.
- * @typedef {object} Where
- * @property {number} top
- * @property {number} [left]
- * @property {number} width
- * @property {number} height
- * @property {number} ratio device px per CSS px
- * @property {number|null} selected channel
- * @property {number|null} hovered channel
- * @property {readonly number[]} [chosen] channels of the film strip
+ * The visible window of the grid in CSS px, and channels: `chosen` are those of the film strip.
+ * @typedef {{top: number, left?: number, width: number, height: number, ratio: number,
+ *   selected: number|null, hovered: number|null, chosen?: readonly number[]}} Where
  */
 
 /** False for a tile that its column has no picture for. @param {MapsScene} scene @param {Part} part */

@@ -85,23 +85,13 @@ export function gridCrosshairs(context, scene, of, where, text) {
 }
 
 /**
- * @typedef {object} Reading
- * @property {number} channel
- * @property {number} value NaN if it is not finite
- * @property {number} unit uncertainty of the value
- * @property {number} mark code of its mark, or 0
- * @property {number} deviation (value − mean) ÷ standard deviation, both over the channel's own map;
- *   NaN if the value is not finite or the channel does not vary
- */
-
-/**
  * The channels of a layer at a point: those that are not finite there, then by how far they are from
  * their own mean, those that do not vary last.
- * @param {Side} side @param {Point} point @returns {Reading[]}
+ * @param {Side} side @param {Point} point
  */
 export function channelsAt({ planes, lo, hi }, point) {
   const { y, x } = cellOf(point, planes.height, planes.width);
-  const far = (/** @type {Reading} */ { value, deviation }) =>
+  const far = (/** @type {{value: number, deviation: number}} */ { value, deviation }) =>
     Number.isNaN(value) ? Infinity : Number.isNaN(deviation) ? -1 : Math.abs(deviation);
   return Array.from({ length: planes.channels }, (_, channel) => ({
     channel,

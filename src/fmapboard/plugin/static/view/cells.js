@@ -8,12 +8,8 @@ import { h, say, show } from "./dom.js";
 /** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px in the element */
 /** @typedef {{row: number, column: number}} Cell index of a layer, and of a step */
 
-/**
- * @typedef {object} Grid
- * @property {readonly import("../server/health.js").HealthLayer[]} layers
- * @property {readonly number[]} steps
- * @property {string} run
- */
+/** @typedef {import("../server/health.js").HealthLayer} Layer */
+/** @typedef {{layers: readonly Layer[], steps: readonly number[], run: string}} Grid */
 
 export const HELP =
   "Arrow keys move over layers and steps, Home and End to the first and last step, " +

@@ -47,13 +47,6 @@ export function channelChange({ arrays, header }, role, channel) {
 
 /** @typedef {import("../server/answers.js").FaultName|"unreadable"|"fine"} FaultKind */
 
-/**
- * @typedef {object} Fault
- * @property {number} severity 0 none, 1 minor, 2 major, 3 non-finite values
- * @property {string} badge at most two words; "" for none
- * @property {FaultKind} kind
- */
-
 /** @typedef {Fault & {text: string}} Health all numbers in words */
 
 /** The bar of the change is full at 1, and short at 10 to the power of minus this. */
@@ -62,7 +55,6 @@ const DECADES = 4;
 /**
  * The state of a layer in at most two words.
  * @param {Overview} of @param {boolean} follows an activation follows, whose dead channels these are
- * @returns {Fault}
  */
 function fault(of, follows = true) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
@@ -81,6 +73,8 @@ function fault(of, follows = true) {
   };
   return { severity, badge: kind ? badges[kind] : "", kind: kind ?? "fine" };
 }
+
+/** @typedef {ReturnType<typeof fault>} Fault severity: 0 none, 1 minor, 2 major, 3 non-finite values */
 
 /**
  * @param {Overview} of @param {import("../server/answers.js").Layer|undefined} layer @returns {Health}
