@@ -92,16 +92,8 @@ export function boxOf(of, row, column) {
 }
 
 /**
- * The worst member of each cell.
- * @typedef {object} Binned
- * @property {Uint8Array} codes [rows, columns]
- * @property {Uint8Array} levels [rows, columns], of the brightest member with that code
- * @property {Int32Array} at [rows, columns], index of the worst member in [steps, layers]
- */
-
-/**
  * @param {MapLayout} of @param {Uint8Array} codes [steps, layers]
- * @param {Uint8Array} levels [steps, layers], `UNKNOWN_LEVEL` where not known @returns {Binned}
+ * @param {Uint8Array} levels [steps, layers], `UNKNOWN_LEVEL` where not known
  */
 export function binned({ layers, steps, rows, columns }, codes, levels) {
   const found = {
@@ -128,21 +120,15 @@ export function binned({ layers, steps, rows, columns }, codes, levels) {
   return found;
 }
 
+/** @typedef {ReturnType<typeof binned>} Binned the worst member of each cell, [rows, columns]: its code, the brightest level with that code, its index in [steps, layers] */
+
 // Paints the map of layers × steps: cells, names of rows, steps, and words for severe states.
 
 /** Smallest cell with a gap around it, CSS px. */
 const GAP_FROM = 7;
 
-/**
- * @typedef {object} MapLook
- * @property {Theme} theme
- * @property {string} background
- * @property {string} text
- * @property {string} muted
- * @property {string} line
- * @property {string} font
- * @property {number} ratio device px per CSS px
- */
+/** @import {theme} from "./canvas.js" */
+/** @typedef {ReturnType<typeof theme> & {theme: Theme, ratio: number}} MapLook device px per CSS px */
 
 /**
  * Paints the cells into pixels of a region.

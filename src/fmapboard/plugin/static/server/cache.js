@@ -11,10 +11,9 @@
  */
 
 /**
- * Requests that are asked for together, between `begin` and `end`.
- * @typedef {object} Pass
- * @property {number} most in flight; the others wait, in the order of the last pass
- * @property {(prefetched: boolean) => void} changed called after each answer or error
+ * Requests that are asked for together, between `begin` and `end`: at most `most` are in flight, the
+ * others wait in the order of the last pass; `changed` is called after each answer or error.
+ * @typedef {{most: number, changed: (prefetched: boolean) => void}} Pass
  */
 
 /**

@@ -11,9 +11,9 @@ import * as api from "./api.js";
 /** @import {Health} from "./health.js" */
 
 /**
- * @typedef {object} Embedded
- * @property {Record<string, string[]>} answers names of an answer's parts, by question
- * @property {(name: string) => Promise<ArrayBuffer>} embedded the bytes of a part
+ * `answers` are the names of an answer's parts, by question; `embedded` returns the bytes of a part.
+ * @typedef {{answers: Record<string, string[]>,
+ *   embedded: (name: string) => Promise<ArrayBuffer>}} Embedded
  */
 
 /** The function for `answerFrom`. @param {Embedded} of @returns {Answering} */

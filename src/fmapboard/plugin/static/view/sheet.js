@@ -27,11 +27,8 @@ import { h, say, show } from "./dom.js";
 /** @typedef {import("../model/front.js").Front} Front */
 
 /**
- * A page that is on the sheet.
- * @typedef {object} Placed
- * @property {HTMLElement} element empty while it is out of sight
- * @property {string} painted what it was painted from; "" for nothing
- * @property {SheetPage|null} page
+ * A page that is on the sheet: empty while it is out of sight; `painted` is what it was painted from.
+ * @typedef {{element: HTMLElement, painted: string, page: SheetPage|null}} Placed
  */
 
 /**
