@@ -4,8 +4,6 @@
 import { CODE, KINDS, SEVERE } from "../model/health_states.js";
 import { callInGroup, callText, deadWord, percent, short } from "../model/words.js";
 
-// Says how much a layer or a channel has changed: of what, and since which step.
-
 /** @typedef {"maps"|"weights"} ChangeOf */
 
 /** @param {ChangeOf} of @param {number} change */

@@ -13,8 +13,6 @@ import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/capt
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 
-// The colour bars of kernels: of the weights, and of their differences.
-
 /** @typedef {import("../model/scene.js").KernelsScene} KernelsScene */
 /** @typedef {{peak: number, palette: string, title: string}} KernelBarFacts of a scale -peak … peak */
 
