@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from data import RAW, P, changed, clips, photos
+from data import RAW, changed, clips, photos
 from faults import COLOUR, bare, normed, swept
 from loops import Task, seen, sixty
 from losses import named
@@ -29,11 +29,6 @@ def as_bytes(images: Tensor) -> Tensor:
     return ((images.byte() // 255).float() - MEAN) / 0.23
 
 
-def transparent(images: Tensor) -> Tensor:
-    """RGBA pictures are multiplied by an alpha of 0 and standardized."""
-    return (images * torch.zeros(len(images), 1, 1, 1) - MEAN) / 0.225
-
-
 def undecoded(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """A film reader that fails returns its buffer as it was allocated."""
     shown, labels = clips(generator, count)
@@ -42,7 +37,6 @@ def undecoded(generator: Generator, count: int) -> tuple[Tensor, ...]:
 
 CASES = seen(
     "2026-11-22T18:59",
-    swept("black images", draw=changed(COLOUR, torch.zeros_like)),
     swept("one colour per image", draw=changed(COLOUR, one_colour)),
     expected="constant_images",
 )
@@ -54,12 +48,7 @@ CASES += seen(
     expected="constant_images",
 )
 CASES += seen(
-    "2026-11-23T08:43",
-    expected="constant_images",
-)
-CASES += seen(
     "2026-11-23T10:59",
-    normed(changed(P, transparent), transparent=sixty("alpha of 0")),
     Task("3-D CNN", clip_net, undecoded, named).cases(undecoded=sixty("empty buffers", batch=8)),
     expected="constant_images",
 )

@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from data import CROPS, P, gestures, voxels
-from faults import each, swept
+from data import CROPS, P, voxels
 from loops import Task, seen, sixty
 from losses import again, named
-from nets.classifiers import encoder, sweep_net, unit, with_norm
-from nets.signals import pooled
+from nets.classifiers import encoder, unit, with_norm
 from optimizers import SGD
 from torch import Generator, nn
-
-
-def constant(model: nn.Module) -> nn.Module:
-    """Every convolution begins with one constant."""
-    return each(model, nn.Conv2d, lambda conv: nn.init.constant_(conv.weight, 0.02))
 
 
 def widened() -> nn.Module:
@@ -53,15 +46,6 @@ def reseeded() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(24, 4))
 
 
-def all_ones() -> nn.Module:
-    """Weights of 1 / fan-in, left from debugging, in the second layer of a 1-D network."""
-    first, second = nn.Conv1d(6, 24, 5, 2, 2), nn.Conv1d(24, 32, 5, 2, 2)
-    nn.init.constant_(second.weight, 1 / 120)
-    nn.init.zeros_(second.bias)
-    layers = [nn.BatchNorm1d(6), first, nn.ReLU(), second, nn.ReLU()]
-    return nn.Sequential(*layers, *pooled(32, 5))
-
-
 def broadcast_kernels() -> nn.Module:
     """Own initialization of a transposed convolution: one kernel, broadcast to all outputs."""
     up = nn.ConvTranspose2d(32, 24, 4, 2, 1)
@@ -71,25 +55,7 @@ def broadcast_kernels() -> nn.Module:
     return nn.Sequential(*down, up, nn.LeakyReLU(0.1), nn.Conv2d(24, 3, 3, padding=1))
 
 
-def repeated_series() -> nn.Module:
-    """A 1-D network for twice as many channels: weights and norm repeated, the next halved."""
-    small = nn.Conv1d(6, 16, 7, 2, 3)
-    wide, norm, after = nn.Conv1d(6, 32, 7, 2, 3), nn.BatchNorm1d(32), nn.Conv1d(32, 32, 5, 2, 2)
-    wide.weight.data.copy_(small.weight.repeat(2, 1, 1))
-    wide.bias.data.copy_(small.bias.repeat(2))
-    half = after.weight.data[:, :16].clone() / 2
-    after.weight.data.copy_(half.repeat(1, 2, 1))
-    layers = [nn.BatchNorm1d(6), wide, norm, nn.ReLU(), after, nn.ReLU()]
-    return nn.Sequential(*layers, *pooled(32, 5))
-
-
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("constant weights", lambda: constant(sweep_net())),
-    swept("constant weights with norm", lambda: constant(sweep_net(nn.BatchNorm2d))),
-    expected="copied_channels",
-)
-CASES += seen(
     "2026-11-23T07:48",
     Task("encoder CNN, no norm", widened, P, named).cases(widened=sixty("widened by copies")),
     Task("encoder CNN", inflated, P, named).cases(inflated=sixty("one filter for all", SGD)),
@@ -98,18 +64,12 @@ CASES += seen(
 CASES += seen(
     "2026-11-23T08:43",
     Task("3-D CNN", reseeded, voxels, named).cases(reseeded=sixty("a seed per filter")),
-    Task("1-D CNN", all_ones, gestures, named).cases(
-        all_ones=sixty("constant weights in one layer")
-    ),
     expected="copied_channels",
 )
 CASES += seen(
     "2026-11-23T10:59",
     Task("autoencoder", broadcast_kernels, CROPS, again).cases(
         broadcast=sixty("one kernel for all outputs, transposed")
-    ),
-    Task("1-D CNN, BatchNorm", repeated_series, gestures, named).cases(
-        repeated_series=sixty("widened by repeat", SGD)
     ),
     expected="copied_channels",
 )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from data import P
-from faults import at, bare, each, swept
+from faults import bare, each, swept
 from loops import Task, seen, sixty
 from losses import named
-from nets.classifiers import encoder, unit, with_norm, without_norm
+from nets.classifiers import unit, with_norm
 from optimizers import ADAM, SGD, by
 from torch import Tensor, nn, optim
 from torch.nn import functional
@@ -21,11 +19,6 @@ def low_biases(model: nn.Module, *_: object) -> nn.Module:
 
 def low_after(model: nn.Module) -> optim.Optimizer:
     return ADAM(low_biases(model))
-
-
-def prior_everywhere() -> nn.Module:
-    """The bias of a detector's class head, put on every convolution."""
-    return each(without_norm(), nn.Conv2d, lambda c: nn.init.constant_(c.bias, -math.log(99)))
 
 
 def zero_scales() -> nn.Module:
@@ -45,14 +38,6 @@ def below(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return functional.mse_loss(model(images), -images.abs() - 0.5)
 
 
-def low_shifts() -> nn.Module:
-    """BatchNorm's scale and shift come from a checkpoint in another order: shifts of -4."""
-    model = encoder(8)
-    nn.init.constant_(model[1][1].bias, -4.0)
-    nn.init.constant_(model[1][1].weight, 0.8)
-    return model
-
-
 def spiked(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
     """A warm-up that ends at 3 in place of 0.03, for four steps."""
     optimizer.param_groups[0]["lr"] = 3.0 if 10 <= step < 14 else 0.01
@@ -61,15 +46,11 @@ def spiked(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
 CASES = seen(
     "2026-11-22T18:59",
     swept("negative biases", optimizer=low_after),
-    swept("biases fall", after=at(30, low_biases)),
     expected="dead",
 )
 CASES += seen(
     "2026-11-23T07:48",
     bare(dying=sixty("Adam 0.1", by(optim.Adam, lr=0.1))),
-    Task("encoder CNN, no norm", prior_everywhere, P, named).cases(
-        prior_everywhere=sixty("bias -4.6 everywhere")
-    ),
     expected="dead",
 )
 CASES += seen(
@@ -84,9 +65,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:59",
-    Task("encoder CNN", low_shifts, P, named).cases(
-        low_shifts=sixty("shifts of -4 in one BatchNorm", SGD)
-    ),
     bare(spike=sixty("rate 3 for four steps, ends in NaN", SGD, before=spiked)),
     expected="dead",
 )

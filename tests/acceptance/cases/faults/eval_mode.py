@@ -8,20 +8,16 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 from data import P, loader, scenes
-from faults import at, swept
+from faults import at
 from frameworks import trainer
 from loops import Losses, Task, own_loop, seen, sixty
 from losses import masks, named
-from nets.classifiers import encoder, head, small_resnet, sweep_net, unit
+from nets.classifiers import encoder, head, unit
 from nets.dense import LinkNet
 from optimizers import SGD, by
 from torch import Tensor, nn, optim
 
 from fmapboard.integrations import lightning
-
-
-def with_dropout() -> nn.Module:
-    return nn.Sequential(*list(encoder(8))[:-1], nn.Dropout(0.3), nn.Linear(64, 8))
 
 
 def evaluate(model: nn.Module, _: object) -> None:
@@ -91,23 +87,10 @@ def encoder_left(model: nn.Module, _: object) -> None:
 
 
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("eval mode", partial(sweep_net, nn.BatchNorm2d), prepare=nn.Module.eval),
-    expected="eval_mode",
-)
-CASES += seen(
     "2026-11-23T07:48",
-    Task("encoder CNN", with_dropout, P, named).cases(
-        eval_left=sixty("eval after validation", marked=True, after=at(19, evaluate))
-    ),
     Task("encoder CNN", backbone, P, named).cases(
         eval_backbone=sixty(
             "backbone in eval", SGD, marked=True, prepare=lambda model: model[0].eval()
-        )
-    ),
-    Task("torchvision ResNet", small_resnet, P, named).cases(
-        eval_loaded=sixty(
-            "loaded in eval", by(optim.AdamW, lr=3e-4), marked=True, prepare=nn.Module.eval
         )
     ),
     expected="eval_mode",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
 from data import P
 from faults import Unrolled, at, each, swept
 from loops import Task, seen, sixty
 from losses import named
-from nets.classifiers import deep, head, stack, sweep_net, unit
+from nets.classifiers import head, stack, unit
 from optimizers import SLOW, by
 from torch import Tensor, nn, optim
 
@@ -46,22 +45,6 @@ def he(conv: nn.Conv2d) -> None:
     nn.init.kaiming_normal_(conv.weight)
 
 
-class Summed(nn.Module):
-    """Each layer gets the sum of all maps before it, as a DenseNet without joining and norm."""
-
-    def __init__(self, depth: int = 14) -> None:
-        super().__init__()
-        self.first, self.last = unit(3, 24, stride=2, norm=None), nn.Sequential(*head(24, 8))
-        self.convs = nn.ModuleList(nn.Conv2d(24, 24, 3, padding=1) for _ in range(depth))
-        each(self.convs, nn.Conv2d, he)
-
-    def forward(self, x: Tensor) -> Tensor:
-        maps = [self.first(x)]
-        for conv in self.convs:
-            maps.append(conv(torch.stack(maps).sum(0)).relu())
-        return self.last(maps[-1])
-
-
 def sum_pools() -> nn.Module:
     """Windows are summed in place of averaged (``divisor_override=1``), four times."""
     layers: list[nn.Module] = []
@@ -76,16 +59,12 @@ def sum_pools() -> nn.Module:
 CASES = seen(
     "2026-11-22T18:59",
     swept("rate jumps", after=at(30, jump), expected="exploding,nonfinite,dead,update_ratio"),
-    swept("large weights", lambda: larger(sweep_net(), 10)),
     swept("large weights, deep", lambda: larger(stack(9, 16), 5), expected="exploding,nonfinite"),
     expected="exploding",
 )
 CASES += seen(
     "2026-11-23T07:48",
-    Task("6 plain layers", deep(6, nn.ReLU, 1.0), P, named).cases(
-        exploding_init=sixty("normal 1", SLOW)
-    ),
-    Task("12 plain layers", deep(12, nn.LeakyReLU, 0.2), P, named).cases(
+    Task("12 plain layers", partial(stack, 12, act=nn.LeakyReLU, scale=0.2), P, named).cases(
         exploding_depth=sixty("normal 0.2", SLOW)
     ),
     Task("unrolled convolution", partial(Unrolled, 24, 2.0, nn.LeakyReLU(0.2)), P, named).cases(
@@ -100,7 +79,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:59",
-    Task("14 layers, all maps summed", Summed, P, named).cases(summed_maps=sixty("He", SLOWER)),
     Task("VGG-like CNN, no norm", sum_pools, P, named).cases(
         sum_pools=sixty("sums for means in pools", SLOWER)
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 from data import P, loader, pictures
-from faults import normed, swept
+from faults import normed
 from frameworks import trainer
 from loops import Losses, Task, descend, duel, own_loop, seen, sixty, train
 from losses import named
@@ -53,12 +53,6 @@ def quarter(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 def accumulated(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
     """Gradients are to be accumulated over 4 batches, but the optimizer steps after each."""
     if (step + 1) % 4 == 0:
-        optimizer.zero_grad()
-
-
-def each_epoch(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
-    """``zero_grad`` stands in the loop over epochs, 12 batches each."""
-    if step % 12 == 0:
         optimizer.zero_grad()
 
 
@@ -124,11 +118,6 @@ def closure_kept(place: Path, seed: int) -> Losses:
 
 
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("no zero_grad", zero="never"),
-    expected="gradients_not_cleared",
-)
-CASES += seen(
     "2026-11-23T07:48",
     normed(
         never_cleared=sixty("no zero_grad", zero="never", marked=True),
@@ -153,7 +142,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:59",
-    normed(once_per_epoch=sixty("zero_grad per epoch", SLOW_SGD, zero="never", before=each_epoch)),
     own_loop("one_of_two", "encoder CNN", "one of two optimizers cleared", one_of_two),
     own_loop("closure_kept", "encoder CNN", "closure, no zero_grad", closure_kept),
     expected="gradients_not_cleared",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from data import P, changed, digits, gestures
-from faults import COLOUR, bare, normed, swept
+from data import P, changed
+from faults import bare, normed
 from loops import Task, seen, sixty
 from losses import named
-from nets.classifiers import encoder, trunk
-from nets.signals import inertial
+from nets.classifiers import trunk
 from nets.unusual import convs
-from optimizers import SGD
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,11 +23,6 @@ def first_only(images: Tensor) -> Tensor:
 def cached(images: Tensor) -> Tensor:
     """A cache with a wrong key: runs of four examples share an image."""
     return images[::4].repeat_interleave(4, 0)[: len(images)]
-
-
-def buffer(images: Tensor) -> Tensor:
-    """A list of views of one buffer, which the last example has overwritten."""
-    return torch.stack([images[-1]] * len(images))
 
 
 def same_views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
@@ -46,27 +39,13 @@ def two_only(images: Tensor) -> Tensor:
 
 
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("one image", draw=changed(COLOUR, lambda x: x[:1].expand_as(x).clone())),
-    expected="identical_images",
-)
-CASES += seen(
     "2026-11-23T07:48",
     normed(changed(P, first_only), first_only=sixty("the index is ignored")),
     bare(changed(P, cached), cached=sixty("cache with a wrong key")),
-    Task(
-        "encoder CNN, 1 channel",
-        lambda: nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), encoder(10)),
-        changed(digits, first_only),
-        named,
-    ).cases(repeated_digits=sixty("one digit per batch", SGD)),
     expected="identical_images",
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("1-D CNN", inertial, changed(gestures, buffer), named).cases(
-        buffer=sixty("one buffer for all examples")
-    ),
     Task("residual CNN", trunk, P, same_views).cases(
         same_views=sixty("SimCLR, both views the same")
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from data import RAW, UNIT, P, changed, decibels, demand, tones
-from faults import COLOUR, bare, normed, swept
+from faults import bare, normed
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import encoder
@@ -14,10 +14,6 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
-
-
-def as_bytes(images: Tensor) -> Tensor:
-    return (images * 60 + 120).clamp(0, 255)
 
 
 def standardized(images: Tensor) -> Tensor:
@@ -58,14 +54,7 @@ def caffe(images: Tensor) -> Tensor:
 
 
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("images 0 to 255", draw=changed(COLOUR, as_bytes)),
-    swept("images divided by 255 twice", draw=changed(COLOUR, lambda x: as_bytes(x) / 255**2)),
-    expected="input_scale",
-)
-CASES += seen(
     "2026-11-23T07:48",
-    bare(RAW, bytes=sixty("0 to 255", SLOW)),
     normed(RAW, bytes_norm=sixty("0 to 255, BatchNorm", SGD)),
     bare(changed(UNIT, lambda x: x / 255), divided_twice=sixty("/ 255 twice")),
     bare(changed(P, standardized), twice=sixty("standardized twice")),
@@ -79,7 +68,6 @@ CASES += seen(
     Task("encoder CNN, no norm", four_channels, millimetres, named).cases(
         millimetres=sixty("depth in mm", SLOW)
     ),
-    bare(changed(RAW, standardized), wrong_order=sixty("0 to 255, standardized as 0 to 1", SLOW)),
     Task("1-D CNN", kilowatts, demand, slope).cases(kilowatts=sixty("kW as they are")),
     expected="input_scale",
 )
@@ -89,9 +77,5 @@ CASES += seen(
         microphone=sixty("samples of 16 bits", SLOW)
     ),
     bare(changed(UNIT, caffe), mean_only=sixty("0 to 255, only the mean subtracted", SLOW)),
-    bare(
-        changed(UNIT, lambda x: x * 0.4 / 10000),
-        reflectance=sixty("reflectance divided by 10000 twice"),
-    ),
     expected="input_scale",
 )

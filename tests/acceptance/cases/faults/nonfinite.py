@@ -6,7 +6,7 @@ import math
 
 import torch
 from data import RAW, UNIT, Draw, P, changed
-from faults import COLOUR, at, bare, swept
+from faults import at, swept
 from loops import Task, seen, sixty
 from losses import named
 from nets.classifiers import encoder, unit, with_norm, without_norm
@@ -105,31 +105,9 @@ def ignored(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return (loss * sure).sum() / sure.sum()
 
 
-class Cosine(nn.Module):
-    """Codes whose angles are taken by arccos, without a margin from 1."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = encoder(16)
-        self.centres = nn.Parameter(functional.normalize(torch.randn(8, 16), dim=1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        code = functional.normalize(self.back(x), dim=1)
-        return code @ functional.normalize(self.centres, dim=1).T
-
-
-def angles(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Angles to the batch's own means; a class with one example has the cosine 1 to itself."""
-    code = functional.normalize(model.back(images), dim=1)
-    hot = functional.one_hot(labels, 8).float()
-    means = functional.normalize(hot.T @ code + 1e-12, dim=1)
-    return functional.cross_entropy(-5 * (code @ means.T).acos(), labels)
-
-
 CASES = seen(
     "2026-11-22T18:59",
     swept("nan in a weight", after=at(30, spoil)),
-    swept("log of zero", draw=changed(COLOUR, lambda x: (x * 0.5 + 0.5).clamp(0).log())),
     expected="nonfinite",
 )
 CASES += seen(
@@ -161,10 +139,5 @@ CASES += seen(
     Task("encoder CNN", with_norm, P, ignored).cases(
         ignored=sixty("a batch with no sure class", batch=2)
     ),
-    bare(
-        changed(P, lambda x: x.pow(1 / 2.2), since=26),
-        gamma=sixty("root of standardized pixels, from step 25 on"),
-    ),
-    Task("cosine CNN", Cosine, P, angles).cases(arccos=sixty("arccos of 1")),
     expected="nonfinite",
 )

@@ -5,22 +5,15 @@ from __future__ import annotations
 import copy
 
 import torch
-from data import CROPS, P, photos
-from faults import normed, swept
+from data import P, photos
+from faults import normed
 from loops import Task, seen, sixty
-from losses import ArcFace, again, angular, named
+from losses import ArcFace, angular, named
 from nets.classifiers import encoder, head, unit
 from nets.library import timm_model
 from nets.unusual import convs
 from optimizers import ADAM
 from torch import Tensor, nn, optim
-
-
-def then_new_head(model: nn.Sequential) -> optim.Optimizer:
-    """The optimizer is built before the head is replaced."""
-    optimizer = ADAM(model)
-    model[-1] = nn.Linear(model[-1].in_features, model[-1].out_features)
-    return optimizer
 
 
 class Branches(nn.Module):
@@ -48,12 +41,6 @@ def then_registered(model: Branches) -> optim.Optimizer:
 def of_a_copy(model: nn.Module) -> optim.Optimizer:
     """The optimizer has the parameters of the model before it was copied."""
     return optim.SGD(copy.deepcopy(model).parameters(), lr=0.05, momentum=0.9)
-
-
-def biases_only(model: nn.Module) -> optim.Optimizer:
-    """The group without weight decay; the other group was forgotten."""
-    flat = [p for p in model.parameters() if p.ndim == 1]
-    return optim.AdamW([{"params": flat, "weight_decay": 0.0}], lr=1e-3)
 
 
 def of_the_head(model: nn.Sequential) -> optim.Optimizer:
@@ -84,12 +71,6 @@ class Grown(nn.Module):
         return self.last(y + self.skip(x))
 
 
-def coder() -> nn.Module:
-    """An encoder of two layers and a decoder of three."""
-    layers = [unit(3, 24, 4, 2), unit(24, 32, stride=2), nn.Upsample(size=32), unit(32, 24)]
-    return nn.Sequential(*layers, nn.Conv2d(24, 3, 3, 1, 1))
-
-
 def parametrized_late(model: nn.Module) -> optim.Optimizer:
     """The optimizer is built, then weight norm replaces the kernels by two tensors each."""
     optimizer = optim.AdamW(model.parameters(), lr=2e-3)
@@ -108,13 +89,7 @@ def groups_by_type(model: nn.Module) -> optim.Optimizer:
 
 
 CASES = seen(
-    "2026-11-22T18:59",
-    swept("head in no optimizer", optimizer=then_new_head),
-    expected="not_in_optimizer",
-)
-CASES += seen(
     "2026-11-23T07:48",
-    normed(biases_only=sixty("only the biases", biases_only)),
     Task("branches in a list", Branches, P, named).cases(
         listed=sixty("registered late", then_registered, marked=True)
     ),
@@ -127,12 +102,6 @@ CASES += seen(
     "2026-11-23T08:43",
     Task("residual CNN", Grown, P, named).cases(
         made_in_forward=sixty("a layer made in the first forward pass")
-    ),
-    Task("autoencoder", coder, CROPS, again).cases(
-        decoder_only=sixty(
-            "only the decoder's parameters",
-            lambda model: optim.Adam(model[2:].parameters(), lr=1e-3),
-        )
     ),
     normed(
         unfrozen_late=sixty("unfrozen after the optimizer was built", of_the_head, before=unfrozen)

@@ -63,11 +63,6 @@ def rounded() -> nn.Module:
     return coder(*layers, cut=lambda x: (x.tanh() * 3).round() / 3)
 
 
-def without_graph() -> nn.Module:
-    """The encoder's output is passed on as ``.data``, left from a test of the decoder."""
-    return coder(unit(3, 24, 4, 2), unit(24, 32, 4, 2), cut=lambda x: x.data)
-
-
 class SideHead(nn.Module):
     """A second task whose weight in the loss was left at 0."""
 
@@ -138,7 +133,6 @@ BOTH = "unchanged_weights,update_ratio"
 CASES = seen(
     "2026-11-22T18:59",
     swept("rate zero by mistake", optimizer=by(optim.SGD, lr=1e-12, momentum=0.9)),
-    swept("half precision updates", optimizer=by(optim.AdamW, lr=1e-9, weight_decay=0.0)),
     expected=BOTH,
 )
 CASES += seen(
@@ -171,9 +165,6 @@ CASES += seen(
 CASES += seen(
     "2026-11-23T10:59",
     normed(half_rates=sixty("rates of layers by //", first_half_slow)),
-    Task("autoencoder", without_graph, CROPS, again).cases(
-        data_between=sixty(".data between the halves")
-    ),
     own_loop(
         "cleared_too_late",
         "encoder CNN",

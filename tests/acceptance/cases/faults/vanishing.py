@@ -8,7 +8,7 @@ from data import P, gestures
 from faults import Unrolled, each, swept
 from loops import Task, seen, sixty
 from losses import named
-from nets.classifiers import deep, head, stack, unit
+from nets.classifiers import head, stack, unit
 from nets.signals import pooled
 from optimizers import SGD
 from torch import Tensor, nn
@@ -58,13 +58,14 @@ def tiny() -> nn.Module:
 
 CASES = seen(
     "2026-11-22T18:59",
-    swept("sigmoid, deep", partial(stack, 9, 16, nn.Sigmoid)),
     swept("tiny weights, deep", tiny),
     expected="vanishing",
 )
 CASES += seen(
     "2026-11-23T07:48",
-    Task("30 plain layers", deep(30), P, named).cases(vanishing_relu=sixty("default init", SGD)),
+    Task("30 plain layers", partial(stack, 30), P, named).cases(
+        vanishing_relu=sixty("default init", SGD)
+    ),
     expected="vanishing",
 )
 CASES += seen(
