@@ -53,18 +53,13 @@ def scaled(images: Tensor, scale: str) -> Tensor:
 
 
 def photos(size: int = 32, scale: str = "imagenet", channels: int = 3) -> Draw:
-    """Labelled crops. 1 channel is grey; 4 adds brightness; 6 adds the horizontal difference."""
+    """Labelled crops; a fourth channel adds brightness."""
 
     def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
         images, labels = pixels(generator, count, size)
-        grey = images.mean(1, keepdim=True)
-        if channels == 1:
-            return (grey - 0.45) / 0.25 if scale == "imagenet" else scaled(grey, scale), labels
-        images = scaled(images, scale)
+        grey, images = images.mean(1, keepdim=True), scaled(images, scale)
         if channels == 4:
             images = torch.cat([images, scaled(grey, "half")], 1)
-        if channels == 6:
-            images = torch.cat([images, images.roll(1, 3) - images], 1)
         return images, labels
 
     return draw
@@ -206,13 +201,9 @@ def changed(draw: Draw, change: Callable[[Tensor], Tensor], since: int = 1, ever
     return again
 
 
-def exposed(gain: float, lift: float = 0.0, own: bool = False) -> Draw:
-    """Photographs whose pixels, 0 to 1, are multiplied by ``gain`` and lifted.
-
-    ``own`` standardizes them with their own mean and deviation, as a user measures them.
-    """
-    mean, deviation = (0.45 * gain + lift, 0.25 * gain) if own else (0.0, 1.0)
-    return changed(UNIT, lambda images: (images * gain + lift - mean) / deviation)
+def exposed(gain: float, lift: float = 0.0) -> Draw:
+    """Photographs whose pixels, 0 to 1, are multiplied by ``gain`` and lifted."""
+    return changed(UNIT, lambda images: images * gain + lift)
 
 
 def colourless(size: int = 32, scale: str = "imagenet") -> Draw:
@@ -231,12 +222,6 @@ def bands(generator: Generator, count: int) -> tuple[Tensor, ...]:
     reflected = torch.einsum("oc,nchw->nohw", mix / mix.sum(1, keepdim=True), images).square()
     noise = 0.01 * torch.randn(reflected.shape, generator=generator)
     return (reflected + noise - 0.25) / 0.2, labels
-
-
-def reflectance(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """`bands` as surface reflectance, 0 to about 0.4, as products deliver it."""
-    images, labels = bands(generator, count)
-    return (images * 0.2 + 0.25).clamp(0, 1) * 0.4, labels
 
 
 def slices(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -286,17 +271,6 @@ def one_batch(draw: Draw) -> Draw:
         return kept[0]
 
     return again
-
-
-def boards(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Stones of two players, whose turn it is (a constant plane) and ones; who has more."""
-    fill = torch.rand(count, 1, 1, generator=generator)
-    places = torch.rand(count, 9, 9, generator=generator)
-    turn = torch.randint(2, (count, 1, 1), generator=generator).float().expand(-1, 9, 9)
-    first, second = (places < 0.4 * fill).float(), (places > 0.6 + 0.4 * fill).float()
-    more = (first.sum((1, 2)) > second.sum((1, 2))).long()
-    won = torch.where(turn[:, 0, 0] > 0, more, 1 - more)
-    return torch.stack([first, second, turn, torch.ones_like(turn)], 1), won
 
 
 def sketches(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -411,17 +385,6 @@ def demand(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return series[:, None, :96], series[:, None, 96:]
 
 
-def mixtures(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """A low voice and a high one, mixed, [N, 1, 512], and the two, [N, 2, 512]."""
-    time = torch.arange(512) / 8000
-    low, high, one, two = torch.rand(4, count, 1, generator=generator)
-    first = sum((2 * math.pi * (150 + 150 * low) * k * time + 6 * one).sin() / k for k in (1, 2, 3))
-    second = (2 * math.pi * (1500 + 1000 * high) * time + 6 * two).sin()
-    second = second * (1 + (2 * math.pi * 30 * time).sin()) / 2
-    voices = torch.stack([0.3 * first, 0.4 * second], 1)
-    return voices.sum(1, keepdim=True), voices
-
-
 def bags(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Bags of 6 crops, [N, 6, 3, 32, 32]; positive if one of them is of class 0 or 1."""
     images, labels = photos(32)(generator, 6 * count)
@@ -453,25 +416,12 @@ def edges(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images, (slope > slope.flatten(1).quantile(0.85, 1)[:, None, None, None]).float()
 
 
-def with_table(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Photographs, five columns about mean 0 that tell something of the class, and labels."""
-    images, labels = photos(40)(generator, count)
-    noise = torch.randn(count, 5, generator=generator)
-    return images, noise + 0.6 * torch.eye(8)[labels][:, :5], labels
-
-
 def captions(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Photographs and a caption of 6 tokens that names the class among filler words."""
     images, labels = P(generator, count)
     words = torch.randint(20, 60, (count, 6), generator=generator)
     words[:, 0], words[:, 3], words[:, 5] = 1, labels + 3, 2
     return images, words, labels
-
-
-def coordinates(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Places in [-1, 1], always the same, [1, 2, 48, 48]."""
-    along = torch.linspace(-1, 1, 48)
-    return (torch.stack(torch.meshgrid(along, along, indexing="ij"))[None],)
 
 
 def fixed_noise(channels: int, size: int) -> Draw:

@@ -64,11 +64,6 @@ def filled(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return functional.l1_loss(found, images)
 
 
-def colours(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """From brightness to the colours."""
-    return functional.mse_loss(model(images.mean(1, keepdim=True)), images)
-
-
 def larger(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     small = functional.interpolate(images, scale_factor=0.5, mode="bicubic", antialias=True)
     return functional.l1_loss(model(small), images)
@@ -91,10 +86,6 @@ def levels(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     """16 grey levels, each predicted from the pixels before it."""
     target = (images * 15).round().long()[:, 0]
     return functional.cross_entropy(model(images), target)
-
-
-def next_sample(model: nn.Module, waves: Tensor, *_: Tensor) -> Tensor:
-    return functional.mse_loss(model(waves[..., :-1]), waves[..., 1:])
 
 
 def pairs(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -172,15 +163,6 @@ def mixup(alpha: float = 0.2) -> Loss:
         return share * first + (1 - share) * functional.cross_entropy(logits, labels[order])
 
     return loss
-
-
-def cut_out(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy with a square of each batch erased."""
-    side = images.shape[-1]
-    top, left = torch.randint(0, side - side // 3, (2,)).tolist()
-    images = images.clone()
-    images[..., top : top + side // 3, left : left + side // 3] = 0
-    return functional.cross_entropy(model(images), labels)
 
 
 def flip(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:

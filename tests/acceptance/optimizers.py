@@ -8,7 +8,6 @@ from typing import Any
 
 import timm.optim
 import timm.utils
-import torch
 from torch import nn, optim
 from torch.optim import Optimizer, lr_scheduler
 from torch.optim.lr_scheduler import LRScheduler
@@ -50,14 +49,6 @@ def warm_up(optimizer: Optimizer, steps: int, *, first: int = 20) -> LRScheduler
     return lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def milestones(optimizer: Optimizer, steps: int) -> LRScheduler:
-    return lr_scheduler.MultiStepLR(optimizer, [steps // 2, steps * 3 // 4], 0.1)
-
-
-def restarts(optimizer: Optimizer, steps: int) -> LRScheduler:
-    return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, steps // 3)
-
-
 def lion(model: nn.Module) -> Optimizer:
     return timm.optim.Lion(model.parameters(), 2e-4, weight_decay=0.1)
 
@@ -79,10 +70,6 @@ def adafactor(model: nn.Module) -> Optimizer:
 def layer_decay(model: nn.Module) -> Optimizer:
     """timm's rates that shrink by 0.6 per layer, from 5e-4."""
     return timm.optim.create_optimizer_v2(model, "adamw", 5e-4, 0.05, layer_decay=0.6)
-
-
-def fused(model: nn.Module) -> Optimizer:
-    return optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 
 def clipped_by_value(model: nn.Module) -> Optimizer:
@@ -112,33 +99,6 @@ def adaptive(model: nn.Module) -> Optimizer:
     clip = timm.utils.agc.adaptive_clip_grad
     optimizer.register_step_pre_hook(lambda *_: clip(model.parameters(), 0.02))
     return optimizer
-
-
-class ScheduleFree(optim.Optimizer):
-    """Schedule-free SGD: gradients at a point between the average and the last one."""
-
-    def __init__(self, params: object, lr: float = 0.1, beta: float = 0.9) -> None:
-        super().__init__(params, {"lr": lr, "beta": beta})
-        self.count = 0
-
-    @torch.no_grad()
-    def step(self, closure: object = None) -> None:
-        self.count += 1
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if not state:
-                    state["z"], state["x"] = p.clone(), p.clone()
-                rate = group["lr"] * min(1.0, self.count / 10)
-                state["z"].sub_(p.grad, alpha=rate)
-                state["x"].lerp_(state["z"], 1 / self.count)
-                p.copy_(state["z"].lerp(state["x"], group["beta"]))
-
-
-def schedule_free(model: nn.Module) -> optim.Optimizer:
-    return ScheduleFree(model.parameters(), lr=0.3)
 
 
 def triangles(optimizer: Optimizer, steps: int) -> LRScheduler:

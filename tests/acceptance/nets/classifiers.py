@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 
 import timm
 import torch
@@ -12,7 +11,6 @@ from data import P
 from losses import named
 from timm.models.byobnet import RepVggBlock
 from torch import Tensor, nn, optim
-from torchvision.models.resnet import BasicBlock, ResNet
 
 from fmapboard.demo.network import load_trained
 
@@ -73,11 +71,11 @@ def tutorial() -> nn.Module:
     )
 
 
-def lenet(act: Callable[[], nn.Module] = nn.Tanh) -> nn.Module:
+def lenet() -> nn.Module:
     return nn.Sequential(
-        *(nn.Conv2d(1, 6, 5, padding=2), act(), nn.AvgPool2d(2)),
-        *(nn.Conv2d(6, 16, 5), act(), nn.AvgPool2d(2), nn.Flatten()),
-        *(nn.Linear(400, 120), act(), nn.Linear(120, 84), act(), nn.Linear(84, 10)),
+        *(nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten()),
+        *(nn.Linear(400, 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, 10)),
     )
 
 
@@ -132,15 +130,6 @@ def skip_init() -> nn.Module:
     return he(nn.Sequential(*layers, *head(48, 8)))
 
 
-def separable(into: int, out: int, stride: int = 1) -> list[nn.Module]:
-    return [unit(into, into, 3, stride, groups=into), unit(into, out, 1)]
-
-
-def mobilenet_v1() -> nn.Module:
-    layers = [unit(3, 24), *separable(24, 48, 2), *separable(48, 48), *separable(48, 96, 2)]
-    return nn.Sequential(*layers, *separable(96, 96), *head(96, 8))
-
-
 def convmixer() -> nn.Module:
     return timm.models.convmixer.ConvMixer(48, 3, 5, 4, num_classes=8)
 
@@ -176,10 +165,6 @@ def classifier(width: int = 24) -> nn.Module:
     return nn.Sequential(trunk(width), nn.Linear(2 * width, 8))
 
 
-def small_classifier() -> nn.Module:
-    return nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, 8))
-
-
 def pretrained(make: Callable[[], nn.Module]) -> nn.Module:
     """A network trained on colour photographs, unwatched, before it is fine-tuned on grey ones."""
     with torch.random.fork_rng():
@@ -205,17 +190,6 @@ def stack(
         if isinstance(module, nn.Conv2d) and scale:
             nn.init.normal_(module.weight, 0, scale)
     return model
-
-
-def small_resnet() -> nn.Module:
-    model = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=1000)
-    model.layer3 = model.layer4 = nn.Identity()
-    model.fc = nn.Linear(128, 1000)
-    return model
-
-
-def deep(depth: int, act: type[nn.Module] = nn.ReLU, scale: float = 0.0) -> partial[nn.Module]:
-    return partial(stack, depth, act=act, scale=scale)
 
 
 def with_norm() -> nn.Module:

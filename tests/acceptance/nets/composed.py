@@ -17,11 +17,8 @@ Norm = Callable[[int], nn.Module] | None
 Body = Callable[[int, int, Norm, Act], nn.Module]
 
 
-BATCH, NONE = nn.BatchNorm2d, None
-
-
+BATCH = nn.BatchNorm2d
 INSTANCE = partial(nn.InstanceNorm2d, affine=True)
-LAYER = partial(nn.GroupNorm, 1)
 
 
 def GROUP(width: int) -> nn.Module:  # beside the other norms
@@ -32,34 +29,34 @@ def single(into: int, out: int, norm: Norm, act: Act, size: int = 3) -> nn.Modul
     return unit(into, out, size, norm=norm, act=act)
 
 
-def double(into: int, out: int, norm: Norm, act: Act, size: int = 3) -> nn.Module:
-    return nn.Sequential(unit(into, out, size, norm=norm, act=act), linear(out, out, norm, size))
+def double(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    return nn.Sequential(unit(into, out, norm=norm, act=act), linear(out, out, norm))
 
 
 def linear(into: int, out: int, norm: Norm, size: int = 3, groups: int = 1) -> nn.Module:
     return unit(into, out, size, norm=norm, act=nn.Identity, groups=groups)
 
 
-def bottleneck(into: int, out: int, norm: Norm, act: Act, ratio: int = 4) -> nn.Module:
-    mid = out // ratio
+def bottleneck(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    mid = out // 4
     layers = [unit(into, mid, 1, norm=norm, act=act), unit(mid, mid, norm=norm, act=act)]
     return nn.Sequential(*layers, linear(mid, out, norm, 1))
 
 
-def inverted(into: int, out: int, norm: Norm, act: Act, size: int = 5) -> nn.Module:
+def inverted(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
     wide = 3 * into
     layers = [unit(into, wide, 1, norm=norm, act=act)]
-    layers += [unit(wide, wide, size, norm=norm, act=act, groups=wide)]
+    layers += [unit(wide, wide, 5, norm=norm, act=act, groups=wide)]
     return nn.Sequential(*layers, linear(wide, out, norm, 1))
 
 
-def separable(into: int, out: int, norm: Norm, act: Act, size: int = 7) -> nn.Module:
-    return nn.Sequential(linear(into, into, norm, size, into), unit(into, out, 1, 1, norm, act))
+def separable(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    return nn.Sequential(linear(into, into, norm, 7, into), unit(into, out, 1, 1, norm, act))
 
 
-def asymmetric(into: int, out: int, norm: Norm, act: Act, size: int = 5) -> nn.Module:
-    flat = nn.Conv2d(into, out, (1, size), padding=(0, size // 2), bias=norm is None)
-    tall = nn.Conv2d(out, out, (size, 1), padding=(size // 2, 0), bias=norm is None)
+def asymmetric(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
+    flat = nn.Conv2d(into, out, (1, 5), padding=(0, 2), bias=norm is None)
+    tall = nn.Conv2d(out, out, (5, 1), padding=(2, 0), bias=norm is None)
     norms = [norm(out)] if norm else []
     return nn.Sequential(flat, act(), tall, *norms, act())
 
@@ -67,9 +64,7 @@ def asymmetric(into: int, out: int, norm: Norm, act: Act, size: int = 5) -> nn.M
 class Branches(nn.Module):
     """Convolutions in parallel, joined and mixed by 1 × 1; sizes or dilations differ."""
 
-    def __init__(
-        self, into: int, out: int, norm: Norm, act: Act, dilated: bool = False, pool: bool = False
-    ) -> None:
+    def __init__(self, into: int, out: int, norm: Norm, act: Act, dilated: bool = False) -> None:
         super().__init__()
         part, scales = out // 2, (1, 2, 3) if dilated else (1, 3, 5)
         self.parts = nn.ModuleList(
@@ -78,9 +73,6 @@ class Branches(nn.Module):
             else unit(into, part, n, norm=norm, act=act)
             for n in scales
         )
-        if pool:
-            means = nn.AvgPool2d(3, 1, 1)
-            self.parts.append(nn.Sequential(means, unit(into, part, 1, norm=norm, act=act)))
         self.mix = unit(part * len(self.parts), out, 1, norm=norm, act=act)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -203,8 +195,6 @@ def finish(kind: str, width: int, out: int) -> list[nn.Module]:
     if kind == "flat":
         spread = [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * width, 64), nn.ReLU()]
         return [*spread, nn.Linear(64, out)]
-    if kind == "conv":
-        return [nn.Conv2d(width, out, 1), *pooled]
     if kind in ("both", "power"):
         wide = 2 * width if kind == "both" else width
         return [Means(kind == "both"), nn.Linear(wide, out)]
@@ -268,13 +258,11 @@ class Hourglass(nn.Module):
         skip: str = "",
         down: str = "stride",
         up: str = "nearest",
-        channels: int = 3,
         out: int = 3,
-        last: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
-        self.skip, self.last = skip, last
-        self.first = unit(channels, widths[0], 3, 1, norm, act)
+        self.skip = skip
+        self.first = unit(3, widths[0], 3, 1, norm, act)
         pairs = list(itertools.pairwise(widths))
         self.downs = nn.ModuleList(
             nn.Sequential(reduced(down, a, norm, act), body(a, b, norm, act)) for a, b in pairs
@@ -294,51 +282,35 @@ class Hourglass(nn.Module):
             if self.skip:
                 y = torch.cat([y, side], 1) if self.skip == "join" else y + side
             y = body(y)
-        y = self.final(y)
-        return y if self.last is None else self.last(y)
+        return self.final(y)
 
 
 class Flat(nn.Module):
-    """Residual bodies at full size between two convolutions; adds to its input if ``around``."""
+    """Residual 5 × 5 convolutions at full size between two others; adds to its input."""
 
-    def __init__(
-        self,
-        body: Body,
-        width: int = 24,
-        depth: int = 3,
-        *,
-        norm: Norm = None,
-        act: Act = nn.ReLU,
-        out: int = 3,
-        around: bool = True,
-        dense: bool = False,
-    ) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.around, self.dense = around, dense
-        self.first = nn.Conv2d(3, width, 3, padding=1)
-        self.bodies = nn.ModuleList(
-            body(width * (n + 1) if dense else width, width, norm, act) for n in range(depth)
-        )
-        self.final = nn.Conv2d(width * (depth + 1) if dense else width, out, 3, padding=1)
+        self.first = nn.Conv2d(3, 24, 3, padding=1)
+        self.bodies = nn.ModuleList(unit(24, 24, 5, norm=None) for _ in range(3))
+        self.final = nn.Conv2d(24, 3, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.first(x)
         for body in self.bodies:
-            y = torch.cat([y, body(y)], 1) if self.dense else y + body(y)
-        y = self.final(y)
-        return x + y if self.around else y
+            y = y + body(y)
+        return x + self.final(y)
 
 
 class Bottle(nn.Module):
     """An autoencoder with a vector of 48 numbers in the middle, 32 × 32 px."""
 
-    def __init__(self, norm: Norm = BATCH, act: Act = nn.ReLU, up: str = "nearest") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        widths = (24, 32, 48)
-        layers = [unit(a, b, 3, 2, norm, act) for a, b in zip((3, *widths), widths, strict=False)]
+        layers = [unit(a, b, 3, 2) for a, b in ((3, 24), (24, 32), (32, 48))]
         self.encode = nn.Sequential(*layers, nn.Flatten(), nn.Linear(48 * 16, 48))
-        self.spread = nn.Sequential(nn.Linear(48, 48 * 16), nn.Unflatten(1, (48, 4, 4)), act())
-        ups = [enlarged(up, a, b, norm, act) for a, b in ((48, 32), (32, 24), (24, 24))]
+        self.spread = nn.Sequential(nn.Linear(48, 48 * 16), nn.Unflatten(1, (48, 4, 4)), nn.ReLU())
+        pairs = ((48, 32), (32, 24), (24, 24))
+        ups = [enlarged("nearest", a, b, BATCH, nn.ReLU) for a, b in pairs]
         self.decode = nn.Sequential(*ups, nn.Conv2d(24, 3, 3, padding=1))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -61,11 +61,10 @@ class SegNet(nn.Module):
         return self.last(self.up1(functional.max_unpool2d(y, first, 2)))
 
 
-def autoencoder(norm: bool = True) -> nn.Module:
+def autoencoder() -> nn.Module:
     def step(into: int, out: int, up: bool = False) -> list[nn.Module]:
         kind = nn.ConvTranspose2d if up else nn.Conv2d
-        after = [nn.BatchNorm2d(out)] if norm else []
-        return [kind(into, out, 4, 2, 1), *after, nn.ReLU()]
+        return [kind(into, out, 4, 2, 1), nn.BatchNorm2d(out), nn.ReLU()]
 
     layers = [*step(3, 24), *step(24, 48), nn.Conv2d(48, 16, 1), *step(16, 48, True)]
     return nn.Sequential(*layers, nn.ConvTranspose2d(48, 3, 4, 2, 1), nn.Tanh())
@@ -192,9 +191,3 @@ def tversky(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tenso
     share = model(images).sigmoid()
     hit, miss, wrong = (share * mask).sum(), ((1 - share) * mask).sum(), (share * (1 - mask)).sum()
     return 1 - (hit + 1) / (hit + 0.7 * miss + 0.3 * wrong + 1)
-
-
-def unblurred(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """From pictures blurred by a motion of 5 px to the pictures."""
-    shown = sum(images.roll(k, 3) for k in range(-2, 3)) / 5
-    return functional.l1_loss(model(shown), images)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from nets.classifiers import unit
 from torch import Tensor, nn
@@ -129,24 +127,6 @@ class Flow(nn.Module):
             x, change = step(x)
             total = total + change
         return (x.square().sum((1, 2, 3)) / 2 - total).mean() / x[0].numel() + 1
-
-
-class Sine(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return (30 * x).sin()
-
-
-def siren() -> nn.Module:
-    """Coordinates to colours, as convolutions of size 1, with SIREN's initialization."""
-    layers: list[nn.Module] = []
-    for number, (into, out) in enumerate(((2, 48), (48, 48), (48, 48))):
-        conv = nn.Conv2d(into, out, 1)
-        bound = 1 / into if number == 0 else math.sqrt(6 / into) / 30
-        nn.init.uniform_(conv.weight, -bound, bound)
-        layers += [conv, Sine()]
-    last = nn.Conv2d(48, 3, 1)
-    nn.init.uniform_(last.weight, -math.sqrt(6 / 48) / 30, math.sqrt(6 / 48) / 30)
-    return nn.Sequential(*layers, last)
 
 
 def decoder() -> nn.Module:

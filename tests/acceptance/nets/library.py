@@ -15,17 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision import models
 from torchvision.models import detection, segmentation
-from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.models.convnext import CNBlockConfig, ConvNeXt
-from torchvision.models.efficientnet import EfficientNet, FusedMBConvConfig, MBConvConfig
+from torchvision.models.efficientnet import EfficientNet, MBConvConfig
 from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
 from torchvision.models.optical_flow import raft
 from torchvision.models.regnet import BlockParams, RegNet
 from torchvision.models.resnet import BasicBlock, ResNet
-from torchvision.models.swin_transformer import PatchMerging
 from torchvision.models.vgg import VGG, make_layers
 from torchvision.models.video import resnet as films
-from torchvision.models.video.swin_transformer import SwinTransformer3d
 from torchvision.ops import FeaturePyramidNetwork, MultiScaleRoIAlign
 
 BODY = {
@@ -121,24 +118,6 @@ def mixer() -> nn.Module:
 
 def timm_model(name: str, **options: object) -> nn.Module:
     return timm.create_model(name, pretrained=False, num_classes=8, **options)
-
-
-class Features(nn.Module):
-    """A segmentation head on timm's features_only backbone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = timm.create_model("test_byobnet", pretrained=False, features_only=True)
-        widths = self.back.feature_info.channels()
-        self.laterals = nn.ModuleList(nn.Conv2d(width, 24, 1) for width in widths[:3])
-        self.last = nn.Conv2d(24, 1, 3, padding=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = torch.zeros(())
-        for lateral, found in zip(self.laterals, self.back(x), strict=False):
-            found = functional.interpolate(lateral(found), x.shape[2:], mode="bilinear")
-            y = y + found
-        return self.last(functional.relu(y))
 
 
 class UnusedHead(nn.Module):
@@ -242,14 +221,6 @@ def found(model: nn.Module, images: Tensor, *targets: Tensor) -> Tensor:
     return boxes(model, images / 2 + 0.5, *targets)
 
 
-def efficientnet_v2() -> nn.Module:
-    fused, block = FusedMBConvConfig, MBConvConfig
-    stages = [fused(1, 3, 1, 16, 16, 1), fused(4, 3, 2, 16, 32, 2), block(4, 3, 2, 32, 48, 2)]
-    norm = partial(nn.BatchNorm2d, eps=1e-3)
-    options = {"last_channel": 192, "norm_layer": norm, "num_classes": 8}
-    return EfficientNet(stages, 0.2, stochastic_depth_prob=0.2, **options)
-
-
 def maxvit() -> nn.Module:
     return torchvision.models.MaxVit(
         (64, 64), 16, 4, [16, 32], [1, 1], 16, stochastic_depth_prob=0.1, num_classes=8
@@ -261,24 +232,19 @@ def regnet() -> nn.Module:
     return RegNet(parts, num_classes=8)
 
 
-def faster_rcnn(mask: bool = False) -> nn.Module:
+def mask_rcnn() -> nn.Module:
     """Pictures of 0 to 1 are standardized inside, as torchvision does."""
     back = Pyramid(nn.BatchNorm2d)
     pool = MultiScaleRoIAlign(["0", "1"], 5, 2)
     options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **SIDE}
     options |= {"box_batch_size_per_image": 64, "rpn_batch_size_per_image": 64}
     options |= {"rpn_pre_nms_top_n_train": 200, "rpn_post_nms_top_n_train": 100}
-    if mask:
-        options |= {"mask_roi_pool": MultiScaleRoIAlign(["0", "1"], 8, 2)}
-        options |= {"mask_head": detection.mask_rcnn.MaskRCNNHeads(32, (32, 32), 1)}
-        predictor = detection.mask_rcnn.MaskRCNNPredictor(32, 32, 2)
-        options |= {"mask_predictor": predictor}
-        kind = detection.MaskRCNN
-    else:
-        kind = detection.FasterRCNN
+    options |= {"mask_roi_pool": MultiScaleRoIAlign(["0", "1"], 8, 2)}
+    options |= {"mask_head": detection.mask_rcnn.MaskRCNNHeads(32, (32, 32), 1)}
+    options |= {"mask_predictor": detection.mask_rcnn.MaskRCNNPredictor(32, 32, 2)}
     head = detection.faster_rcnn.TwoMLPHead(32 * 25, 64)
     box = detection.faster_rcnn.FastRCNNPredictor(64, 2)
-    return kind(back, box_head=head, box_predictor=box, **options)
+    return detection.MaskRCNN(back, box_head=head, box_predictor=box, **options)
 
 
 def deeplab() -> nn.Module:
@@ -320,13 +286,6 @@ def sharper(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return functional.l1_loss(model(small.clamp(0, 1)).reconstruction, images)
 
 
-def whisper() -> nn.Module:
-    encoder = {"encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 96}
-    sizes = {"num_mel_bins": 33, "d_model": 48, "max_source_positions": 16, "decoder_layers": 1}
-    more = {"num_labels": 6, "classifier_proj_size": 32}
-    return Logits(hf("WhisperForAudioClassification", **encoder, **sizes, **more))
-
-
 def mobilenet_v3() -> nn.Module:
     row = partial(InvertedResidualConfig, dilation=1, width_mult=1.0)
     rows = [
@@ -338,34 +297,13 @@ def mobilenet_v3() -> nn.Module:
     return MobileNetV3(rows, 128, num_classes=8, norm_layer=partial(nn.BatchNorm2d, momentum=0.1))
 
 
-def video_resnet(mixed: bool = False) -> nn.Module:
-    """A slim torchvision VideoResNet; ``mixed`` has 3-D convolutions in the first stage only."""
-    later = films.Conv3DNoTemporal if mixed else films.Conv3DSimple
-    kinds = [films.Conv3DSimple, later, later, later]
+def video_resnet() -> nn.Module:
+    """A slim torchvision VideoResNet."""
+    kinds = [films.Conv3DSimple] * 4
     model = films.VideoResNet(films.BasicBlock, kinds, [1, 1, 1, 1], films.BasicStem, num_classes=8)
     model.layer3 = model.layer4 = nn.Identity()
     model.fc = nn.Linear(128, 8)
     return model
-
-
-def swin_3d() -> nn.Module:
-    return SwinTransformer3d(
-        *([2, 4, 4], 24, [1, 1], [2, 4], [2, 3, 3]),
-        stochastic_depth_prob=0.0,
-        num_classes=8,
-        downsample_layer=PatchMerging,
-    )
-
-
-def fcn() -> nn.Module:
-    net = ResNet(BasicBlock, [1, 1, 1, 1])
-    back = IntermediateLayerGetter(net, {"layer2": "out"})
-    return segmentation.FCN(back, segmentation.fcn.FCNHead(128, 1))
-
-
-def masked_out(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
-    found = model(images)
-    return functional.binary_cross_entropy_with_logits(found["out"], mask)
 
 
 def optical_flow() -> nn.Module:
@@ -402,23 +340,6 @@ def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
     found = model(one, two, num_flow_updates=3)
     terms = [0.8 ** (2 - k) * (y - flow).abs().mean() for k, y in enumerate(found)]
     return torch.stack(terms).sum()
-
-
-def cvt() -> nn.Module:
-    sizes = {"embed_dim": [24, 48, 64], "num_heads": [1, 2, 4], "depth": [1, 2, 3]}
-    more = {"patch_sizes": [5, 3, 3], "patch_stride": [2, 2, 2]}
-    return hf_net("Cvt", **sizes, **more, drop_path_rate=[0.0, 0.0, 0.05])
-
-
-def dino_v2() -> nn.Module:
-    sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
-    return hf_net("Dinov2", **sizes, num_attention_heads=4, mlp_ratio=2)
-
-
-def pool_former() -> nn.Module:
-    sizes = {"hidden_sizes": [24, 32, 48, 64], "depths": [1, 1, 1, 1], "padding": [1, 1, 1, 1]}
-    more = {"patch_sizes": [3, 3, 3, 3], "strides": [2, 2, 1, 2], "mlp_ratio": 2.0}
-    return hf_net("PoolFormer", **sizes, **more, layer_scale_init_value=0.1)
 
 
 def hg_net() -> nn.Module:
@@ -476,38 +397,6 @@ def vgg(
     return model
 
 
-def mobilenet_v1() -> nn.Module:
-    return hf_net("MobileNetV1", depth_multiplier=0.25, min_depth=8, classifier_dropout_prob=0.1)
-
-
-def hf_regnet() -> nn.Module:
-    sizes = {"embedding_size": 16, "hidden_sizes": [24, 48, 64], "depths": [1, 1, 2]}
-    return hf_net("RegNet", **sizes, groups_width=8, layer_type="y")
-
-
-def hf_resnet() -> nn.Module:
-    sizes = {"embedding_size": 24, "hidden_sizes": [48, 64, 96], "depths": [1, 1, 1]}
-    return hf_net("ResNet", **sizes, layer_type="bottleneck")
-
-
 def swin_v2() -> nn.Module:
     sizes = {"image_size": 32, "patch_size": 2, "embed_dim": 24, "depths": [1, 2]}
     return hf_net("Swinv2", **sizes, num_heads=[2, 4], window_size=4, drop_path_rate=0.0)
-
-
-def focal_net() -> nn.Module:
-    sizes = {"image_size": 32, "patch_size": 2, "embed_dim": 24, "depths": [1, 1, 1]}
-    more = {"hidden_sizes": [24, 48, 96], "focal_levels": [2, 2, 2], "focal_windows": [3, 3, 3]}
-    return hf_net("FocalNet", **sizes, **more)
-
-
-def pvt_v2() -> nn.Module:
-    sizes = {"image_size": 64, "depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 48, 64]}
-    more = {"num_attention_heads": [1, 2, 2, 4], "mlp_ratios": [2, 2, 2, 2]}
-    return hf_net("PvtV2", **sizes, **more, drop_path_rate=0.0)
-
-
-def beit() -> nn.Module:
-    sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
-    more = {"num_attention_heads": 4, "intermediate_size": 96, "drop_path_rate": 0.0}
-    return hf_net("Beit", **sizes, **more, use_relative_position_bias=True)

@@ -5,32 +5,15 @@ from __future__ import annotations
 import torch
 from nets.classifiers import unit
 from torch import Tensor, nn
-from torch.nn import functional
-
-
-class Residue(nn.Module):
-    """EDSR's block."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width, width, 3, padding=1)
-        self.conv2 = nn.Conv2d(width, width, 3, padding=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + 0.2 * self.conv2(functional.relu(self.conv1(x)))
 
 
 def super_resolution(kind: str) -> nn.Module:
-    """16 × 16 to 32 × 32 px: "espcn", "edsr" (both PixelShuffle) or "fsrcnn" (transposed)."""
+    """16 × 16 to 32 × 32 px: "espcn" (PixelShuffle) or "fsrcnn" (transposed)."""
     if kind == "espcn":
         layers = [nn.Conv2d(3, 48, 5, padding=2), nn.Tanh(), nn.Conv2d(48, 24, 3, padding=1)]
         return nn.Sequential(
             *layers, nn.Tanh(), nn.Conv2d(24, 12, 3, padding=1), nn.PixelShuffle(2)
         )
-    if kind == "edsr":
-        layers = [nn.Conv2d(3, 32, 3, padding=1), *(Residue(32) for _ in range(3))]
-        layers += [nn.Conv2d(32, 128, 3, padding=1), nn.PixelShuffle(2)]
-        return nn.Sequential(*layers, nn.Conv2d(32, 3, 3, padding=1))
     layers = [nn.Conv2d(3, 32, 5, padding=2), nn.PReLU(32), nn.Conv2d(32, 12, 1), nn.PReLU(12)]
     layers += [nn.Conv2d(12, 12, 3, padding=1), nn.PReLU(12), nn.Conv2d(12, 32, 1), nn.PReLU(32)]
     return nn.Sequential(*layers, nn.ConvTranspose2d(32, 3, 8, 2, 3))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
-from data import Draw
 from nets.classifiers import head, unit
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
 
@@ -59,15 +58,11 @@ class Recurrent(nn.Module):
         return self.head(self.gru(steps)[0].mean(1))
 
 
-def clip_net(split: bool = False) -> nn.Module:
-    """C3D-like; ``split`` takes a spatial and a temporal convolution in place of each."""
+def clip_net() -> nn.Module:
+    """C3D-like."""
 
     def block(into: int, out: int) -> list[nn.Module]:
-        if not split:
-            return [nn.Conv3d(into, out, 3, padding=1), nn.BatchNorm3d(out), nn.ReLU()]
-        space = nn.Conv3d(into, out, (1, 3, 3), padding=(0, 1, 1), bias=False)
-        time = nn.Conv3d(out, out, (3, 1, 1), padding=(1, 0, 0), bias=False)
-        return [space, nn.BatchNorm3d(out), nn.ReLU(), time, nn.BatchNorm3d(out), nn.ReLU()]
+        return [nn.Conv3d(into, out, 3, padding=1), nn.BatchNorm3d(out), nn.ReLU()]
 
     layers = [*block(3, 16), nn.MaxPool3d((1, 2, 2)), *block(16, 24), nn.MaxPool3d(2)]
     layers += [*block(24, 32), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(32, 4)]
@@ -128,21 +123,6 @@ class Bands(nn.Module):
         return self.body(self.norm(x))
 
 
-class Fixed(nn.Module):
-    """The same, standardized by numbers of the data set that are kept as buffers."""
-
-    def __init__(self, draw: Draw) -> None:
-        super().__init__()
-        (images, *_) = draw(Generator().manual_seed(77), 64)
-        self.register_buffer("mean", images.mean((0, 2, 3))[:, None, None])
-        self.register_buffer("deviation", images.std((0, 2, 3))[:, None, None])
-        layers = [unit(48, 32, 1, norm=None), unit(32, 48, stride=2, norm=None)]
-        self.body = nn.Sequential(*layers, *head(48, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.body((x - self.mean) / self.deviation)
-
-
 class VNet(nn.Module):
     """Residual 3-D U-Net on HU: a window of -150 to 250 is applied inside."""
 
@@ -201,29 +181,6 @@ def positive(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(model(images), labels)
 
 
-def agent() -> nn.Module:
-    """DQN's network, for frames of 20 px."""
-    layers = [nn.Conv2d(2, 16, 4, 2), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten()]
-    return nn.Sequential(*layers, nn.Linear(32 * 49, 128), nn.ReLU(), nn.Linear(128, 3))
-
-
-class WithTable(nn.Module):
-    """A picture and a row of a table, joined late."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = nn.Sequential(unit(3, 24, stride=2), unit(24, 48, stride=2), *head(48, 32))
-        self.table = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 24), nn.ReLU())
-        self.last = nn.Sequential(nn.Dropout(0.3), nn.Linear(56, 8))
-
-    def forward(self, images: Tensor, rows: Tensor) -> Tensor:
-        return self.last(torch.cat([self.back(images).relu(), self.table(rows)], 1))
-
-
-def joined(model: nn.Module, images: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images, rows), labels)
-
-
 class Eeg(nn.Module):
     """EEGNet: time, then electrodes depthwise, then separable; ELU, pooling, dropout."""
 
@@ -268,30 +225,6 @@ class Sinc(nn.Module):
         kernel = (low_pass(high) - low_pass(self.low.abs())) * self.window
         y = functional.conv1d(x, kernel[:, None], padding=40)
         return self.rest(functional.max_pool1d(y.abs(), 4))
-
-
-class Gated(nn.Module):
-    """Demucs: strided convolutions with GLU, an LSTM, transposed ones of 8 samples, stride 4."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.down = nn.ModuleList(nn.Conv1d(a, b, 8, 4, 2) for a, b in ((1, 24), (24, 48)))
-        self.gates = nn.ModuleList(nn.Conv1d(a, 2 * a, 1) for a in (24, 48))
-        self.memory, self.mix = nn.LSTM(48, 24, bidirectional=True), nn.Linear(48, 48)
-        self.up = nn.ModuleList(nn.ConvTranspose1d(a, b, 8, 4, 2) for a, b in ((48, 24), (24, 2)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        kept = []
-        for down, gate in zip(self.down, self.gates, strict=True):
-            x = functional.glu(gate(down(x).relu()), 1)
-            kept.append(x)
-        y = self.mix(self.memory(x.permute(2, 0, 1))[0]).permute(1, 2, 0)
-        y = self.up[0](y + kept.pop()).relu()
-        return self.up[1](y + kept.pop())
-
-
-def apart(model: nn.Module, mixed: Tensor, voices: Tensor) -> Tensor:
-    return 10 * functional.l1_loss(model(mixed), voices)
 
 
 def sound_net() -> nn.Module:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -30,20 +29,6 @@ class Blur(nn.Module):
 def blurred() -> nn.Module:
     layers = [unit(3, 24), Blur(24), unit(24, 48), Blur(48), unit(48, 64)]
     return nn.Sequential(*layers, *head(64, 8))
-
-
-def gabor() -> nn.Module:
-    """Fixed oriented edge filters first, on grey images, then learned layers."""
-    first = nn.Conv2d(1, 12, 7, padding=3, bias=False)
-    y, x = torch.meshgrid(*[torch.linspace(-2, 2, 7)] * 2, indexing="ij")
-    waves = []
-    for number in range(12):
-        angle = math.pi * number / 12
-        along = x * math.cos(angle) + y * math.sin(angle)
-        waves.append((-(x.square() + y.square()) / 2).exp() * (3 * along).sin())
-    first.weight.data.copy_(torch.stack(waves)[:, None])
-    first.requires_grad_(False)
-    return nn.Sequential(first, unit(12, 32), nn.MaxPool2d(2), unit(32, 48), *head(48, 8))
 
 
 class Normalized(nn.Module):
@@ -161,25 +146,6 @@ def binary() -> nn.Module:
         parametrize.register_parametrization(conv, "weight", Binary())
         layers += [nn.MaxPool2d(2), conv, nn.BatchNorm2d(out), nn.Hardtanh()]
     return nn.Sequential(*layers, *head(48, 8))
-
-
-class ValueNet(nn.Module):
-    """A residual tower on board planes, as of AlphaZero."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = unit(4, 32)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(unit(32, 32), nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32))
-            for _ in range(3)
-        )
-        self.last = nn.Sequential(unit(32, 4, 1), nn.Flatten(), nn.Linear(324, 2))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for block in self.blocks:
-            x = functional.relu(x + block(x))
-        return self.last(x)
 
 
 class TextNet(nn.Module):
@@ -334,12 +300,11 @@ def selu() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def reparametrized(kind: str) -> nn.Module:
-    """A plain network with weight norm or spectral norm on each convolution."""
-    wrap = getattr(parametrizations, kind)
+def weight_normed() -> nn.Module:
+    """A plain network with weight norm on each convolution."""
     layers: list[nn.Module] = []
     for into, out in ((3, 32), (32, 48), (48, 64)):
-        conv = wrap(nn.Conv2d(into, out, 3, padding=1))
+        conv = parametrizations.weight_norm(nn.Conv2d(into, out, 3, padding=1))
         layers += [conv, nn.LeakyReLU(0.1), nn.AvgPool2d(2)]
     return nn.Sequential(*layers, *head(64, 8))
 
@@ -374,24 +339,6 @@ def staged(block: Block) -> nn.Module:
     return nn.Sequential(*layers, *head(48, 8))
 
 
-def two(width: int) -> nn.Sequential:
-    conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
-    return nn.Sequential(unit(width, width), conv, nn.BatchNorm2d(width))
-
-
-class Highway(nn.Module):
-    """A gate between a convolution and the identity; its bias begins at -1."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.made, self.gate = unit(width, width, norm=None), nn.Conv2d(width, width, 3, 1, 1)
-        nn.init.constant_(self.gate.bias, -1.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        gate = self.gate(x).sigmoid()
-        return gate * self.made(x) + (1 - gate) * x
-
-
 class Equilibrium(nn.Module):
     """A fixed point found without gradients, and one step with them."""
 
@@ -406,15 +353,3 @@ class Equilibrium(nn.Module):
             for _ in range(8):
                 y = self.norm((0.5 * self.inside(y) + given).relu())
         return self.norm((0.5 * self.inside(y) + given).relu())
-
-
-class ShakeShake(nn.Module):
-    """Two branches, mixed by random shares in training mode."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.one, self.two = two(width), two(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        share = torch.rand(len(x), 1, 1, 1) if self.training else 0.5
-        return (x + share * self.one(x) + (1 - share) * self.two(x)).relu()

@@ -9,14 +9,7 @@ from loops import Recipe
 from torch import optim
 
 BASE = Recipe("", o.ADAM)
-FAST = {"lr": 0.05, "momentum": 0.9}
-SGD = BASE.by("SGD 0.05", optim.SGD, lr=0.05)
 MOMENTUM = BASE.by("SGD 0.02 momentum 0.9", optim.SGD, lr=0.02, momentum=0.9, evaluate=25)
-NESTEROV = BASE.by(
-    "Nesterov 0.05, weight decay 5e-4, milestones",
-    *(optim.SGD, o.milestones),
-    **(FAST | {"nesterov": True, "weight_decay": 5e-4, "steps": 120, "every": 20}),
-)
 ADAM = BASE.but("Adam 1e-3", zero="before")
 ADAMW = BASE.by("AdamW 1e-3, decay 0.05, cosine", optim.AdamW, o.cosine, lr=1e-3, weight_decay=0.05)
 WARM = BASE.but(
@@ -26,8 +19,6 @@ WARM = BASE.but(
     clip=1.0,
     steps=120,
 )
-RMSPROP = BASE.by("RMSprop 5e-4", optim.RMSprop, lr=5e-4, every=5)
-ADAGRAD = BASE.by("Adagrad 0.01", optim.Adagrad, lr=0.01)
 ONE_CYCLE = BASE.by(
     "one-cycle peak 0.1", optim.SGD, o.one_cycle(0.1), lr=0.01, momentum=0.9, steps=120
 )
@@ -42,15 +33,8 @@ LARGE_BATCH = BASE.by(
     *(optim.SGD, partial(o.warm_up, first=10)),
     **{"lr": 0.1, "momentum": 0.9, "batch": 64, "steps": 40, "every": 5},
 )
-MICRO = BASE.by("AdamW, 4 micro-batches", optim.AdamW, lr=1e-3, micro=4, batch=4, steps=80)
 HALF = BASE.but("Adam 1e-3, bfloat16 autocast", autocast=True, steps=60)
 EMA = BASE.by("AdamW 1e-3, EMA 0.99", optim.AdamW, lr=1e-3, ema=0.99, evaluate=20)
 SMALL_SET = BASE.but("Adam 1e-3 on 64 examples", examples=64, steps=120, every=1)
-EPOCHS = BASE.by(
-    "SGD 0.05 momentum 0.9 over 256 examples, evaluations",
-    *(optim.SGD, o.cosine),
-    **(FAST | {"weight_decay": 1e-4, "examples": 256, "batch": 32, "evaluate": 8}),
-    **{"steps": 64, "every": 8},
-)
 EIGHTY_8 = ADAM.but("", steps=80, batch=8)
 SIXTY = ADAM.but("", steps=60, every=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,12 +47,10 @@ WARM = BASE.but(
 CYCLE = {"lr": 0.01, "momentum": 0.9, "steps": 72, "every": 6}
 ONE_CYCLE = BASE.by("one cycle to 0.1", SGD, o.one_cycle(0.1), **CYCLE)
 SUPER = BASE.by("AdamW, one cycle to 4e-3", AdamW, o.one_cycle(4e-3), lr=1e-3, weight_decay=0.01)
-LONGER = replace(SUPER, name=f"{SUPER.name} in 110 steps", steps=110, every=11)
 RMSPROP = BASE.by("RMSprop 1e-3, stairs", optim.RMSprop, o.stairs, lr=1e-3)
 RMS_MOVING = BASE.by("RMSprop 2e-4, cosine", optim.RMSprop, o.cosine, lr=2e-4, momentum=0.9)
 ADAGRAD = BASE.by("Adagrad 0.01, batch 32", optim.Adagrad, lr=0.01, batch=32)
 NADAM = BASE.by("NAdam 1e-3, cosine", optim.NAdam, o.cosine, lr=1e-3)
-SHORT = adam(1e-3, None, batch=12, steps=96, every=8)
 DECAY = {"lr": 1e-3, "weight_decay": 0.05, "examples": 192, "steps": 72, "every": 6}
 EPOCHS = BASE.by("AdamW 1e-3, 192 examples in epochs, cosine", AdamW, o.cosine, **DECAY)
 MICRO = BASE.by("Adam 1e-3, 3 micro-batches of 8", optim.Adam, lr=1e-3, batch=8, micro=3)

@@ -11,7 +11,6 @@ from loops import Task, eighty, seen
 from losses import centre, depth, detect, dice, heat, masks, own
 from nets import dense
 from nets.classifiers import plain, unit
-from nets.composed import GROUP
 from nets.library import Lraspp
 from optimizers import MOMENTUM, by
 from torch import nn, optim
@@ -22,20 +21,12 @@ CASES = seen(
     Task("U-Net", dense.UNet, data.scenes, dice).cases(
         unet_dice=r100.WARM.but("Dice loss", batch=8, steps=80)
     ),
-    Task("U-Net", partial(dense.UNet, transposed=False), data.scenes, masks).cases(
-        unet_bilinear=r100.MOMENTUM.but("", batch=8, steps=80)
-    ),
-    Task("U-Net, GroupNorm", partial(dense.UNet, norm=GROUP), data.scenes, masks).cases(
-        unet_group_norm=r100.ADAM.but("", batch=2, steps=200, every=20)
-    ),
     Task("depth U-Net", dense.UNet, data.scenes, depth).cases(unet_depth=r100.EIGHTY_8),
     Task("keypoint U-Net", dense.UNet, data.scenes, heat).cases(
         unet_heat=r100.ADAM.but("", batch=8, steps=150)
     ),
     Task("SegNet", dense.SegNet, data.scenes, masks).cases(segnet=r100.EIGHTY_8),
-    Task("toy detector", dense.Spots, data.scenes, detect).cases(
-        detector=r100.ADAMW, detector_sgd=r100.MOMENTUM.but("clipping 10", clip=10.0)
-    ),
+    Task("toy detector", dense.Spots, data.scenes, detect).cases(detector=r100.ADAMW),
     Task(
         "plain CNN, BatchNorm", partial(plain, classes=3, norm=nn.BatchNorm2d), data.scenes, centre
     ).cases(box_regression=r100.ADAM.but("box regression", steps=200)),
@@ -62,6 +53,5 @@ CASES += seen(
 CASES += seen(
     "2026-11-23T10:43",
     Task("LinkNet", dense.LinkNet, data.scenes, dense.tversky).cases(link_net=r60.WARM),
-    Task("LinkNet", dense.LinkNet, data.scenes, depth).cases(link_depth=r60.CENTRED),
     held_out=True,
 )

@@ -11,8 +11,8 @@ import torch
 from data import P, colourless, photos
 from loops import Losses, Task, descend, eighty, own_loop, seen, train
 from losses import gram, named
-from nets.classifiers import bundled, classifier, pretrained, resnet
-from nets.library import vgg, vit
+from nets.classifiers import bundled, classifier, pretrained
+from nets.library import vit
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
@@ -186,16 +186,10 @@ RECIPES = {
 TINY = r100.ADAM.but(
     "fine-tuning at 1e-5", optimizer=by(optim.AdamW, lr=1e-5), steps=200, examples=64, every=20
 )
-LOW = r100.ADAM.but("fine-tuned at 1e-4", optimizer=by(optim.Adam, lr=1e-4), steps=150)
-LOWER = r100.MOMENTUM.but(
-    "fine-tuned at 0.005", optimizer=by(optim.SGD, lr=0.005, momentum=0.9), steps=80
-)
 CASES = seen(
     "2026-11-23T03:56",
     Task(BUNDLED, bundled, GREY, named).cases(**RECIPES),
     Task(BUNDLED, partial(bundled, keep_head=True), GREY, named).cases(fine_tiny=TINY),
-    Task("ResNet", partial(renewed, resnet), colourless(), named).cases(fine_resnet=LOW),
-    Task("VGG, BatchNorm", partial(renewed, vgg), colourless(), named).cases(fine_vgg=LOWER),
     Task("ViT", partial(renewed, vit), colourless(), named).cases(
         fine_vit=r100.ADAMW.but("fine-tuned", steps=80)
     ),

@@ -11,10 +11,9 @@ import transformers
 from accelerate import Accelerator
 from data import P, loader, photos, pictures
 from frameworks import trainer
-from ignite.engine import Engine, Events, create_supervised_evaluator, create_supervised_trainer
+from ignite.engine import Engine, Events
 from ignite.handlers import EMAHandler
 from lightning.fabric import Fabric
-from lightning.pytorch.callbacks import StochasticWeightAveraging
 from loops import Losses, evaluated, own_loop, seen
 from losses import named
 from nets.classifiers import classifier, encoder, unit
@@ -83,22 +82,17 @@ def hf_trainer(place: Path, seed: int) -> Losses:
     return Losses(float(entry["loss"]) for entry in made.state.log_history if "loss" in entry)
 
 
-class Module(pl.LightningModule):
-    """A classifier and its losses."""
+class Cycled(pl.LightningModule):
+    """A classifier, its losses and an own schedule; validation shares its forward pass."""
 
-    def __init__(self, net: nn.Module, smoothing: float = 0.0) -> None:
+    def __init__(self, net: nn.Module) -> None:
         super().__init__()
-        self.net, self.smoothing, self.losses = net, smoothing, Losses()
+        self.net, self.losses = net, Losses()
 
     def training_step(self, batch: list[Tensor], _: int) -> Tensor:
-        logits = self.net(batch[0])
-        loss = functional.cross_entropy(logits, batch[1], label_smoothing=self.smoothing)
+        loss = named(self.net, *batch)
         self.losses.append(loss.item())
         return loss
-
-
-class Cycled(Module):
-    """With an own schedule; validation shares its forward pass."""
 
     def validation_step(self, batch: list[Tensor], _: int) -> None:
         self.net(batch[0])
@@ -169,23 +163,6 @@ def manual_gan(place: Path, seed: int) -> Losses:
     return model.losses
 
 
-class Averaged(Module):
-    def configure_optimizers(self) -> object:
-        return optim.SGD(self.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
-
-
-def stochastic_average(place: Path, seed: int) -> Losses:
-    """Lightning's SWA callback, accumulation of two batches, gradient clipping."""
-    model = Averaged(timm_model("test_resnet"), 0.1)
-    board = lightning.FeatureMapCallback(every=6, log_dir=str(place), module="net")
-    swa = StochasticWeightAveraging(swa_lrs=0.01, swa_epoch_start=4, annealing_epochs=2)
-    options = {"accumulate_grad_batches": 2, "gradient_clip_val": 2.0, "max_epochs": 8}
-    trainer(place, -1, [board, swa], **options).fit(model, loader(seed, size=48))
-    held_out = photos(48)(Generator().manual_seed(seed + 1000), 32)
-    model.losses.evaluated = evaluated(model, lambda: named(model.net, *held_out))
-    return model.losses
-
-
 def fabric(place: Path, seed: int) -> Losses:
     """Fabric in bf16-mixed: the wrapped network is watched, steps are marked."""
     helper = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
@@ -231,20 +208,6 @@ def hf_accelerate(place: Path, seed: int) -> Losses:
     return losses
 
 
-def ignite_engine(place: Path, seed: int) -> Losses:
-    """ignite: SGD, an evaluation every 20 steps."""
-    model, losses, held_out = encoder(8), Losses(), loader(seed + 1, 32, 32)
-    optimizer = optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    engine = create_supervised_trainer(model, optimizer, functional.cross_entropy)
-    evaluator = create_supervised_evaluator(model)
-    ended = Events.ITERATION_COMPLETED
-    engine.add_event_handler(ended, lambda engine: losses.append(engine.state.output))
-    engine.add_event_handler(ended(every=20), lambda: evaluator.run(held_out))
-    ignite.FeatureMapHandler(model, every=10, log_dir=str(place)).attach(engine)
-    engine.run(loader(seed), max_epochs=8)
-    return losses
-
-
 def ignite_ema(place: Path, seed: int) -> Losses:
     """ignite: a process function of one's own, accumulation over two batches, an EMA handler."""
     model, losses = classifier(), Losses()
@@ -275,12 +238,10 @@ CASES = seen(
     own_loop("hf_trainer", "transformers ConvNeXt v2", "Trainer", hf_trainer, 80, 8),
     own_loop("lightning", "timm EfficientNet", "Lightning", pl_trainer, 100, 10),
     own_loop("accelerate", "encoder CNN", "accelerate", hf_accelerate, 80, 5),
-    own_loop("ignite", "encoder CNN", "ignite", ignite_engine, 128, 10),
 )
 CASES += seen(
     "2026-11-23T08:43",
     own_loop("manual_gan", "SRGAN", "Lightning, manual", manual_gan, 60, 6),
-    own_loop("swa", "timm ResNet", "Lightning, SWA", stochastic_average, 64, 6),
     own_loop("fabric", "timm EfficientNet", "Fabric, bfloat16", fabric, 64, 6),
     own_loop("ignite_ema", "residual CNN", "ignite, EMA, accumulation", ignite_ema, 64, 6),
 )

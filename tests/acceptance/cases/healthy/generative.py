@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import data
 import losses
 import recipes.hundred as r100
@@ -29,9 +27,6 @@ def prior() -> nn.Module:
 CASES = seen(
     "2026-11-23T03:56",
     Task("autoencoder", autoencoder, CROPS, losses.again).cases(autoencoder=r100.ADAM),
-    Task("autoencoder", partial(autoencoder, False), CROPS, losses.again).cases(
-        autoencoder_plain=r100.ADAM.but("no norm", steps=150)
-    ),
     Task("VAE", VAE, CROPS, losses.own).cases(vae=r100.ADAM),
     Task("VQ-VAE", models.VectorQuantized, CROPS, losses.own).cases(vq_vae=r100.ADAM),
     Task("diffusion U-Net", models.Timed, CROPS, losses.diffusion).cases(
@@ -45,23 +40,11 @@ CASES += seen(
         flow=r100.ADAM.but("clipping 1", clip=1.0)
     ),
     Task(
-        "SIREN",
-        lambda: losses.Painting(models.siren(), losses.one_picture(data.photos(48, "half"))),
-        data.coordinates,
-        losses.own,
-    ).cases(siren=r100.ADAM.but("one picture", batch=1, steps=150)),
-    Task(
         "deep image prior",
         lambda: losses.Painting(prior(), losses.one_picture(data.photos(48, "unit")), 0.1),
         data.fixed_noise(8, 48),
         losses.own,
     ).cases(image_prior=r100.ADAM.but("one picture", optimizer=QUICK, batch=1, steps=120)),
-    Task(
-        "style transfer",
-        lambda: losses.Styled(style_net()),
-        data.pictures(32, "unit"),
-        losses.style,
-    ).cases(style=r100.ADAM.but("", batch=4)),
     Task(
         "style transfer",
         lambda: losses.Styled(style_net(), 255.0),
@@ -77,8 +60,4 @@ CASES += seen(
     Task("NeRF of a plane", Rays, data.rays, rendered).cases(
         rays=eighty("Adam, batches of rays", by(optim.Adam, lr=2e-3), batch=512, steps=120)
     ),
-)
-CASES += seen(
-    "2026-11-23T10:43",
-    held_out=True,
 )

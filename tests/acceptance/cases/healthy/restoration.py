@@ -8,31 +8,22 @@ import recipes.hundred as r100
 import recipes.sixty as r60
 from data import CROPS, CROPS_UNIT, pictures
 from loops import Task, eighty, seen
-from losses import colours, filled, larger, noise_to_noise, repaired
+from losses import filled, larger, noise_to_noise, repaired
 from nets import restoration as repair
-from nets.dense import UNet, autoencoder
+from nets.dense import UNet
 from nets.generative import decoder
 from optimizers import ADAM
 
 CASES = seen(
     "2026-11-23T03:56",
     Task("inpainting U-Net", partial(UNet, 4, 3), CROPS, filled).cases(unet_fill=r100.EIGHTY_8),
-    Task("colouring U-Net", partial(UNet, 1, 3), CROPS, colours).cases(
-        unet_colour=r100.ADAMW.but("", batch=8)
-    ),
-    Task("denoising autoencoder", autoencoder, CROPS, repaired).cases(autoencoder_noise=r100.EMA),
     Task("ESPCN", partial(repair.super_resolution, "espcn"), CROPS_UNIT, larger).cases(
         espcn=r100.ADAM
-    ),
-    Task("EDSR", partial(repair.super_resolution, "edsr"), CROPS_UNIT, larger).cases(
-        edsr=r100.ADAM.but("", batch=8)
     ),
     Task("FSRCNN", partial(repair.super_resolution, "fsrcnn"), CROPS_UNIT, larger).cases(
         fsrcnn=r100.ADAM
     ),
-    Task("DnCNN", repair.Denoiser, CROPS_UNIT, repaired).cases(
-        dncnn=r100.ADAM.but("", batch=4), dncnn_sgd=r100.NESTEROV.but("", batch=8)
-    ),
+    Task("DnCNN", repair.Denoiser, CROPS_UNIT, repaired).cases(dncnn=r100.ADAM.but("", batch=4)),
 )
 CASES += seen(
     "2026-11-23T07:48",
@@ -51,8 +42,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("RED-Net", repair.RedNet, pictures(), repaired).cases(
-        red=(r60.small(r60.adam(1e-3)), r60.small(r60.PEAK))
-    ),
+    Task("RED-Net", repair.RedNet, pictures(), repaired).cases(red=r60.small(r60.adam(1e-3))),
     held_out=True,
 )

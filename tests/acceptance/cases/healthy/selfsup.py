@@ -120,23 +120,6 @@ def projector(into: int, out: int, hidden: int = 128) -> nn.Module:
     return nn.Sequential(*layers)
 
 
-class Siamese(nn.Module):
-    """Backbone, projector and predictor; called with two views."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.backbone, self.projector = cnn.trunk(), projector(64, 64)
-        layers = [nn.Linear(64, 16, bias=False), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 64)]
-        self.predictor = nn.Sequential(*layers)
-
-    def forward(self, one: Tensor, two: Tensor) -> Tensor:
-        codes = [self.projector(self.backbone(x)) for x in (one, two)]
-        told = [self.predictor(z) for z in codes]
-        alike = functional.cosine_similarity
-        first, second = alike(told[0], codes[1].detach()), alike(told[1], codes[0].detach())
-        return 1 - (first + second).mean() / 2
-
-
 def expanded() -> nn.Module:
     return nn.ModuleDict({"backbone": cnn.trunk(), "expander": projector(64, 96)})
 
@@ -151,28 +134,6 @@ def vicreg(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
         cross = code.T @ code / (len(code) - 1)
         loss = loss + (cross.square().sum() - cross.diagonal().square().sum()) / code.shape[1]
     return loss
-
-
-def hidden_patches(images: Tensor, share: float) -> Tensor:
-    """Patches of 4 px, 1 where they are hidden, [N, 1, 32, 32]."""
-    hidden = (torch.rand(len(images), 1, 8, 8) < share).float()
-    return hidden.repeat_interleave(4, 2).repeat_interleave(4, 3)
-
-
-class Told(nn.Module):
-    """data2vec: the maps of a slow copy, held by the model, are told from a masked picture."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [cnn.unit(3, 32, stride=2), cnn.unit(32, 48, stride=2), cnn.unit(48, 48)]
-        self.student, self.head = nn.Sequential(*layers), nn.Conv2d(48, 48, 1)
-        self.teacher = copy.deepcopy(self.student).requires_grad_(False)
-
-    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
-        with torch.no_grad():
-            goal = functional.instance_norm(self.teacher(x))
-        told = self.head(self.student(x * (1 - hidden_patches(x, 0.4))))
-        return functional.smooth_l1_loss(told, goal)
 
 
 def mean_teacher(place: Path, seed: int) -> Losses:
@@ -213,18 +174,10 @@ def fix_match(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(known, labels[:8]) + told.mean()
 
 
-def students(model: nn.Module) -> optim.Optimizer:
-    chosen = [*model.student.parameters(), *model.head.parameters()]
-    return optim.AdamW(chosen, lr=2e-3, betas=(0.9, 0.98))
-
-
 NORMED = partial(cnn.plain, classes=16, norm=nn.BatchNorm2d)
 CASES = seen(
     "2026-11-23T03:56",
     Task("siamese CNN", NORMED, P, pairs).cases(siamese=r100.ADAM.but("", batch=32)),
-    Task("SimCLR ResNet", partial(cnn.resnet, classes=32), P, two_views).cases(
-        simclr=r100.ADAM.but("SimCLR", steps=80)
-    ),
     Task("BYOL ResNet", Online, P, own_targets).cases(
         byol=eighty(
             "EMA target, AdamW",
@@ -267,9 +220,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("SimSiam", Siamese, P, of_two_views).cases(
-        simsiam=eighty("SGD", by(optim.SGD, lr=0.05, momentum=0.9), batch=32)
-    ),
     Task("VICReg", expanded, P, vicreg).cases(vicreg=eighty("Adam", batch=32)),
     own_loop("mean_teacher", "student and teacher, both watched", "SGD", mean_teacher, 80, 8),
     Task("residual CNN", partial(cnn.classifier, 24), P, fix_match).cases(
@@ -280,11 +230,4 @@ CASES += seen(
             watch={"samples": 2},
         )
     ),
-    Task("student and teacher in one", Told, P, own).cases(
-        data2vec=eighty("data2vec", students, after=behind(0.99, "student", "teacher"))
-    ),
-)
-CASES += seen(
-    "2026-11-23T10:43",
-    held_out=True,
 )

@@ -2,61 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import data
 import recipes.hundred as r100
 import recipes.sixty as r60
 from loops import Task, eighty, seen
-from losses import named, next_sample, own
+from losses import named, own
 from nets import signals
-from nets.classifiers import resnet
 from nets.dense import ConvLstm
-from nets.unusual import BandNorm, TextNet, ValueNet, band_net, point_net
-from optimizers import ADAM, QUICK, by
-from torch import nn, optim
+from nets.unusual import BandNorm, TextNet, band_net, point_net
+from optimizers import ADAM, QUICK
 
 CASES = seen(
     "2026-11-23T03:56",
-    Task("M5 (1-D)", signals.waveform, data.tones(), named).cases(
-        m5=r100.ADAM, m5_cycle=r100.ONE_CYCLE
-    ),
+    Task("M5 (1-D)", signals.waveform, data.tones(), named).cases(m5=r100.ADAM),
     Task("TCN (1-D)", signals.tcn, data.tones(256), named).cases(
         tcn=r100.ADAM.but("clipping 1", clip=1.0)
     ),
     Task("CRNN", signals.Recurrent, data.spectrograms, named).cases(
         crnn=r100.ADAM.but("clipping 5", clip=5.0)
     ),
-    Task("ResNet", lambda: resnet(channels=1, classes=6), data.spectrograms, named).cases(
-        spectrogram_resnet=r100.MOMENTUM.but("spectrograms")
-    ),
     Task("C3D (3-D)", signals.clip_net, data.clips, named).cases(
         c3d=r100.ADAM.but("", batch=8, steps=80)
     ),
-    Task("R(2+1)D (3-D)", lambda: signals.clip_net(True), data.clips, named).cases(
-        r2plus1d=r100.ADAMW.but("", batch=8, steps=80)
-    ),
-    Task(
-        "1-D forecaster",
-        lambda: nn.Sequential(
-            nn.Conv1d(1, 16, 9, padding=4), nn.Tanh(), nn.Conv1d(16, 1, 9, padding=4)
-        ),
-        data.tones(256),
-        next_sample,
-    ).cases(forecast=r100.ADAM.but("at 3e-3", optimizer=by(optim.Adam, lr=3e-3))),
 )
 CASES += seen(
     "2026-11-23T07:48",
     Task("PANNs", BandNorm, data.decibels, named).cases(panns=r100.ADAM.but("dB")),
-    Task("AlphaZero tower", ValueNet, data.boards, named).cases(board=r100.ADAM.but("", steps=150)),
     Task("text CNN (1-D)", TextNet, data.sentences, named).cases(
         text=r100.ADAM.but("", optimizer=QUICK)
     ),
     Task("PointNet (1-D)", point_net, data.points, named).cases(points=r100.ADAM),
     Task("16-band MobileNet", band_net, data.bands, named).cases(bands=r100.ADAM),
-    Task("16-band MobileNet", band_net, data.reflectance, named).cases(
-        reflectance=r100.ADAM.but("[0, 0.4]")
-    ),
     Task("convolutional LSTM", ConvLstm, data.films, own).cases(
         conv_lstm=r100.ADAM.but("", optimizer=QUICK, batch=8, steps=80)
     ),
@@ -66,12 +42,6 @@ CASES += seen(
     Task("48-band CNN, BatchNorm in front", signals.Bands, data.spectral, named).cases(
         spectral=eighty("Adam, digital numbers", ADAM)
     ),
-    Task(
-        "48-band CNN, fixed standardization",
-        partial(signals.Fixed, data.spectral),
-        data.spectral,
-        named,
-    ).cases(spectral_fixed=eighty("Adam, digital numbers", ADAM)),
     Task("V-Net (3-D)", signals.VNet, data.hounsfield, signals.overlap).cases(
         v_net=eighty("Adam, HU, windowed inside", QUICK, batch=2, steps=60, every=6)
     ),
@@ -84,8 +54,7 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T10:43",
-    Task("EEGNet", signals.Eeg, data.gestures, named).cases(eeg=(r60.adam(3e-3), r60.HUGE)),
+    Task("EEGNet", signals.Eeg, data.gestures, named).cases(eeg=r60.adam(3e-3)),
     Task("SincNet (1-D)", signals.Sinc, data.tones(512), named).cases(sinc=r60.adam(2e-3)),
-    Task("Demucs (1-D)", signals.Gated, data.mixtures, signals.apart).cases(demucs=r60.FADING),
     held_out=True,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import timm.utils
 import torch
-from data import Draw, P, fixed, photos, pixels, scenes
+from data import Draw, P, fixed, photos, pixels
 from loops import Losses, Run, Task, descend, eighty, evaluated, follow, own_loop, seen, train
 from losses import named
 from nets import classifiers as cnn
@@ -20,7 +20,6 @@ from torch import Generator, Tensor, nn, optim
 from torch.ao.quantization import FakeQuantize, default_weight_fake_quant
 from torch.func import functional_call
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from fmapboard.demo.network import load_trained
 
@@ -42,22 +41,6 @@ def distilled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         soft = (teacher()(images) / 2).softmax(1)
     logits = model(images)
     return functional.cross_entropy(logits, labels) + functional.cross_entropy(logits / 2, soft)
-
-
-def two_optimizers(place: Path, seed: int) -> Losses:
-    """SGD for the kernels, Adam for everything else; steps are marked."""
-    model = cnn.resnet()
-    kernels = [p for p in model.parameters() if p.ndim == 4]
-    rest = [p for p in model.parameters() if p.ndim != 4]
-    first, second = optim.SGD(kernels, lr=0.05, momentum=0.9), optim.Adam(rest, lr=1e-3)
-
-    def step(_: int, random: Generator) -> float:
-        second.zero_grad()
-        loss = descend(first, named(model, *P(random, 16)))
-        second.step()
-        return loss
-
-    return train(place, seed, model, step, 80, 10)
 
 
 def whole(
@@ -136,19 +119,6 @@ def resumed(place: Path, seed: int) -> Losses:
         losses += train(place, seed + first, model, step, 30, 10, optimizer, start_step=first)
         saved = [model.state_dict(), optimizer.state_dict()]
     return losses
-
-
-def growing(place: Path, seed: int) -> Losses:
-    """Progressive resizing: 24, 32, then 48 px; gradient checkpointing in the middle."""
-    model = NORMED()
-    optimizer = optim.Adam(model.parameters(), lr=1e-3)
-
-    def step(number: int, random: Generator) -> float:
-        images, labels = photos((24, 32, 48)[number // 30])(random, 16)
-        logits = model[1:](checkpoint(model[0], images, use_reentrant=False))
-        return descend(optimizer, functional.cross_entropy(logits, labels))
-
-    return train(place, seed, model, step, 90, 10, optimizer)
 
 
 class Reversed(torch.autograd.Function):
@@ -329,24 +299,6 @@ def scaled_half(place: Path, seed: int) -> Losses:
     return train(place, seed, model, step, 100, 8, optimizer, scaler=scaler)
 
 
-def several_tasks(place: Path, seed: int) -> Losses:
-    """Mask and depth, weighted by learned uncertainties that are no part of the model."""
-    back, weights = cnn.encoder(32)[:3], nn.Parameter(torch.zeros(2))
-    model = nn.ModuleDict({"back": back, "mask": nn.Conv2d(64, 16, 1), "far": nn.Conv2d(64, 16, 1)})
-    optimizer = optim.Adam([*model.parameters(), weights], lr=2e-3)
-
-    def step(_: int, random: Generator) -> float:
-        images, mask, _, far = scenes(random, 8)
-        code = model["back"](images)
-        shown = [functional.pixel_shuffle(model[n](code), 4) for n in ("mask", "far")]
-        terms = functional.binary_cross_entropy_with_logits(shown[0], mask)
-        terms = torch.stack([terms, functional.l1_loss(shown[1], far)])
-        descend(optimizer, (terms * (-weights).exp() + weights / 2).sum())
-        return terms.sum().item()
-
-    return train(place, seed, model, step, 100, 8, optimizer)
-
-
 def maml(place: Path, seed: int) -> Losses:
     """MAML: two inner steps by functional_call, second order; the loss after them."""
     layers = [cnn.unit(3, 24, norm=None), nn.MaxPool2d(2), cnn.unit(24, 32, norm=None)]
@@ -458,13 +410,9 @@ CASES = seen(
     Task("plain CNN, BatchNorm", NORMED, photos(48, "own"), distilled).cases(
         distillation=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
     ),
-    own_loop("two_optimizers", "ResNet", "SGD and Adam, marked", two_optimizers, 80, 10),
     own_loop("lbfgs", "plain CNN, Swish", "L-BFGS, one batch", lbfgs, 12, 1),
     own_loop("sam", "plain CNN, BatchNorm", "SAM", sharpness_aware, 60, 10),
     own_loop("resumed", "ResNet", "AdamW, resumed from a checkpoint", resumed, 60, 10),
-    own_loop(
-        "growing", "plain CNN, BatchNorm", "sizes 24 to 48 px, checkpointing", growing, 90, 10
-    ),
 )
 CASES += seen(
     "2026-11-23T07:48",
@@ -490,7 +438,6 @@ CASES += seen(
     own_loop("in_backward", "encoder CNN", "optimizers in backward", in_backward, 120, 10),
     own_loop("averaged", "encoder CNN", "SWA and EMA", averaged, 120, 8),
     own_loop("scaler", "encoder CNN", "GradScaler, bfloat16", scaled_half, 100, 8),
-    own_loop("tasks", "two-task encoder", "uncertainty weights", several_tasks, 100, 8),
 )
 CASES += seen(
     "2026-11-23T08:43",
