@@ -69,6 +69,7 @@ class AttributionLayers:
         chosen: as passed.
         samples: as passed.
         roles: clean name -> role of the layers that may be shown; empty if ``chosen`` is False.
+        measured: those that would be hooked without attribution too, although they are not drawn.
         selects: True if the last activation of each resolution is selected among them.
         overtaken: the calls and sizes of maps after which, in the last pass, another one came.
         seen: what is known of outputs, by ``Key``.
@@ -78,7 +79,7 @@ class AttributionLayers:
         self.chosen, self.samples = chosen, samples
         self.selects = not isinstance(chosen, str)
         self.roles: dict[str, Role] = {}
-        self._measured: frozenset[str] = frozenset()
+        self.measured: frozenset[str] = frozenset()
         self.overtaken: set[tuple[str, Size]] = set()
         self.seen: dict[Key, Seen] = {}
 
@@ -89,16 +90,12 @@ class AttributionLayers:
             LayerNotFound: the glob matches no layer.
         """
         measured = activations(model)
-        self._measured = frozenset(measured)
+        self.measured = frozenset(measured)
         if self.chosen is False:
             return measured
         self.roles = roles(model, self.chosen)
         named = named_layers(model)
         return {**measured, **{name: named[name] for name in self.roles}}
-
-    def measures(self, layer_call: LayerCall) -> bool:
-        """True for a layer that would be hooked without attribution too."""
-        return layer_call.pictures or layer_call.layer in self._measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +144,13 @@ class PendingAttributions:
         images = tuple(image.to_host() for image in self.images) or drawn
         of_sample = {image.sample: image for image in images}
         scale = 1.0 if self.scale is None else float(self.scale)
-        return tuple(
-            Attribution(
-                part.layer_call,
-                sample,
-                part.negative[sample].cpu().numpy() / -scale,
-                float(part.norms[sample]) / scale,
-                part.batch,
-                of_sample.get(sample),
-                part.tokens,
-                of_probe=self.of_probe,
-                passes=part.passes,
-            )
-            for part in self.parts
-            for sample in range(len(part.norms))
-        )
+        found = list[Attribution]()
+        for part in self.parts:
+            for sample, norm in enumerate(part.norms.tolist()):
+                heat, image = part.negative[sample].cpu().numpy() / -scale, of_sample.get(sample)
+                own = part.layer_call, sample, heat, norm / scale, part.batch, image, part.tokens
+                found.append(Attribution(*own, of_probe=self.of_probe, passes=part.passes))
+        return tuple(found)
 
 
 _LAST_TOKENS = 5

@@ -139,8 +139,14 @@ class ActivationCollector(CaptureListener):
             self.inputs += input_images(
                 given, self.inputs_drawn, self.normalization, sequences=expected
             )
-            if self.normalization is not None and self.inputs:
-                self._check_normalization(len(self.normalization[0]), self.inputs[0])
+            known = self.normalization
+            if known is not None and self.inputs and self.inputs[0].normalization is None:
+                self.guard.hint(
+                    "normalization",
+                    f"normalization= has a mean and std for {len(known[0])} channels, but the "
+                    f"input has {len(self.inputs[0].values)}; the input is drawn as the network "
+                    "received it",
+                )
             if self.attribution is not None:
                 self.attribution.begin(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
@@ -161,19 +167,11 @@ class ActivationCollector(CaptureListener):
         if self.attribution is not None:
             self.attribution.gradients_complete()
 
-    def _check_normalization(self, given: int, image: PendingInputImage) -> None:
-        if image.normalization is None:
-            self.guard.hint(
-                "normalization",
-                f"normalization= has a mean and std for {given} channels, but the input has "
-                f"{len(image.values)}; the input is drawn as the network received it",
-            )
-
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
         if self.attribution is not None and side == "output":
             self.attribution.captured(layer_call, value, module)
-            if not self.attribution.layers.measures(layer_call):
+            if not layer_call.pictures and layer_call.layer not in self.attribution.layers.measured:
                 return
         if self.guard.is_disabled(layer_call.layer):
             return

@@ -80,11 +80,9 @@ class GraphNodes(TorchFunctionMode):
         for name, module in model.named_modules():
             # What torch calls instead of `forward` and every hook, also those on all modules.
             vars(module)["_compiled_call_impl"] = partial(self._call, clean_name(name), module)
-        self._arguments = [
-            p.name
-            for p in inspect.signature(model.forward).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
+        own = inspect.signature(model.forward).parameters.values()
+        by_position = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self._arguments = [one.name for one in own if one.kind in by_position]
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Add a node per tensor that the model takes, named after the argument of ``forward``."""

@@ -68,10 +68,8 @@ def input_images(
             kept = kept.to(torch.float32, copy=True)
         else:
             kept, block = average(kept.to(torch.float32), MAX_SIDE)
-    return [
-        PendingInputImage(number, sample, normalization if known else None, block)
-        for number, sample in enumerate(kept.unbind())
-    ]
+    undone = normalization if known else None
+    return [PendingInputImage(n, one, undone, block) for n, one in enumerate(kept.unbind())]
 
 
 def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:

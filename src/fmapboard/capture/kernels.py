@@ -42,7 +42,11 @@ class PendingKernels:
         """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
         layout: Layout = "rows" if len(shape) <= 3 else "tiles"
-        weight, view = _two_dimensional(self.weight.cpu())
+        weight, view = self.weight.cpu(), ""
+        if weight.dim() == 3:
+            weight, view = weight.unsqueeze(2), "one axis, drawn as a line"
+        elif weight.dim() == 5:  # [a, b, d, h, w] -> [a, b, h, d * w]
+            weight, view = weight.permute(0, 1, 3, 2, 4).flatten(3), "depth slices side by side"
         return Kernels(self.layer_call, weight.numpy(), view, self.inputs, layout, self.groups)
 
 
@@ -121,13 +125,3 @@ def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
         copies = packed(flat, lambda piece: piece.float().contiguous()).split()
     both = zip(found, copies, strict=True)
     return tuple([replace(one, weight=copy.view(one.weight.shape)) for one, copy in both])
-
-
-def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:
-    """A kernel [a, b, ...] as [a, b, height, width], and a note on how it was rearranged."""
-    if weight.dim() == 3:
-        return weight.unsqueeze(2), "one axis, drawn as a line"
-    if weight.dim() == 5:
-        side_by_side = weight.permute(0, 1, 3, 2, 4).flatten(3)  # [a, b, h, d * w]
-        return side_by_side, "depth slices side by side"
-    return weight, ""

@@ -378,9 +378,6 @@ def _holds_compiled(kind: Any) -> bool:
 
 def _any_compiled(attributes: Any) -> bool:
     """True if one of the values is a function that torch.compile returned."""
-    functions = (value for value in list(attributes.values()) if isinstance(value, FunctionType))
-    return any(
-        "_torchdynamo_orig_callable" in function.__dict__
-        and "_torchdynamo_disable" not in function.__dict__
-        for function in functions
-    )
+    functions = [value for value in list(attributes.values()) if isinstance(value, FunctionType)]
+    marks = [vars(function) for function in functions]
+    return any("_torchdynamo_orig_callable" in m and "_torchdynamo_disable" not in m for m in marks)

@@ -267,18 +267,9 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
             for kind, of in header["since"].items()
             if kind in KINDS
         }
-        return OverviewStep(
-            whole(header["step"]),
-            whole(header["steps_written"]),
-            layers,
-            dict(zip(columns, table.T, strict=True)),
-            since,
-            _input(header.get("input") or {}),
-            parsed_source(header.get("source")),
-        )
-
-
-def _input(raw: Mapping[str, Any]) -> dict[str, float]:
-    """The finite numbers of the network's input; an unknown one is left out."""
-    known = {name: float(raw[name]) for name in INPUT_NUMBERS if name in raw}
-    return {name: number for name, number in known.items() if math.isfinite(number)}
+        given = header.get("input") or {}
+        known = [(name, float(given[name])) for name in INPUT_NUMBERS if name in given]
+        received = {name: number for name, number in known if math.isfinite(number)}
+        step, written = whole(header["step"]), whole(header["steps_written"])
+        numbers, source = dict(zip(columns, table.T, strict=True)), header.get("source")
+        return OverviewStep(step, written, layers, numbers, since, received, parsed_source(source))

@@ -235,10 +235,9 @@ def _softmax(rows: _Rows) -> Reading:
     rest = 1 - hot
     distance = (rows.p * rest).sum(1)  # one minus the label's probability, without cancellation
     rough = (rows.gradient * rest).sum(1) / distance  # [R]
-    if (rough > 0).all():
-        noise = rows.noise(rough[:, None], hot)
-        if _fits(rows.gradient - rough[:, None] * (rows.p - hot), noise):
-            return _hard(rows, labels, distance, noise)
+    noise, errors = rows.noise(rough[:, None], hot), rows.gradient - rough[:, None] * (rows.p - hot)
+    if (rough > 0).all() and _fits(errors, noise):
+        return _hard(rows, labels, distance, noise)
     return _soft(rows) if rows.classes > 3 else NOTHING  # with few classes it explains too much
 
 

@@ -59,11 +59,8 @@ def _register() -> None:
     For a version of torch that names its dictionaries otherwise. Each step of an optimizer then
     costs two calls, also between logged steps.
     """
-    for ours, register in zip(
-        _hooks.values(),
-        (register_optimizer_step_pre_hook, register_optimizer_step_post_hook),
-        strict=True,
-    ):
+    registers = register_optimizer_step_pre_hook, register_optimizer_step_post_hook
+    for ours, register in zip(_hooks.values(), registers, strict=True):
         register(untraced(partial(_call_each, ours)))
 
 

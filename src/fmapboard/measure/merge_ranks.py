@@ -130,10 +130,8 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
     computing the sample variance".
     """
     parts = [statistics for statistics, _ in shares]
-    nan, up, down = (
-        np.sum([getattr(part, name) for part in parts], axis=0)
-        for name in ("nan", "positive_infinity", "negative_infinity")
-    )
+    kinds = ("nan", "positive_infinity", "negative_infinity")
+    nan, up, down = (np.sum([getattr(part, kind) for part in parts], axis=0) for kind in kinds)
     finite = np.stack([n - p.nan - p.positive_infinity - p.negative_infinity for p, n in shares])
     count = finite.sum(0)  # [C]
     # A channel without finite values on a rank (NaN) counts as 0 there.

@@ -76,7 +76,8 @@ class GradientNorms:
             values = norms(own)
             for name, gradient, value in zip(gradients, own, values.tolist(), strict=True):
                 if not math.isfinite(value):
-                    self.nonfinite[name] = _count_nonfinite(gradient)
+                    infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
+                    self.nonfinite[name] = Nonfinite(int(torch.isnan(gradient).sum()), *infinite)
             found = list((values if scale is None else values / scale.to(values.device)).unbind())
         else:
             found = device_norms(own, scale)
@@ -174,9 +175,3 @@ def norms_of_runs(values: Tensor, run: int) -> Tensor:
         return runs
     rest: Tensor = torch.linalg.vector_norm(values[..., whole:], dim=-1, keepdim=True, dtype=dtype)
     return torch.cat([runs, rest], -1)
-
-
-def _count_nonfinite(gradient: Tensor) -> Nonfinite:
-    """Counts of NaN, +Inf and -Inf in a dense, real gradient."""
-    infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
-    return Nonfinite(int(torch.isnan(gradient).sum()), *infinite)

@@ -38,7 +38,6 @@ from fmapboard.records import (
     LayerMeasurement,
     Layout,
     PassCount,
-    Sample,
     Statistics,
     TensorKind,
 )
@@ -72,12 +71,6 @@ class PendingMaps:
     block: int = 1
     extremes: Extremes | None = None
 
-    def averaged(self) -> Averaged | None:
-        """Wait for the device: how the maps were averaged on it, if they were."""
-        if self.extremes is None:
-            return None
-        return Averaged(self.block, *(_wide(end).astype(np.float64) for end in self.extremes))
-
 
 @dataclass(frozen=True, slots=True)
 class PendingMeasurement:
@@ -103,11 +96,17 @@ class PendingMeasurement:
         if drawn is not None:
             maps, key = _wide(drawn.maps), (self.layer_call.label, self.kind)
             known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
-            averaged = drawn.averaged()
+            averaged = None
+            if drawn.extremes is not None:
+                lo, hi = (_wide(end).astype(np.float64) for end in drawn.extremes)
+                averaged = Averaged(drawn.block, lo, hi)
             planes = self.quantize(
                 key, maps, self.shape, drawn.channels, drawn.view, known, drawn.layout, averaged
             )
-        sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
+        ends: tuple[float, ...] = ()
+        if self.sample is not None and numbers is not None and not np.isnan(numbers.minimum).all():
+            ends = float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum))
+        sampled = None if self.sample is None else self.sample.to_host(*ends)
         return LayerMeasurement(
             self.layer_call, self.kind, planes, numbers, sampled, self.shape, self.passes
         )
@@ -284,13 +283,6 @@ def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Flo
     if numbers is None or numbers.nonfinite.any():
         return None
     return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
-
-
-def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """Copy a sample to the host and add the finite extremes of the whole tensor, if known."""
-    if numbers is None or np.isnan(numbers.minimum).all():
-        return pending.to_host()
-    return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))
 
 
 def _wide(tensor: Tensor) -> Floats:

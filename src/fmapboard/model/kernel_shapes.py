@@ -177,11 +177,8 @@ def unused_convolutions(named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
 
     Such as one whose weight has another name, one that is quantized, or a norm called ConvNorm.
     """
-    return {
-        name: module
-        for name, module in named.items()
-        if _looks_like_one(module) and not any(map(is_convolution, module.modules()))
-    }
+    alike = {name: module for name, module in named.items() if _looks_like_one(module)}
+    return {n: m for n, m in alike.items() if not any(map(is_convolution, m.modules()))}
 
 
 def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:
@@ -229,11 +226,8 @@ def _code_of_class(kind: type) -> _Code:
 
 
 def _code_in(name: str, own: Mapping[str, Any]) -> _Code:
-    used = [
-        names_in(function.__code__)
-        for method, function in own.items()
-        if method == "forward" or method.endswith("_forward")
-    ]
+    run = [f for method, f in own.items() if method == "forward" or method.endswith("_forward")]
+    used = [names_in(function.__code__) for function in run]
     calls = [found for found in map(_CALL.fullmatch, set().union(*used)) if found]
     named = name.lower()
     transposed = all(call[1] for call in calls) if calls else "transpose" in named

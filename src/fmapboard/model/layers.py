@@ -167,11 +167,8 @@ def select(
         excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
         included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
         chosen = set[str]().union(*map(own.matching, included)) if included else {*own.default()}
-        kept = {
-            name: module
-            for name, module in own.named.items()
-            if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
-        }
+        chosen = {n for n in chosen if not any(fnmatchcase(n, glob) for glob in excluded)}
+        kept = {name: module for name, module in own.named.items() if name in chosen}
         nothing = (
             f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
         )
@@ -374,11 +371,8 @@ class _Capturable:
         # MultiheadAttention reads its child's weight directly and never calls the child.
         attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
         uncalled = {id(child) for m in attention for child in m.children()}
-        found = {
-            name: module
-            for name, module in plain.items()
-            if _holds_parameters(module) and id(module) not in uncalled
-        }
+        held = {name: module for name, module in plain.items() if id(module) not in uncalled}
+        found = {name: module for name, module in held.items() if _holds_parameters(module)}
         if not found:
             if self._has_taps():
                 return found

@@ -92,19 +92,14 @@ def palette(name: str) -> Palette:
     """
     name = checked_colormap(name)
     table = np.empty((256, 3), np.uint8)
-    table[:VALUES] = _values(name)
+    if name == "grey":
+        table[:VALUES] = PIXEL_OF_LEVEL[:, None]
+    else:
+        anchors = np.array(_ANCHORS[name], np.float64)
+        at = np.linspace(0, len(anchors) - 1, VALUES)
+        channels = [np.interp(at, np.arange(len(anchors)), anchors[:, i]) for i in range(3)]
+        table[:VALUES] = np.stack(channels, axis=1).round()
     for mark, colour in MARK_COLOURS.items():
         table[mark] = colour
     table.flags.writeable = False
     return Palette(name, table, zero_centered=name == "signed")
-
-
-def _values(name: str) -> Bytes8:
-    """u8 [250, 3]: the value colours, interpolated linearly in RGB between anchors."""
-    if name == "grey":
-        return np.repeat(PIXEL_OF_LEVEL[:, None], 3, axis=1)
-    anchors = np.array(_ANCHORS[name], np.float64)
-    at = np.linspace(0, len(anchors) - 1, VALUES)
-    channels = [np.interp(at, np.arange(len(anchors)), anchors[:, i]) for i in range(3)]
-    colours: Bytes8 = np.stack(channels, axis=1).round().astype(np.uint8)
-    return colours

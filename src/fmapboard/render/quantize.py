@@ -6,7 +6,7 @@ pool to training.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -53,7 +53,9 @@ def shrink_pixels(pixels: Bytes8, marks: Bytes8 | None, block: int) -> tuple[Byt
 
 def _means(maps: Floats, block: int) -> Floats:
     sums = _combined(maps, block, np.add)
-    heights, widths = (_counts(side, block) for side in maps.shape[-2:])
+    heights, widths = (
+        np.minimum(side - np.arange(0, side, block), block) for side in maps.shape[-2:]
+    )
     sums /= (heights[:, None] * widths).astype(maps.dtype)
     return sums
 
@@ -73,11 +75,6 @@ def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
         combine(inside, some, out=inside)
     reduced: Values = result.swapaxes(axis, -1)
     return reduced
-
-
-def _counts(length: int, block: int) -> Floats:
-    """Number of values in each block along an axis of ``length`` values."""
-    return np.minimum(length - np.arange(0, length, block), block).astype(np.float64)
 
 
 def finite_extremes(
@@ -306,9 +303,10 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
     span[span <= 0] = np.inf
     if not needs_no_scaling:
         maps = maps * unit.astype(maps.dtype)[..., None, None]
-    pixels = np.empty(maps.shape, np.uint8)
+    pixels, channels = np.empty(maps.shape, np.uint8), maps.shape[1]
+    step = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))  # channels that fit the cache
     with np.errstate(invalid="ignore", over="ignore"):
-        for some in _cache_slices(maps):
+        for some in (slice(first, first + step) for first in range(0, channels, step)):
             scaled = maps[:, some] - low[:, some]
             scaled /= span[:, some]
             if not inside:
@@ -317,15 +315,6 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
             scaled *= 255.0
             pixels[:, some] = scaled
     return pixels
-
-
-def _cache_slices(maps: Floats) -> Iterator[slice]:
-    """Slices of the channel axis that fit the CPU cache."""
-    channels = maps.shape[1]
-    channels_per_slice = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))
-    return (
-        slice(first, first + channels_per_slice) for first in range(0, channels, channels_per_slice)
-    )
 
 
 def mark(maps: Floats) -> Bytes8 | None:

@@ -61,11 +61,8 @@ def eval_modules(model: nn.Module) -> tuple[str, ...]:
         if module.training and (_own_modes(module) or depends_on_mode(module)):
             return ()
     is_partly_frozen = any(not parameter.requires_grad for parameter in model.parameters())
-    return tuple(
-        clean_name(name)
-        for name, module in model.named_modules()
-        if depends_on_mode(module) and (any(_own_modes(module)) or not is_partly_frozen)
-    )
+    found = [(name, module) for name, module in model.named_modules() if depends_on_mode(module)]
+    return tuple(clean_name(n) for n, m in found if any(_own_modes(m)) or not is_partly_frozen)
 
 
 def _own_modes(module: nn.Module) -> list[bool]:

@@ -49,9 +49,8 @@ def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ..
     else:
         spatial, row = shape[2:], math.prod(shape[1:2])
         most, step = max(1, min(MAX_ROWS, nbytes // itemsize // row) // shape[0]), 1
-        while math.prod(-(-side // step) for side in spatial) > most:
+        while (places := math.prod(-(-side // step) for side in spatial)) > most:
             step += 1
-        places = math.prod(-(-side // step) for side in spatial)
         row *= places
     samples = min(nbytes // itemsize // row, max(1, MAX_ROWS // places))
     return (-(-shape[0] // samples), 1, *[step] * len(shape[2:]))[: len(shape)] if samples else None

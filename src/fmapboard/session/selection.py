@@ -404,19 +404,13 @@ class PassSelection:
             The chosen pass, or None if no pass was recorded.
         """
         if self.chosen is None and self._candidates:
-            self.chosen = self._best()
+            # The first one that was used; otherwise, the first that may still be used.
+            order = {State.USED: 0, State.WAITING: 1, State.OVERTAKEN: 1}
+            self.chosen = min(self._candidates, key=lambda one: order.get(one.state, 2))
             self._learn(self.chosen)
             self._drop([one for one in self._candidates if one is not self.chosen])
             self.chosen.collected.gradients_complete()
         return self.chosen
-
-    def _best(self) -> Candidate:
-        """The first candidate that was used; otherwise, the first that may still be used."""
-        for wanted in ((State.USED,), (State.WAITING, State.OVERTAKEN)):
-            for one in self._candidates:
-                if one.state in wanted:
-                    return one
-        return self._candidates[0]
 
     def _learn(self, right: Candidate) -> None:
         """Count the steps in a row in which the first of several candidates was right."""

@@ -51,10 +51,8 @@ def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
         options: as the user gave them; returned unchanged unless parameters are sharded.
         warn: where rank 0 tells the user what is not logged.
     """
-    step_attribution = options.step_attribution
-    without_probe = replace(
-        options, probe=None, attribution=step_attribution, attribution_loss=None
-    )
+    kept = options.step_attribution
+    without_probe = replace(options, probe=None, attribution=kept, attribution_loss=None)
     if is_sharded(model):
         if options.probe is not None and rank() == 0:
             warn.warn("sharded probe", f"{NO_PROBE}; the training batch is drawn instead")
@@ -191,12 +189,9 @@ class StepSession(CaptureListener):
             self._selection.open(passes, trainable.values())
             if self.facts is not None:
                 self.facts.step_opens()
-            self.registry.arm(
-                self,
-                sides=self._sides,
-                thread=None if any_thread else threading.get_ident(),
-                aside=None if runs_eager else self._run_aside,
-            )
+            thread = None if any_thread else threading.get_ident()
+            aside = None if runs_eager else self._run_aside
+            self.registry.arm(self, sides=self._sides, thread=thread, aside=aside)
 
     def close(self) -> PendingStep | None:
         """End the logged step: remove the hooks and start copying the results to the host.

@@ -111,9 +111,7 @@ def attributions(
 def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabRecord:
     layer_call = found.layer_call
     header = {
-        "layer": layer_call.layer,
-        "type": layer_call.type,
-        "position": layer_call.position,
+        **{name: getattr(layer_call, name) for name in ("layer", "type", "position")},
         "size": list(found.heat.shape),
         "of": "score" if found.score else "probe" if found.of_probe else "loss",
         "step": step,

@@ -241,11 +241,8 @@ class EventFile:
             return
         first = self._start_step or step
         self._name_rerun(first)
-        event = event_pb2.Event(
-            wall_time=time.time(),
-            step=first,
-            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
-        )
+        begun = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        event = event_pb2.Event(wall_time=time.time(), step=first, session_log=begun)
         start = framing.frame(event.SerializeToString())
         if self._graphs:  # of a file that was deleted
             start += _graph_event(self._graphs, first, time.time())

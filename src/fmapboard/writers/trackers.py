@@ -49,15 +49,12 @@ def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
         if picture.palette is not None:  # ClearML would show the indices
             picture = Picture(picture.colours, tile=picture.tile)
         height, width, *channels = picture.pixels.shape
+        colour, data = _RGB if channels else _GREY, png.encode(picture)
         image = summary_pb2.Summary.Image(
-            height=height,
-            width=width,
-            colorspace=_RGB if channels else _GREY,
-            encoded_image_string=png.encode(picture),
+            height=height, width=width, colorspace=colour, encoded_image_string=data
         )
-        yield summary_pb2.Summary.Value(
-            tag=f"{tagged.tag}/sample_{number}" if number else tagged.tag, image=image
-        )
+        tag = f"{tagged.tag}/sample_{number}" if number else tagged.tag
+        yield summary_pb2.Summary.Value(tag=tag, image=image)
 
 
 def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:

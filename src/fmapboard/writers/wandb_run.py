@@ -90,10 +90,8 @@ class WandbWriter:
     def _log(self, step: LoggedStep) -> None:
         values: dict[str, Any] = {**step.scalars, **step.texts}
         for tagged in step.pictures:
-            values[tagged.tag] = [
-                self._wandb.Image(_image(picture), caption=tagged.description)
-                for picture in tagged.samples
-            ]
+            text, images = tagged.description, map(_image, tagged.samples)
+            values[tagged.tag] = [self._wandb.Image(image, caption=text) for image in images]
         for histogram in step.histograms:
             if histogram.counts.size:
                 pair = (histogram.counts, histogram.edges)
