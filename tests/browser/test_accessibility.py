@@ -133,4 +133,4 @@ def test_axe_finds_a_violation_that_is_there(
 ) -> None:
     person = visit(address, **MAPS)
     person.frame.evaluate("document.querySelector('.slider').removeAttribute('aria-label')")
-    assert "label at input" in str(violations(person, axe)["light"])
+    assert "label at .slider" in str(violations(person, axe)["light"])
