@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich import progress
 
 from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
@@ -39,10 +32,13 @@ def note(text: str) -> None:
     console(stderr=True).print(text, soft_wrap=True)
 
 
-def progress_bar(doing: str, *more: ProgressColumn, disable: bool = False) -> Progress:
+def progress_bar(
+    doing: str, *more: progress.ProgressColumn, disable: bool = False
+) -> progress.Progress:
     """A progress bar on stderr; ``more`` columns come before the time that remains."""
-    columns = TextColumn(doing), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn()
-    return Progress(*columns, console=console(stderr=True), disable=disable)
+    begin = progress.TextColumn(doing), progress.BarColumn(), progress.MofNCompleteColumn()
+    columns = *begin, *more, progress.TimeRemainingColumn()
+    return progress.Progress(*columns, console=console(stderr=True), disable=disable)
 
 
 def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:

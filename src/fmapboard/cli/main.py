@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import shell_complete
@@ -18,9 +18,6 @@ from fmapboard import __version__
 from fmapboard.cli.options import EXISTING, HELP, ExampleGroup, command, options_of, taken
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import CaptureError, FmapboardError, escaped
-
-if TYPE_CHECKING:
-    from fmapboard.writers.remote import RemoteDirectory
 
 SHELLS = ("bash", "zsh", "fish")
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
@@ -63,9 +60,7 @@ def demo(**options: Any) -> None:
     *("--logdir", "--log-dir"), "also", type=Directory(remote=True), help="The same as LOGDIR."
 )
 @options_of("run_server", "port", "open_browser")
-def serve(
-    logdir: Path | RemoteDirectory | None, also: Path | RemoteDirectory | None, **options: Any
-) -> None:
+def serve(logdir: Any, also: Any, **options: Any) -> None:
     """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
 
     Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.

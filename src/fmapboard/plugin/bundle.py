@@ -9,15 +9,8 @@ from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 
-from fmapboard.plugin.minify import (
-    Token,
-    Variable,
-    joined,
-    numbers_of,
-    short_names,
-    tokens_of,
-    variables_of,
-)
+from fmapboard.plugin import minify
+from fmapboard.plugin.minify import Token, Variable
 
 _IMPORT = re.compile(r'^import (?:\{([^}]*)\}|\* as (\w+)) from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
@@ -47,7 +40,7 @@ def script(folder: Path, entry: str) -> str:
             the result from that place.
 
     Raises:
-        ValueError: a module has an import or export of an unknown form, or see `stripped`.
+        ValueError: a module has an import or export of an unknown form, or see `minify.tokens_of`.
         graphlib.CycleError: modules import each other in a circle.
     """
     modules: dict[str, _Module] = {}
@@ -59,11 +52,11 @@ def script(folder: Path, entry: str) -> str:
             waiting += [imported for imported, _ in modules[name].imports]
     needs = {name: [n for n, _ in module.imports] for name, module in modules.items()}
     order = _in_order(needs)
-    variables = {name: list(variables_of(modules[name].tokens)) for name in order}
+    variables = {name: list(minify.variables_of(modules[name].tokens)) for name in order}
     owners = {name: _owners(name, modules[name], variables[name]) for name in order}
-    local = {name: numbers_of(variables[name], owners[name]) for name in order}
+    local = {name: minify.numbers_of(variables[name], owners[name]) for name in order}
     most = max((number + 1 for of in local.values() for number in of.values()), default=0)
-    names = short_names()
+    names = minify.short_names()
     inside = list(islice(names, most))
     uses = Counter(owners[n].get(v.name) for n in order for v in variables[n])
     uses.update(owner for of in owners.values() for owner in of.values())
@@ -81,7 +74,7 @@ def script(folder: Path, entry: str) -> str:
         pairs = ",".join(
             f"{n}:{short[name, n]}" for n in modules[name].exports if (name, n) in short
         )
-        code = joined(tokens)
+        code = minify.joined(tokens)
         if name.startswith("vendor/"):
             code = (
                 f"const{{{pairs}}}=(()=>{{{code}\nreturn{{{','.join(modules[name].exports)}}}}})();"
@@ -133,7 +126,8 @@ def _read(folder: Path, name: str) -> _Module:
     own = f'new URL("{name}",import.meta.url).href'
     text = text.replace("import.meta.url", own)
     is_vendor = name.startswith("vendor/")  # a licence must not get lost
-    return _Module(imports, exports, [Token("", text, None)] if is_vendor else tokens_of(text))
+    tokens = [Token("", text, None)] if is_vendor else minify.tokens_of(text)
+    return _Module(imports, exports, tokens)
 
 
 def styles(folder: Path, entry: str) -> str:

@@ -58,15 +58,6 @@ class Token(NamedTuple):
     kind: str | None
 
 
-def stripped(code: str) -> str:
-    """JavaScript without comments, and without lines and spaces that it does not need.
-
-    Raises:
-        ValueError: a string, a template or a regular expression has no end.
-    """
-    return joined(tokens_of(code))
-
-
 def joined(tokens: list[Token]) -> str:
     """The tokens with the lines, spaces, and commas and semicolons at ends that they need."""
     parts: list[str] = []
@@ -87,6 +78,9 @@ def tokens_of(code: str) -> list[Token]:
 
     A slash after an operand is a division, any other begins a regular expression. A ``}`` is read
     as the end of a block and not of an operand, and ``of`` as a name.
+
+    Raises:
+        ValueError: a string, a template or a regular expression has no end.
     """
     found: list[Token] = []
     nested: list[str] = []

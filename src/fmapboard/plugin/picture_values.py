@@ -107,13 +107,9 @@ def tiles_of(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
     grid = _grid(picture)
     if grid is None or grid.drawn * grid.height * grid.width > pixels.size:
         return None
-    tiles = np.empty((grid.drawn, grid.height, grid.width), np.uint8)
-    for i in range(grid.drawn):
-        tile = grid.tile(pixels, i)
-        if tile.shape != tiles.shape[1:]:
-            return None
-        tiles[i] = tile
-    return tiles
+    tiles = [grid.tile(pixels, i) for i in range(grid.drawn)]
+    is_whole = all(tile.shape == (grid.height, grid.width) for tile in tiles)
+    return np.stack(tiles) if is_whole else None
 
 
 def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> tuple[str, Any] | None:

@@ -66,7 +66,8 @@ def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes)
     sample, states = raw.ravel()[::every], codes.ravel()[::every]
     known = sample[(states < IS_LARGE) & (sample > 0) & (sample < np.inf)]
     logs = np.sort(np.log10(known, dtype=np.float64))
-    low, high = (_quantile(logs, share) for share in (_TAIL, 1 - _TAIL))
+    ends = [math.floor(share * (logs.size - 1) + 0.5) for share in (_TAIL, 1 - _TAIL)]
+    low, high = logs[ends].tolist() if logs.size else (0.0, 0.0)
     missing = max(0.0, _DECADES - (high - low))
     low, high = low - missing / 2, high + missing / 2
     levels = np.full(raw.shape, UNKNOWN_LEVEL, np.uint8)
@@ -77,10 +78,3 @@ def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes)
     if not logs.size:
         return Shading(of, None, None, levels)
     return Shading(of, 10**low, 10**high, levels)
-
-
-def _quantile(ascending: Floats, share: float) -> float:
-    """The value that this share of the others is below; 0 if there is none."""
-    if not ascending.size:
-        return 0.0
-    return float(ascending[math.floor(share * (ascending.size - 1) + 0.5)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,11 @@ def check_runs(
         FmapboardError: an argument is invalid, or a run cannot be read.
     """
     checks = checks_of(silenced, further)
-    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
+    runs = runs_in(paths)
     reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
     found = [
         (run, finding) for run, every in reports for report in every for finding in report.findings
     ]
-    for run in runs:
-        for problem in run.problems:
-            print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
     if as_json:
         own = {run.path: {"run": str(run.path)} if len(runs) > 1 else {} for run in runs}
         print(json.dumps([{**each.as_json(), **own[run.path]} for run, each in found], indent=1))
@@ -48,6 +45,15 @@ def check_runs(
             if every:
                 _print(run, every)
     return any(finding.class_ == "warning" for _, finding in found)
+
+
+def runs_in(paths: Iterable[Path]) -> list[RunFiles]:
+    """The runs at or below these paths; what of them cannot be read is said on stderr."""
+    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
+    for run in runs:
+        for problem in run.problems:
+            print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
+    return runs
 
 
 def checks_of(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:

@@ -37,16 +37,11 @@ def server_command(
         open_browser: open the Feature maps tab in the user's browser.
     """
     return [
-        sys.executable,
-        "-m",
-        "fmapboard.cli.commands.tab_server",
+        *(sys.executable, "-m", "fmapboard.cli.commands.tab_server"),
         *([OPEN_BROWSER] if open_browser else []),
-        "--logdir",
-        str(logdir),
-        "--port",
-        str(port),
-        "--samples_per_plugin",
-        f"images={KEPT_STEPS}",  # used for records too (`plugin.loader.with_kept_steps`)
+        *("--logdir", str(logdir), "--port", str(port)),
+        # Used for records too (`plugin.loader.with_kept_steps`).
+        *("--samples_per_plugin", f"images={KEPT_STEPS}"),
     ]
 
 

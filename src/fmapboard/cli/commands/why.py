@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fmapboard.cli.commands.check import checks_of
+from fmapboard.cli.commands.check import checks_of, runs_in
 from fmapboard.errors import escaped
 from fmapboard.formats import tags
-from fmapboard.health.read_runs import RunFiles, read_runs
+from fmapboard.health.read_runs import RunFiles
 from fmapboard.health.run import run_checks
 from fmapboard.health.verdict import Verdict, judge, seen_in, severity
 from fmapboard.runs.log import EventLog
@@ -44,11 +43,8 @@ def why_runs(
         FmapboardError: an argument is invalid, a run cannot be read, or a picture not written.
     """
     checks = checks_of(silenced, further)
-    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
     told: list[tuple[Verdict, RunFiles]] = []
-    for run in runs:
-        for problem in run.problems:
-            print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
+    for run in runs_in(paths):
         if run.records:
             reports = [run_checks(record, checks) for record in run.records]
             found = [finding for report in reports for finding in report.findings]

@@ -77,21 +77,17 @@ def _built(request: ModelRequest) -> LoadedModel:
             f"no weights {request.weights!r} for {name!r}: neither a file nor one of DEFAULT, none"
         )
     if name == "demo":
-        return _build_demo(request)
+        if request.call.kwargs:
+            raise ConfigurationError("the demo network takes no --model-arg")
+        model = DemoNetwork() if request.weights == "none" else load_trained()
+        return LoadedModel(model, request.spec, demo_preprocessing(), classes=CLASSES)
     if name.startswith("timm:"):
         return build_timm(request)
     if name.startswith("hf:") or is_folder:
         return build_huggingface(request)
-    model = call_factory(request.call)
-    recipe = assumed(model, has_inputs=bool(request.inputs))
-    return LoadedModel(model, request.spec, recipe, classes=labels_of(model))
-
-
-def _build_demo(request: ModelRequest) -> LoadedModel:
-    if request.call.kwargs:
-        raise ConfigurationError("the demo network takes no --model-arg")
-    model = DemoNetwork() if request.weights == "none" else load_trained()
-    return LoadedModel(model, request.spec, demo_preprocessing(), classes=CLASSES)
+    own = call_factory(request.call)
+    recipe = assumed(own, has_inputs=bool(request.inputs))
+    return LoadedModel(own, request.spec, recipe, classes=labels_of(own))
 
 
 def demo_preprocessing() -> Preprocessing:

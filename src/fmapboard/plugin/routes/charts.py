@@ -104,7 +104,8 @@ def _histograms(
     for tag in requested:
         data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
         if data:
-            data = _thinned(data)
+            last, kept = len(data) - 1, min(len(data), _MAX_HISTOGRAMS)  # evenly spaced
+            data = [data[place * last // max(kept - 1, 1)] for place in range(kept)]
             charts[tag] = HistogramChart(
                 [d.step for d in data],
                 [_short([*d.numpy[:, 0], d.numpy[-1, 1]]) for d in data],
@@ -116,14 +117,6 @@ def _histograms(
 def _short(values: Iterable[float]) -> list[float]:
     """Values rounded to the seven digits of a float32, which halves the JSON."""
     return [float(f"{value:.7g}") for value in values]
-
-
-def _thinned(data: list[Any]) -> list[Any]:
-    """At most `_MAX_HISTOGRAMS`, evenly spaced, including the first and the last."""
-    if len(data) <= _MAX_HISTOGRAMS:
-        return data
-    places = np.linspace(0, len(data) - 1, _MAX_HISTOGRAMS).astype(int)
-    return [data[place] for place in places]
 
 
 def _is_histogram(rows: Any) -> bool:

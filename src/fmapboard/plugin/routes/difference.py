@@ -126,7 +126,11 @@ def difference(
         raise Invalid(f"the query must have as many key as other_key, and at most {_MOST}")
     sides = _Side(run, step, sample, role), _Side(other_run, other_step, other_sample, other_role)
     for side, prefix in zip(sides, ("", "other_"), strict=True):
-        _check(side, prefix)
+        if side.role not in ROLES[:3]:
+            expected = ", ".join(ROLES[:3])
+            raise Invalid(f"the query's {prefix}role must be one of {expected}, not {side.role!r}")
+        if side.sample < 0:
+            raise Invalid(f"the query's {prefix}sample must not be negative")
     a, b = _layers(provider, sides[0], key), _layers(provider, sides[1], other_key)
     pairs = [(a[one], b[other]) for one, other in zip(key, other_key, strict=True)]
     compared = cache(partial(_compared_inputs, provider))  # many layers saw the same images
@@ -141,14 +145,6 @@ def difference(
         for one, other, each, pair in zip(key, other_key, same, pairs, strict=True)
     ]
     return Difference(listed)
-
-
-def _check(side: _Side, prefix: str) -> None:
-    if side.role not in ROLES[:3]:
-        expected = ", ".join(ROLES[:3])
-        raise Invalid(f"the query's {prefix}role must be one of {expected}, not {side.role!r}")
-    if side.sample < 0:
-        raise Invalid(f"the query's {prefix}sample must not be negative")
 
 
 def _layers(provider: Provider, side: _Side, keys: Sequence[str]) -> dict[str, _Layer | str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -162,7 +162,7 @@ def _logged(
     at = [
         (row, column, point)
         for row, series in enumerate(layers)
-        for column, point in _at_steps(series.points, steps)
+        for column, point in _at_steps(series.points, steps).items()
     ]
     logged, errors = Logged(), dict[int, str]()
     records = records_at(provider, [point for *_, point in at])
@@ -174,12 +174,10 @@ def _logged(
     return logged, errors
 
 
-def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> Iterator[tuple[int, Point]]:
-    """Each requested step's place and point, of those that there are."""
+def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> dict[int, Point]:
+    """Place of each requested step -> its point, of those that there are."""
     known = {point.step: point for point in points}
-    for place, step in enumerate(steps):
-        if step in known:
-            yield place, known[step]
+    return {place: known[step] for place, step in enumerate(steps) if step in known}
 
 
 def _channels(provider: Provider, run: str, logged: Logged) -> dict[int, int]:
@@ -297,7 +295,7 @@ def sheet_input(
     """
     steps = _steps(step, cell, 1)
     tag = input_tag(name, 0)
-    at = dict(_at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps))
+    at = _at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps)
     blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
     distinct = {png: None for png in blobs if png is not None and is_png(png)}
     with ThreadPoolExecutor(_THREADS) as pool:
