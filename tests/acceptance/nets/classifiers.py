@@ -225,3 +225,7 @@ class Function(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(x)
+
+
+def small_classifier() -> nn.Module:
+    return nn.Sequential(unit(3, 24), nn.MaxPool2d(2), unit(24, 48), *head(48, 8))
