@@ -53,13 +53,15 @@ def scaled(images: Tensor, scale: str) -> Tensor:
 
 
 def photos(size: int = 32, scale: str = "imagenet", channels: int = 3) -> Draw:
-    """Labelled crops; a fourth channel adds brightness."""
+    """Labelled crops; 4 channels add brightness, 6 the horizontal difference."""
 
     def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
         images, labels = pixels(generator, count, size)
         grey, images = images.mean(1, keepdim=True), scaled(images, scale)
         if channels == 4:
             images = torch.cat([images, scaled(grey, "half")], 1)
+        if channels == 6:
+            images = torch.cat([images, images.roll(1, 3) - images], 1)
         return images, labels
 
     return draw

@@ -71,11 +71,11 @@ def tutorial() -> nn.Module:
     )
 
 
-def lenet() -> nn.Module:
+def lenet(act: Callable[[], nn.Module] = nn.Tanh) -> nn.Module:
     return nn.Sequential(
-        *(nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2)),
-        *(nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten()),
-        *(nn.Linear(400, 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, 10)),
+        *(nn.Conv2d(1, 6, 5, padding=2), act(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), act(), nn.AvgPool2d(2), nn.Flatten()),
+        *(nn.Linear(400, 120), act(), nn.Linear(120, 84), act(), nn.Linear(84, 10)),
     )
 
 
