@@ -173,6 +173,11 @@ def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
     return steps, values
 
 
+def stays(losses: Sequence[float]) -> bool:
+    """True if a loss that is known at two steps or more has never fallen by 5 % since the first."""
+    return len(losses) > 1 and min(losses[1:]) > 0.95 * losses[0] > 0
+
+
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
     """True if the gradient of a parameter is known to be zero at every logged step."""
     norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health.finding import Cause, Finding, causes_of
-from fmapboard.health.record import FIRST_STEPS, LAST_STEPS
+from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
 from fmapboard.health.run import Report
 
 Update = tuple[str, int, float]
@@ -116,8 +116,6 @@ _OF_OUTPUT = {
     tags.OUTPUT_SPREAD: "spread of the output",
 }
 """Tag of a scalar, behind which the name of the output may stand -> what it is called."""
-_FALLEN = 0.95
-"""Last loss / first loss from which the loss has not fallen."""
 MOST_LINES, MOST_CHARACTERS = 15, 2400
 """Limits of the text about a run."""
 _SHOWN = 2
@@ -194,10 +192,10 @@ class Verdict:
             return "Look at the maps in the Feature maps tab."
         curves = self.seen.curves.items()
         losses = [of for tag, of in curves if _base(tag) in (tags.LOSS_READ, tags.LOSS_GIVEN)]
-        stays = losses and all(of[-1][1] > _FALLEN * of[0][1] > 0 for of in losses)
+        is_high = losses and all(stays([value for _, value in of]) for of in losses)
         why = (
             "The loss has not fallen. If it should"
-            if stays
+            if is_high
             else "If it does not learn all the same"
         )
         return (

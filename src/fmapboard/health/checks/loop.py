@@ -223,7 +223,7 @@ class InputScaleCheck(BuiltInCheck):
             text = f"the largest magnitude of the input images is {value:.3g}"
             if magnitude <= self.largest:
                 value, text = spread, f"input images have a standard deviation of {spread:.2g}"
-        elif min(spread / self.spread, contrast / self.range) < 1 and not _is_normalized(record):
+        elif (spread < self.spread or contrast < self.range) and not _is_normalized(record):
             value, meaning = spread, "The images were scaled twice, or have hardly any contrast"
             text = f"input images have a standard deviation of {value:.2g}"
             if spread >= self.spread:

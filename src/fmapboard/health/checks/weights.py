@@ -21,6 +21,7 @@ from fmapboard.health.record import (
     first_of,
     has_zero_gradient,
     over_steps,
+    stays,
 )
 
 
@@ -212,7 +213,7 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        idle: the same if the loss is known and has not fallen by 2 %.
+        idle: the same if the loss is known and has not fallen by 5 %.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
@@ -293,13 +294,13 @@ class UpdateRatioCheck(BuiltInCheck):
 
 
 def _learns(record: RunRecord) -> bool:
-    """False if the loss of an output is known and has not fallen by 2 %."""
+    """False if the loss of an output is known at four steps or more and stays."""
     known: dict[str, list[float]] = {}
     for facts in record.facts.values():
         for each in facts.outputs:
             if each.loss is not None:
                 known.setdefault(each.name, []).append(each.loss)
-    return not any(len(of) > 3 and min(of[1:]) > 0.98 * of[0] > 0 for of in known.values())
+    return not any(len(of) > 3 and stays(of) for of in known.values())
 
 
 def _clipped(record: RunRecord) -> float | None:
