@@ -7,7 +7,13 @@ import torch
 from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_of, gradient
 from torch.nn import functional as F
 
-from fmapboard.gradients.loss import LEAST_ROWS, SOFTMAX_TWICE, read
+from fmapboard.gradients.loss import (
+    LEAST_ROWS,
+    SOFTMAX_TWICE,
+    PendingOutput,
+    output_facts,
+    read,
+)
 
 SINGLE, BRAIN, HALF = NUMBERS[:3]
 
@@ -50,6 +56,10 @@ def test_a_softmax_between_the_output_and_the_loss_is_seen(classes: int, numbers
     assert found.labels.tolist() == case.labels[found.rows].tolist()
     value = float(F.cross_entropy(output.detach().double().softmax(1), case.labels))
     assert found.losses.mean() == pytest.approx(value, rel=1e-3)
+    of_step = PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
+    facts, _ = output_facts(of_step)
+    assert facts.is_softmax_of_softmax
+    assert facts.rows_are == "any"
 
 
 EQUAL = {"bootstrapping, probabilities detached"}
