@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ KERNEL_PADDING = 1
 SMALL_TILE = 32
 _ROW_HEIGHT = 4
 _ROW_WIDTH = 2048
-_PER_ROW, _TEXT = 4, (90, 44)
+_PER_ROW, _TEXT = 4, (90, 45)
 """Of images with a high loss: images per row, width and height in px of the text below each."""
 
 
@@ -204,11 +205,19 @@ def draw_hard_images(
         page.paste(image)
         numbers = one.label, one.prediction
         label, got = [names[n] if n < len(names) else str(n) for n in numbers]
-        text = f"is {label}\ngot {got}\nloss {one.loss:.3g}"
-        known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
-        ImageDraw.Draw(page).text((2, image.height), known, "black")
+        for row, text in enumerate((f"is {label}", f"got {got}", f"loss {one.loss:.3g}")):
+            page.paste(_written(text, page.width), (0, image.height + row * _TEXT[1] // 3))
         tiles.append(np.asarray(page))
     return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
+
+
+@lru_cache(1024)  # drawing a label takes longer than the image above it
+def _written(text: str, width: int) -> Image.Image:
+    """A row of text, in dark on white."""
+    row = Image.new("RGB", (width, _TEXT[1] // 3), "white")
+    known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
+    ImageDraw.Draw(row).text((2, 0), known, "black")
+    return row
 
 
 def enlargement(picture: Picture) -> int:
