@@ -137,11 +137,11 @@ def _read(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
 def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Reading]:
     """Every way in which the gradient can be read; those without labels or losses are none."""
     weighted, exact = NOTHING, _Rows(output, gradient, dtypes)
-    logs: list[Callable[[], Array | None]] = [lambda: None]
+    logs: list[Callable[[], Array]] = []
     if exact.coarse > _FLOAT32:
-        logs += [lambda: exact.rounded(exact.logp), lambda: _rounded_by_torch(output, dtypes[0])]
-    for logp in logs:
-        rows = _Rows(output, gradient, dtypes, logp=logp())
+        logs = [lambda: exact.rounded(exact.logp), lambda: _rounded_by_torch(output, dtypes[0])]
+    for logp in (None, *logs):
+        rows = exact if logp is None else _Rows(output, gradient, dtypes, logp=logp())
         weighted = NOTHING
         for kind in (_log_probabilities, _softmax, _sigmoid, _softmax_twice):
             found = kind(rows)
@@ -461,13 +461,14 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
         return replace(facts, loss=loss if isfinite(loss) else None, is_climbed=is_climbed), ()
     own, given = in_float64(values), in_float64(gradient).reshape(values.shape)
     own, given = (one if one.ndim > 1 else one[:, None] for one in (own, given))
-    finite, dtypes = own[np.isfinite(own)], (values.dtype, gradient.dtype)
-    if len(finite):
+    is_finite, dtypes = bool(np.isfinite(own).all()), (values.dtype, gradient.dtype)
+    finite = own if is_finite else own[np.isfinite(own)]
+    if finite.size:
         facts = replace(facts, low=float(finite.min()), high=float(finite.max()))
     read_as = [
         (rows, _read(rows, _rows_of(given, axis), dtypes))
         for axis in ((1, 2) if own.ndim == 3 else (1,))
-        if len(finite) == own.size and (rows := _rows_of(own, axis)) is not None
+        if is_finite and (rows := _rows_of(own, axis)) is not None
     ]
     certain = [one for one in read_as if one[1].kind != "not certain"]
     if len(read_as) > 1 and len(certain) != 1:  # the class axis is not known
