@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asOf, isFresh } from "../../src/fmapboard/plugin/static/model/renewal.js";
-import { along } from "../../src/fmapboard/plugin/static/view/time.js";
+import { along } from "../../src/fmapboard/plugin/static/view/bar.js";
 import { destination, nearestLayer } from "../../src/fmapboard/plugin/static/view/notices.js";
 import { keptFrom } from "../../src/fmapboard/plugin/static/server/steps.js";
 import { LAYER } from "./fixtures.mjs";

@@ -1,22 +1,24 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelChange } from "../../src/fmapboard/plugin/static/view/layer_rows.js";
-import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
-import { health, severity, strip } from "../../src/fmapboard/plugin/static/view/layer_rows.js";
 import {
+  channelChange,
+  health,
   matches,
   networkRows,
   places,
+  severity,
+  strip,
   unfolded,
-} from "../../src/fmapboard/plugin/static/view/layer_rows.js";
+} from "../../src/fmapboard/plugin/static/view/layers.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
 /**
  * @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Overview} Overview
  */
 
-/** @typedef {import("../../src/fmapboard/plugin/static/view/layer_rows.js").Row} Row */
+/** @typedef {import("../../src/fmapboard/plugin/static/view/layers.js").Row} Row */
 
 /** @type {Overview} */
 const HEALTHY = {

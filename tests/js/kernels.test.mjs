@@ -10,10 +10,13 @@ import {
   planeOf,
   readKernels,
 } from "../../src/fmapboard/plugin/static/server/kernels.js";
-import { kernelLayout } from "../../src/fmapboard/plugin/static/picture/scene_layout.js";
+import {
+  corner,
+  hit,
+  kernelLayout,
+} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
 import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
 import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
-import { corner, hit } from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/kernels.js").Kernels} Kernels */
 /** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").KernelsPicture} Picture */

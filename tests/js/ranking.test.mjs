@@ -1,10 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/model/ranking.js";
-import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
+import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/model/compare.js";
+import { SAME, START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { Source } from "../../src/fmapboard/plugin/static/server/source.js";
-import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").LayerDifference} LayerDifference */

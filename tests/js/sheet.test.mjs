@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { pageOf } from "../../src/fmapboard/plugin/static/server/sheet.js";
+import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
 import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   GAP,
@@ -12,8 +12,8 @@ import {
   fits,
   sheetLayout,
   thinned,
+  wholeMark,
 } from "../../src/fmapboard/plugin/static/picture/sheet.js";
-import { wholeMark } from "../../src/fmapboard/plugin/static/picture/sheet.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
 const page = { width: 1300, height: 700, onsets: [] };

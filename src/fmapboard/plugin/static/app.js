@@ -1,6 +1,12 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
+import { mainSide, partners } from "./model/compare.js";
+import * as host from "./model/host.js";
+import { CALM_MS, corrected, look } from "./model/look.js";
+import { Overview, Visits } from "./model/overview.js";
+import { Renewal } from "./model/renewal.js";
+import { Scenes } from "./model/scene.js";
 import {
   MOST,
   START,
@@ -11,22 +17,17 @@ import {
   toEntries,
   toggled,
 } from "./model/state.js";
-import { mainSide, partners } from "./model/compare.js";
-import * as host from "./model/host.js";
-import { installKeys } from "./view/help.js";
-import { CALM_MS, corrected, look } from "./model/look.js";
-import { Overview, Visits } from "./model/overview.js";
-import { Renewal } from "./model/renewal.js";
-import { Scenes } from "./model/scene.js";
+import { callRoot, kindOf, speakOf } from "./model/words.js";
+import { Cache } from "./server/cache.js";
 import { Source } from "./server/source.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
-import { Cache } from "./server/cache.js";
+import { installKeys } from "./view/help.js";
 import { createPage } from "./view/page.js";
 import { putPoint } from "./view/point.js";
-import { callRoot, kindOf, speakOf } from "./model/words.js";
+
+/** @import {State} from "./model/state.js" */
 
 /** @typedef {import("./model/look.js").Model} Model */
-/** @typedef {import("./model/state.js").State} State */
 
 const FRAME_MS = 200;
 const REACH = 6;

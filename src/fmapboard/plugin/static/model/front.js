@@ -10,9 +10,8 @@ import { keptFrom } from "../server/steps.js";
 
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Maps} from "../server/decode.js" */
-/** @import {Finding, FindingsAnswer, Health, HealthSource, Verdict} from "../server/health.js" */
+/** @import {Finding, FindingsAnswer, Health, HealthSource, SheetSource, Verdict} from "../server/health.js" */
 /** @import {RunEntry} from "../server/routes.js" */
-/** @import {SheetSource} from "../server/sheet.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {Question} from "./compare.js" */
 /** @import {MapsScene, Scene} from "./scene.js" */

@@ -191,7 +191,7 @@ function weight({ of, sides }, part, plane, y, x) {
 }
 
 /** Name of a part, with the letters of its sides. @param {KernelCells} grid @param {KernelPart} part */
-export function partName({ sides }, part) {
+export function partLetters({ sides }, part) {
   return part.difference ? `A − ${sides[part.side].letter}` : sides[part.side].letter;
 }
 

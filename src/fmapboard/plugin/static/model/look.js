@@ -2,11 +2,10 @@
 /** The layers whose curves over the steps are drawn: one per run, layer and role of the columns. */
 
 import { attributionOf, hasNoAttribution } from "./attribution.js";
-import { goneText, replaced } from "./compare.js";
+import { goneText, rank, replaced } from "./compare.js";
 import { firstDifferent, isOfDifferences, tableFor } from "./front.js";
 import { inPalette } from "./overview.js";
 import { patchesOf } from "./patches.js";
-import { rank } from "./ranking.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { LETTERS } from "./state.js";
 import { ServerError } from "../server/api.js";

@@ -2,8 +2,7 @@
 /** Actions of the overview page: going to a layer and step, and back. */
 
 import { choosing, front, isOfDifferences, noteVerdict, targetOf } from "./front.js";
-import { HealthSource } from "../server/health.js";
-import { SheetSource } from "../server/sheet.js";
+import { HealthSource, SheetSource } from "../server/health.js";
 
 /** @import {App} from "../app.js" */
 /** @import {RunEntry} from "../server/routes.js" */

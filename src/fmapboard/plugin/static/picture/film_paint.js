@@ -6,7 +6,7 @@ import { flags, loudest } from "../model/scene.js";
 import { labelOf, short, wordOf } from "../model/words.js";
 import { BORDER, cutStart, outline, prepare, stateFrame, write } from "./canvas.js";
 import { badge } from "./captions.js";
-import { kernelAt, kernelPalette } from "./film_kernels.js";
+import { kernelAt, kernelPalette } from "./kernel_paint.js";
 import { BELOW, CAPTION, HEADING, columnLeft, fitted, visibleColumns } from "./film_layout.js";
 import { colours, mapPixels, paintTiles, shrunkRow, tileCanvas } from "./paint.js";
 import { drawCrosshair } from "./point.js";

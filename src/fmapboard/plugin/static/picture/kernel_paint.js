@@ -1,15 +1,19 @@
 // @ts-check
 /** Paints the visible kernels of a scene, with their numbers. */
 
-import { channelOf, measured, partName } from "../model/kernel_scene.js";
+import { kernelStep } from "../model/film_scale.js";
+import { channelOf, measured, partLetters } from "../model/kernel_scene.js";
 import { short } from "../model/words.js";
+import { pictureOf } from "../server/decode.js";
+import { channelsOf, kernelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
 import { kernelPixels, paintTiles } from "./paint.js";
 import { corner, visible } from "./tile_layout.js";
-import { channelsOf, placeOf } from "../server/kernels.js";
 
 /** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
+/** @import {Kernels} from "../server/kernels.js" */
 /** @import {Look} from "./canvas.js" */
+/** @import {Film} from "./film_paint.js" */
 /** @import {Where} from "./grid_paint.js" */
 /** @import {Layout} from "./tile_layout.js" */
 
@@ -21,7 +25,7 @@ const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
  * Least and greatest weight of a cell; of a difference, its largest magnitude.
  * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
  */
-export function rangeText(grid, part, plane) {
+export function weightRange(grid, part, plane) {
   const { kernels: side, difference } = grid.sides[part.side];
   if (!side) return "";
   const planes = grid.colour ? [plane, plane + 1, plane + 2] : [plane];
@@ -92,11 +96,11 @@ export function paintKernels(context, grid, of, where, look) {
     context.textBaseline = "top";
     grid.parts.forEach((part, p) => {
       const { left } = corner(of, cell, p);
-      const side = grid.sides.length > 1 ? partName(grid, part) : "";
+      const side = grid.sides.length > 1 ? partLetters(grid, part) : "";
       const text = p ? side : `${name} ${side}`.trim();
       const most = grid.parts.length > 1 ? of.tileWidth : undefined;
       write(context, text, left, base, isChosen ? look.accent : look.text, "left", most);
-      const range = rangeText(grid, part, plane);
+      const range = weightRange(grid, part, plane);
       const fits = widthIn(range) <= of.tileWidth - widthIn(text) - 5;
       if (of.tileWidth < RANGE_FROM || !fits) return;
       write(context, range, left + of.tileWidth, base, look.muted, "right");
@@ -174,4 +178,64 @@ export function paintStored(context, picture, sheet, scroller, look) {
     picture.width * factor,
     picture.height * factor,
   );
+}
+
+// The kernel of one channel, for a film strip.
+
+/**
+ * The kernel of a channel, drawn between -peak and peak; otherwise why it cannot be, in words.
+ * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
+ */
+export function kernelBlock(of, channel, peak) {
+  if (of.rowOf !== null) return "the weight has no kernel per channel";
+  const { planes: tiles } = kernelsOf(of, channel);
+  const isApart = of.transposed && of.groups > 1;
+  if (!tiles.length) {
+    const each = isApart ? " of each group" : "";
+    return `only the kernels of channels 0 to ${of.outputs - 1}${each} are stored`;
+  }
+  const colour = of.rgb && !isApart;
+  const sides = [{ letter: "", question: null, kernels: of, difference: null }];
+  const grid = { sides, colour, peak, differencePeak: 0 };
+  const part = { side: 0, difference: false };
+  const { height, width } = of;
+  const shown = colour ? tiles.slice(0, 1) : tiles;
+  const isLine = height === 1 && width > 1; // 1-D kernels are stacked
+  const perRow = isLine ? 1 : Math.ceil(Math.sqrt(shown.length));
+  const rows = Math.ceil(shown.length / perRow);
+  const gap = height === 1 ? 0 : 1;
+  const [wide, high] = [perRow * (width + gap) - gap, rows * (height + gap) - gap];
+  const pixels = new Uint32Array(wide * high);
+  shown.forEach((plane, i) => {
+    const kernel = kernelPixels(grid, part, plane);
+    const start = Math.floor(i / perRow) * (height + gap) * wide + (i % perRow) * (width + gap);
+    for (let y = 0; y < height; y += 1) {
+      pixels.set(kernel.subarray(y * width, (y + 1) * width), start + y * wide);
+    }
+  });
+  return { pixels, width: wide, height: high };
+}
+
+/** @typedef {Exclude<ReturnType<typeof kernelBlock>, string>} Block tiles in rows, 0 between them */
+
+/**
+ * The stored kernel of a channel at a step; otherwise why there is none, or "" while it is loaded.
+ * @param {Film} film @param {number} i @param {number} channel
+ */
+export function kernelAt(film, i, channel) {
+  const step = kernelStep(film.history, film.steps[i], film.steps);
+  if (step === null) return "no kernel stored up to this step";
+  const frame = film.kernelFrame(step);
+  if (!frame) return "";
+  if (!pictureOf(frame.maps, "kernels")) return "no kernel is stored";
+  if (frame.maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
+  if (!frame.kernels) return "it is not known how the kernels are arranged";
+  return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
+}
+
+/** Palette of the kernels that have been loaded; "" before. @param {Film} film */
+export function kernelPalette({ history, kernelFrame }) {
+  const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
+  const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));
+  return (known && pictureOf(known.maps, "kernels")?.palette) ?? "";
 }

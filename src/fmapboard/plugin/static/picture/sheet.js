@@ -5,7 +5,7 @@ import { paintTiles, stretched } from "./paint.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
 /** @import {FaultName} from "../server/answers.js" */
-/** @import {SheetPage as Page} from "../server/sheet.js" */
+/** @import {SheetPage as Page} from "../server/health.js" */
 
 /** Between two cells, CSS px; frames of states are drawn there. */
 export const GAP = 6;

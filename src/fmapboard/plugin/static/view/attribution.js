@@ -6,8 +6,8 @@ import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Painted } from "./controls.js";
 
-/** @typedef {import("../model/attribution.js").Row} Row */
-/** @typedef {import("../model/attribution.js").Tile} Tile */
+/** @import {Row, Tile} from "../model/attribution.js" */
+/** @import {Model} from "../model/look.js" */
 
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
@@ -74,8 +74,6 @@ function isNegligible(picture) {
   greys.set(picture, isGrey);
   return isGrey;
 }
-
-/** @typedef {import("../model/look.js").Model} Model */
 
 /** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
 const SIDES = [480, 400, 320, 260, 200, 180, 160];

@@ -1,14 +1,41 @@
 // @ts-check
 /** Cells of layers × steps: pointer and keyboard go over them, a text says what one is, Enter opens it. */
 
-import { callName } from "../model/words.js";
+import {
+  CODE,
+  LEVELS,
+  SEVERE,
+  STATES,
+  UNKNOWN_LEVEL,
+  cellLines,
+  numbersOf,
+  shadeOf,
+  tableOf,
+} from "../model/health_states.js";
+import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
+import { prepare, theme } from "../picture/canvas.js";
+import {
+  binOf,
+  binned,
+  boxOf,
+  cellAt,
+  fillCells,
+  firstOf,
+  mapLayout,
+  paintMap,
+} from "../picture/health_map.js";
+import { css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
-import { h, say, show } from "./dom.js";
+import { html } from "../vendor/preact_htm.js";
+import { Painted, Segments, h, say, show } from "./controls.js";
+
+/** @import {Shade, Theme} from "../model/health_states.js" */
+/** @import {Binned, MapLayout} from "../picture/health_map.js" */
+/** @import {Health, HealthLayer as Layer} from "../server/health.js" */
 
 /** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px in the element */
 /** @typedef {{row: number, column: number}} Cell index of a layer, and of a step */
 
-/** @typedef {import("../server/health.js").HealthLayer} Layer */
 /** @typedef {{layers: readonly Layer[], steps: readonly number[], run: string}} Grid */
 
 export const HELP =
@@ -123,4 +150,205 @@ export function createCells(app, element, { grid, under, boxOf, lines, reveal })
   element.addEventListener("focus", stand);
   element.addEventListener("blur", () => show(tip, false));
   return { said, move, renew, enter: () => open(at) };
+}
+
+// The map of layers × steps, and what its colours, its hatching and its brightness mean.
+
+const [WIDE, HIGH] = [22, 14];
+const DOTTED = "the state of these cells is known, but not the number that brightness shows";
+
+const SHADES = [
+  ["range", "Range", "brightness shows the range of values of a layer"],
+  ["change", "Change", "brightness shows how much a layer has changed"],
+];
+
+/** @param {{app: import("../app.js").App, health: Health, shade: Shade}} props */
+export function HealthKey({ app, health, shade }) {
+  const table = tableOf(health);
+  const { lo, hi, text, hasGaps } = table.shading(shade);
+  const name = themeName();
+  const codes = Object.values(CODE).filter((code) => table.present.has(code) || code === CODE.FINE);
+  const isKnown = Number.isFinite(lo);
+  const when = [name, window.devicePixelRatio];
+  const ramp = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const context = prepare(canvas, 4 * LEVELS, 10);
+    for (let level = 0; level < LEVELS; level += 1) {
+      context.fillStyle = css(shadeOf(name, CODE.FINE, level));
+      context.fillRect(4 * level, 0, 4, 10);
+    }
+  };
+  return html`
+    <div class="health-key">
+      <ul class="states">
+        ${codes.reverse().map(
+          (code) => html`
+            <li key=${code} title=${STATES[code].what}>
+              <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)} of=${when} />
+              ${inWordsOf(STATES[code].word)}
+            </li>
+          `,
+        )}
+        ${
+          hasGaps &&
+          html`<li key="" title=${DOTTED}>
+            <${Painted}
+              paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, CODE.FINE, name, true)}
+              of=${when} />
+            brightness not recorded
+          </li>`
+        }
+      </ul>
+      <div class="brightness">
+        <span class="label">Brightness</span>
+        <${Segments} label="Brightness" options=${SHADES} value=${shade}
+          choose=${(/** @type {Shade} */ of) => app.update({ shade: of })} />
+        <span class="label">${text}${isKnown ? ", logarithmic:" : ": not recorded"}</span>
+        <span class="health-scale" hidden=${!isKnown}>
+          <span>≤ ${short(lo, 2)}</span>
+          <${Painted} class="health-ramp" role="img"
+            aria-label=${`from ${short(lo, 2)} to ${short(hi, 2)}`} paint=${ramp} of=${when} />
+          <span>≥ ${short(hi, 2)}</span>
+        </span>
+      </div>
+    </div>
+  `;
+}
+
+/**
+ * A cell of the map.
+ * @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name
+ * @param {boolean} unknown of unknown brightness
+ */
+function sample(canvas, code, name, unknown = false) {
+  const context = prepare(canvas, WIDE, HIGH);
+  const { width, height } = canvas;
+  const image = context.getImageData(0, 0, width, height);
+  const cell = {
+    codes: Uint8Array.of(code),
+    levels: Uint8Array.of(unknown ? UNKNOWN_LEVEL : Math.round(0.7 * (LEVELS - 1))),
+    at: Int32Array.of(0),
+  };
+  const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };
+  const out = new Uint32Array(image.data.buffer);
+  fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
+  context.putImageData(image, 0, 0);
+}
+
+// The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
+
+/**
+ * @typedef {object} Drawn
+ * @property {Health} health
+ * @property {MapLayout} layout
+ * @property {Binned} cells
+ * @property {Map<string, string>} labels of layers by key
+ * @property {Shade} shade
+ */
+
+/** Length of the names of layers, characters. */
+const LONGEST = 32;
+/** @param {import("../app.js").App} app */
+export function createHealthMap(app) {
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const roledescription = "map of layers and steps";
+  const attributes = { class: "health-map", tabindex: "0", role: "application", title: "" };
+  const element = h("div", { ...attributes, "aria-roledescription": roledescription }, canvas);
+  /** @type {Drawn|null} */
+  let drawn = null;
+  let before = "";
+  const cells = createCells(app, element, {
+    grid: () => drawn && drawn.health,
+    under(event) {
+      if (!drawn) return null;
+      const { layout, cells: of } = drawn;
+      const box = canvas.getBoundingClientRect();
+      const cell = cellAt(layout, event.clientX - box.left, event.clientY - box.top);
+      const worst = cell && of.at[cell.row * layout.columns + cell.column];
+      if (worst === null) return null;
+      return { row: worst % layout.layers, column: Math.floor(worst / layout.layers) };
+    },
+    boxOf({ row, column }) {
+      const { layout } = /** @type {Drawn} */ (drawn);
+      const { layers, steps, rows, columns } = layout;
+      return boxOf(layout, binOf(row, layers, rows), binOf(column, steps, columns));
+    },
+    lines({ row, column }, pass) {
+      const { health, layout, labels, shade } = /** @type {Drawn} */ (drawn);
+      const { layers, rows } = layout;
+      const index = column * layers + row;
+      const known = numbersOf(app.source.cache, pass, health, index);
+      const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
+      const bin = binOf(row, layers, rows);
+      const [from, to] = [bin, bin + 1].map((each) => firstOf(each, layers, rows));
+      const worst = `the worst of the ${to - from} layers in this row (${from + 1}–${to})`;
+      const lines = cellLines(health, health.cells.codes, index, labelOf, known, shade);
+      return to - from > 1 ? [...lines, worst] : lines;
+    },
+  });
+
+  /**
+   * Draws the map if anything in it has changed.
+   * @param {Health} health @param {Shade} shade
+   * @param {number} width CSS px @param {number} height CSS px
+   */
+  function draw(health, shade, width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    const look = { ...theme(), theme: themeName(), ratio };
+    const { size } = document.fonts; // a font that has arrived gives the names other widths
+    const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
+    if (drawn?.health === health && now === before) return;
+    const isOther = drawn?.health.run !== health.run;
+    before = now;
+    const { codes, worst, shading } = tableOf(health);
+    const layers = elided(health.layers.map(callName), LONGEST);
+    const measure = /** @type {CanvasRenderingContext2D} */ (
+      canvas.getContext("2d", { willReadFrequently: true })
+    );
+    measure.font = look.font;
+    const longest = [...layers].sort((a, b) => b.length - a.length).slice(0, 12);
+    const layout = mapLayout({
+      layers: layers.length,
+      steps: health.steps.length,
+      width,
+      height,
+      names: Math.max(0, ...longest.map((name) => measure.measureText(name).width)),
+    });
+    const of = binned(layout, codes, shading(shade).levels);
+    const labels = new Map(
+      health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
+    );
+    drawn = { health, layout, cells: of, labels, shade };
+    const { left, top } = layout;
+    element.dataset.plot = JSON.stringify({
+      left,
+      top,
+      width: layout.width,
+      height: layout.height,
+    });
+    const context = prepare(canvas, width, layout.top + layout.height + 2);
+    paintMap(
+      context,
+      layout,
+      of,
+      {
+        layers,
+        steps: health.steps,
+        worst,
+        severe: (layer) => (worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : ""),
+      },
+      look,
+    );
+    element.setAttribute(
+      "aria-label",
+      `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${runText(health.run)}. ${HELP}`,
+    );
+    cells.renew(isOther);
+  }
+  const { said, move, enter } = cells;
+  return { element, said, draw, move, enter };
+}
+
+/** @returns {"light"|"dark"} */
+function themeName() {
+  return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
 }

@@ -24,12 +24,10 @@ import { html } from "../vendor/preact_htm.js";
 import { Painted, Segments } from "./controls.js";
 import { RunName } from "./runs.js";
 
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../server/routes.js").RunEntry} RunEntry */
-/** @typedef {import("../server/routes.js").HistogramChart} HistogramSeries */
-/** @typedef {import("../model/look.js").Series} Series */
-/** @typedef {import("../model/state.js").HistogramGroup} HistogramGroup */
+/** @import {App, Model} from "../app.js" */
+/** @import {Series} from "../model/look.js" */
+/** @import {HistogramGroup} from "../model/state.js" */
+/** @import {HistogramChart as HistogramSeries, RunEntry} from "../server/routes.js" */
 
 /** What is said of an axis without decades. */
 export const LINEAR = { text: "linear axis", colour: "" };

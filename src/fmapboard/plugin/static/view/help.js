@@ -6,11 +6,10 @@ import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
 import { CHOICES, TILES } from "../model/state.js";
 import { GLOSSARY, termId } from "../model/terms.js";
 import { html } from "../vendor/preact_htm.js";
-import { Button, STEP_KEY, byPointer } from "./controls.js";
-import { mount } from "./dom.js";
+import { Button, STEP_KEY, byPointer, mount } from "./controls.js";
 import { isPointing, movePoint, togglePoint } from "./point.js";
 
-/** @typedef {import("../app.js").App} App */
+/** @import {App} from "../app.js" */
 
 /** @type {readonly (readonly [string, string])[]} */
 export const KEYS = Object.freeze([

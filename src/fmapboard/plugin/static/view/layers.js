@@ -1,8 +1,9 @@
 // @ts-check
 /** The list of layers, each with a badge and a small strip that show its state. */
 
+import { CODE, KINDS, SEVERE } from "../model/health_states.js";
 import { explanation } from "../model/terms.js";
-import { callText, counted, short } from "../model/words.js";
+import { callInGroup, callText, counted, deadWord, percent, short } from "../model/words.js";
 import {
   html,
   useEffect,
@@ -11,24 +12,11 @@ import {
   useRef,
   useState,
 } from "../vendor/preact_htm.js";
-import { Icon } from "./controls.js";
-import { h, mount } from "./dom.js";
-import {
-  health,
-  layerChange,
-  matches,
-  networkRows,
-  places,
-  severity,
-  strip,
-  unfolded,
-} from "./layer_rows.js";
+import { Icon, h, mount } from "./controls.js";
 
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../server/answers.js").Layer} Layer */
-/** @typedef {import("./layer_rows.js").Overview} Overview */
-/** @typedef {import("./layer_rows.js").Row} Row */
+/** @import {App, Model} from "../app.js" */
+/** @import {Layer} from "../server/answers.js" */
+
 /** @typedef {Map<string, Overview>} Overviews by key of the layer */
 
 /** Height of a row and space above the first one, as in style.css, CSS px. */
@@ -278,4 +266,290 @@ function Strip({ of }) {
       </b>
     </span>
   `;
+}
+
+// Says how much a layer or a channel has changed: of what, and since which step.
+
+/** @typedef {"maps"|"weights"} ChangeOf */
+
+/** @param {ChangeOf} of @param {number} change */
+function amount(of, change) {
+  if (Number.isNaN(change)) return "non-finite";
+  return of === "maps" ? `${short(change)} std` : `${short(change * 100)} %`;
+}
+
+/** @param {Overview} layer */
+export function layerChange(layer) {
+  const { change, change_of: of, change_since: since, weights_unchanged_since: still } = layer;
+  if (change === null || of === null) return "change: not recorded";
+  const weights = still === null ? "" : `weights unchanged since step ${still}`;
+  if (of === "weights" && weights) return weights;
+  const text = `change of the ${of} since step ${since}: ${amount(of, change)}`;
+  return weights ? `${text}; ${weights}` : text;
+}
+
+/**
+ * @param {import("../server/decode.js").Maps} maps @param {string} role
+ * @param {number} channel
+ */
+export function channelChange({ arrays, header }, role, channel) {
+  const names = role === "feature_maps" ? [role, "weights"] : [role];
+  const name = names.find((each) => arrays[`${each}.change`] && header.change_since);
+  const since = name && header.change_since?.[name];
+  if (!name || since === undefined) return "not recorded";
+  const values = arrays[`${name}.change`]?.values ?? [];
+  const of = name === "weights" ? "weights" : "maps";
+  const whose = of === "weights" && values.length === 1 ? "the layer's weights" : `the ${of}`;
+  const change = values[values.length === 1 ? 0 : channel];
+  const comma = Number.isNaN(change) ? "," : "";
+  return `${amount(of, change)}${comma} of ${whose} since step ${since}`;
+}
+
+// A layer's state and numbers: they are its badge and its strip in the list of layers.
+
+/** @typedef {import("../server/health.js").Overview} Overview */
+
+/** @typedef {import("../server/answers.js").FaultName|"unreadable"|"fine"} FaultKind */
+
+/** @typedef {Fault & {text: string}} Health all numbers in words */
+
+/** The bar of the change is full at 1, and short at 10 to the power of minus this. */
+const DECADES = 4;
+
+/**
+ * The state of a layer in at most two words.
+ * @param {Overview} of @param {boolean} follows an activation follows, whose dead channels these are
+ */
+function fault(of, follows = true) {
+  if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
+  const kind = KINDS[of.code] ?? null;
+  const severity = of.code === CODE.NONFINITE ? 3 : of.code >= SEVERE ? 2 : kind ? 1 : 0;
+  const share = (/** @type {number|null} */ count) =>
+    percent((count ?? 0) / Math.max(1, of.channels));
+  // A dead channel of an activation is constant too, which is not counted.
+  const alone = (of.channels_constant ?? 0) - (follows ? 0 : (of.channels_dead ?? 0));
+  const badges = {
+    nonfinite: of.nan ? "NaN" : "Inf",
+    large: "large",
+    dead: `${share(of.channels_dead)} ${deadWord()}`,
+    constant: `${share(alone)} const`,
+    unchanged: "no change",
+  };
+  return { severity, badge: kind ? badges[kind] : "", kind: kind ?? "fine" };
+}
+
+/** @typedef {ReturnType<typeof fault>} Fault severity: 0 none, 1 minor, 2 major, 3 non-finite values */
+
+/**
+ * @param {Overview} of @param {Layer|undefined} layer @returns {Health}
+ */
+export function health(of, layer = undefined) {
+  const follows = !layer || layer.activation !== null;
+  const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
+  if (of.error) return { ...fault(of, follows), text: of.error };
+  const { nan, positive_infinity: positive, negative_infinity: negative } = of;
+  if (nan === null || positive === null || negative === null) {
+    return {
+      ...fault(of, follows),
+      text: "no statistics of feature maps were logged at this step",
+    };
+  }
+  const bad = nan + positive + negative;
+  const text = [
+    Number.isNaN(of.minimum)
+      ? "no finite value"
+      : `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
+    bad
+      ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
+        `in ${of.channels_nonfinite} of ${of.channels} channels`
+      : "all values finite",
+    of.dead_known
+      ? `${of.channels_dead} of ${of.channels} channels ${deadWord()}${after}`
+      : `${deadWord()} channels not known: no activation such as ReLU follows directly`,
+    `${of.channels_constant} constant`,
+    layerChange(of),
+  ];
+  return { ...fault(of, follows), text: text.filter(Boolean).join("\n") };
+}
+
+/** Severity of the state of a layer. @param {Overview} of */
+export function severity(of) {
+  return fault(of).severity;
+}
+
+/** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
+const RANGE_DECADES = 5;
+
+/**
+ * A value on the axis of ranges, −1…1: logarithmic, ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end.
+ * @param {number} value
+ */
+export function onRangeAxis(value) {
+  if (Number.isNaN(value)) return 0;
+  const size = Math.log10(1 + Math.abs(value) * 10) / RANGE_DECADES;
+  return Math.sign(value) * Math.min(1, size);
+}
+
+/**
+ * Parts of the strip, each 0…1: both ends of the range, the shares of faulty channels, the change;
+ * and the largest magnitude. `changeState` says why the bar of the change is empty although the
+ * layer may have changed: "nonfinite" or "unknown".
+ * @param {Overview} of
+ */
+export function strip(of) {
+  const channels = Math.max(1, of.channels);
+  const change = of.change ?? 0;
+  return {
+    from: (onRangeAxis(of.minimum) + 1) / 2,
+    to: (onRangeAxis(of.maximum) + 1) / 2,
+    peak: Math.max(Math.abs(of.minimum), Math.abs(of.maximum)),
+    dead: (of.channels_dead ?? 0) / channels,
+    constant: (of.channels_constant ?? 0) / channels,
+    nonfinite: (of.channels_nonfinite ?? 0) / channels,
+    changeState: of.change === null ? "unknown" : Number.isFinite(change) ? "" : "nonfinite",
+    change: change > 0 ? Math.min(1, Math.max(0.1, 1 + Math.log10(change) / DECADES)) : 0,
+  };
+}
+
+// Rows of the list of layers: a tree in network order.
+
+/**
+ * @typedef {object} Row
+ * @property {"group"|"layer"} kind
+ * @property {string} id
+ * @property {string} text
+ * @property {number} depth from 0
+ * @property {Layer[]} layers of the group; one for a layer
+ */
+
+/**
+ * True if each word of the filter is in the layer's name, type or kernel shape.
+ * @param {Layer} layer @param {string} filter
+ */
+export function matches(layer, filter) {
+  const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
+  const call = callText(layer.label, layer.behind);
+  const hay = `${layer.name} ${layer.label} ${call} ${layer.type} ${shape}`.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => hay.includes(word));
+}
+
+/** End of the name of a model before that of a layer. */
+const OF_MODEL = ":";
+
+/** Names of a group and of what is in it, in one. @param {string} group @param {string} name */
+const inGroup = (group, name) => group + (group.endsWith(OF_MODEL) ? " " : ".") + name;
+
+/** @param {Layer} layer */
+function path(layer) {
+  const parts = layer.label.split(".");
+  const call = layer.call > 1 && parts.length > 1 ? parts.pop() : null;
+  if (call) parts[parts.length - 1] += `.${call}`;
+  return layer.name ? [layer.name + OF_MODEL, ...parts] : parts;
+}
+
+/** @typedef {{children: Map<string, Node>, layers: Layer[]}} Node */
+
+/** @returns {Node} */
+const node = () => ({ children: new Map(), layers: [] });
+
+/**
+ * Rows of a tree of names split at dots; a group with a single child shares its row.
+ * @param {Layer[]} layers in network order @returns {Row[]}
+ */
+export function networkRows(layers) {
+  const root = node();
+  for (const layer of layers) {
+    let at = root;
+    for (const part of path(layer)) {
+      let next = at.children.get(part);
+      if (!next) at.children.set(part, (next = node()));
+      at = next;
+    }
+    at.layers.push(layer);
+  }
+  /** @type {Row[]} */
+  const rows = [];
+  walk(root, "", "", "", 0, rows);
+  return rows;
+}
+
+/** @param {Node} of @returns {Layer[]} */
+function below(of) {
+  return [...of.layers, ...[...of.children.values()].flatMap(below)];
+}
+
+/** Numbered groups of at most this many layers have no row: their layers show the number. */
+const SMALL = 8;
+const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
+
+/**
+ * Appends the rows below a node.
+ * @param {Node} of @param {string} id @param {string} name last part of the enclosing group's name
+ * @param {string} prefix name of enclosing groups without a row
+ * @param {number} depth @param {Row[]} rows
+ */
+function walk(of, id, name, prefix, depth, rows) {
+  for (const [part, start] of of.children) {
+    const { text, child } = only(part, start);
+    const own = id ? inGroup(id, text) : text;
+    const group = prefix || (isNumber(text) ? name : "");
+    const shown = group ? inGroup(group, text) : text;
+    for (const layer of child.layers) {
+      const text = callInGroup(shown, layer);
+      rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
+    }
+    if (!child.children.size) continue;
+    const inside = [...child.children.values()].flatMap(below);
+    if (isNumber(text) && depth > 0 && inside.length <= SMALL) {
+      walk(child, own, "", prefix ? shown : text, depth, rows);
+      continue;
+    }
+    const title = shown.endsWith(OF_MODEL) ? shown.slice(0, -OF_MODEL.length) : shown;
+    rows.push({ kind: "group", id: own, text: title, depth, layers: inside });
+    walk(child, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
+  }
+}
+
+/**
+ * Merges a node with its descendants as long as it has a single child.
+ * @param {string} text @param {Node} child
+ */
+function only(text, child) {
+  while (!child.layers.length && child.children.size === 1) {
+    const [[more, next]] = child.children;
+    text = inGroup(text, more);
+    child = next;
+  }
+  return { text, child };
+}
+
+/**
+ * Rows that are visible when some groups are folded.
+ * @param {Row[]} rows @param {ReadonlySet<string>} folded ids of groups
+ */
+export function unfolded(rows, folded) {
+  let hiddenBelow = Infinity;
+  return rows.filter((row) => {
+    if (row.depth > hiddenBelow) return false;
+    hiddenBelow = row.kind === "group" && folded.has(row.id) ? row.depth : Infinity;
+    return true;
+  });
+}
+
+/** @typedef {{at: number, of: number}} Place place of a row among its siblings, from 1 */
+
+/** Places of rows among the children of the same group. @param {readonly Row[]} rows @returns {Place[]} */
+export function places(rows) {
+  /** Number of siblings so far, by depth; shared by the places of all of them. @type {{of: number}[]} */
+  const open = [];
+  const counted = rows.map(({ depth }) => {
+    open.length = Math.min(open.length, depth + 1);
+    const siblings = (open[depth] ??= { of: 0 });
+    siblings.of += 1;
+    return { at: siblings.of, siblings };
+  });
+  return counted.map(({ at, siblings }) => ({ at, of: siblings.of }));
 }

@@ -7,9 +7,9 @@ import { stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 
-/** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../server/routes.js").FirstFault} FirstNonfinite */
-/** @typedef {import("../server/answers.js").Layer} Layer */
+/** @import {Model} from "../app.js" */
+/** @import {Layer} from "../server/answers.js" */
+/** @import {FirstFault as FirstNonfinite} from "../server/routes.js" */
 
 /**
  * The layer with pictures that is nearest to a measured one: itself, the one before its activation,

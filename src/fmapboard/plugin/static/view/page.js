@@ -6,25 +6,25 @@ import { Attribution } from "./attribution.js";
 import { createBar } from "./bar.js";
 import { Channel } from "./channel.js";
 import { Charts } from "./charts.js";
-import { Sides } from "./columns.js";
-import { h, mount, show } from "./dom.js";
+import { RankedLayers, Sides } from "./columns.js";
+import { SMALL, h, mount, show } from "./controls.js";
 import { createFilm } from "./film.js";
-import { createGrid } from "./grid.js";
-import { SMALL } from "./controls.js";
+import { ChannelKernels, createGrid } from "./grid.js";
 import { Head } from "./head.js";
 import { createHelp } from "./help.js";
-import { ChannelKernels } from "./kernels.js";
 import { createLayers } from "./layers.js";
 import { Empty, Notices, Order, ReportNote } from "./notices.js";
 import { createOverview } from "./overview.js";
 import { Pixel } from "./point.js";
-import { RankedLayers } from "./ranked.js";
+
+/** @import {App} from "../app.js" */
+/** @import {Model} from "../model/look.js" */
 
 /** @typedef {"layers"|"details"} Drawer */
 
 /**
  * In a small window, the list of layers and the details are drawers over the maps.
- * @param {import("../app.js").App} app @param {HTMLElement} body what holds both drawers
+ * @param {App} app @param {HTMLElement} body what holds both drawers
  * @param {{[name in Drawer]: HTMLElement}} drawers
  */
 export function createDrawers(app, body, drawers) {
@@ -69,9 +69,6 @@ export function createDrawers(app, body, drawers) {
     open(body.dataset.drawer === name ? null : name, true);
   return { pull, draw };
 }
-
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../model/look.js").Model} Model */
 
 /** What is above the maps. @param {{app: App, model: Model, hovered: number|null}} props */
 const Above = (props) => html`

@@ -4,17 +4,17 @@
 import { inputOf } from "../model/sides.js";
 import { cellOf, movedPoint, pointOf, pointText } from "../model/state.js";
 import { short, stepText } from "../model/words.js";
-import { prepare } from "../picture/canvas.js";
+import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
 import { faultOf, positionText, valueText } from "../picture/captions.js";
+import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { channelsAt, drawCrosshair } from "../picture/point.js";
 import { html, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Button, Painted } from "./controls.js";
-import { MapTile } from "./tile.js";
 
-/** @typedef {import("../app.js").App} App */
-/** @typedef {import("../model/state.js").Point} Point */
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../vendor/preact_htm.js").Child} Child */
+/** @import {App} from "../app.js" */
+/** @import {MapsScene} from "../model/scene.js" */
+/** @import {Point} from "../model/state.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Entries that are listed until all are asked for. */
 const FIRST = 24;
@@ -161,4 +161,35 @@ function placeText(scene, point) {
     `Cell y ${y}, x ${x} of ${height}×${width} in this layer${averaged}: the same relative place as in the ` +
     "input. Strides and padding make this approximate."
   );
+}
+
+// The map of one channel as a small picture.
+
+/** Longer side; sequences are one row of pixels. CSS px. */
+const SIDE = 36;
+const ROW = Object.freeze({ width: 96, height: 14 });
+
+/**
+ * @param {{scene: import("../model/scene.js").MapsScene, channel: number, palette: string,
+ *   point?: import("../model/state.js").Point|null}} props
+ */
+export function MapTile({ scene, channel, palette, point = null }) {
+  const fault = faultOf(scene, "a", channel);
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
+    const { pixels, width: columns } = pixelsOf(scene, "a", channel, palette);
+    const rows = pixels.length / Math.max(1, columns);
+    const factor = SIDE / Math.max(columns, rows, 1);
+    const size = { width: Math.max(4, columns * factor), height: Math.max(4, rows * factor) };
+    const { width, height } = scene.rows ? ROW : size;
+    const out = fault ? BORDER : 0;
+    const box = { left: out, top: out, width, height };
+    const context = prepare(canvas, width + 2 * out, height + 2 * out);
+    context.imageSmoothingEnabled = columns > canvas.width || rows > canvas.height;
+    context.drawImage(tileCanvas(pixels, columns), out, out, width, height);
+    if (fault) stateFrame(context, box, fault);
+    if (point) drawCrosshair(context, box, point, null);
+  };
+  const { theme } = document.documentElement.dataset;
+  const of = [scene, channel, palette, point?.u, point?.v, theme, window.devicePixelRatio];
+  return html`<${Painted} aria-hidden="true" ...${{ paint, of }} />`;
 }

@@ -2,8 +2,8 @@
 /** Saves a view as a PNG file, with a title and what its colours mean. */
 
 import { ROLE_NAMES, layerText, origin } from "../model/compare.js";
-import { download } from "../model/host.js";
 import { keptUnit } from "../model/film_scale.js";
+import { download } from "../model/host.js";
 import { kernelMeaning } from "../model/kernel_scene.js";
 import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
@@ -12,16 +12,15 @@ import { prepare, theme, write } from "../picture/canvas.js";
 import { paintBand } from "../picture/film_paint.js";
 import { paintGrid } from "../picture/grid_paint.js";
 import { paintKernels } from "../picture/kernel_paint.js";
-import { layoutFor } from "../picture/scene_layout.js";
+import { layoutFor } from "../picture/tile_layout.js";
 import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
-import { kernelBars } from "./legend.js";
+import { kernelBars } from "./head.js";
 
-/** @typedef {import("../model/look.js").Model} Model */
-/** @typedef {import("../model/scene.js").KernelsScene} KernelsScene */
-/** @typedef {import("../model/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../model/film.js").Strip} Strip */
-/** @typedef {import("../picture/film_layout.js").FilmLayout} FilmLayout */
+/** @import {Strip} from "../model/film.js" */
+/** @import {Model} from "../model/look.js" */
+/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
+/** @import {FilmLayout} from "../picture/film_layout.js" */
 
 /** Widths of a picture and of a film strip, and the margin, px. */
 const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
@@ -242,7 +241,7 @@ const FILM_HEAD = 56;
  * Offers the file for download: all strips, below each other.
  * @param {Model} model @param {Strip[]} strips at least one
  * @param {import("../model/film.js").FilmSource} source
- * @param {import("./film_pane.js").Pane["layoutFor"]} layout
+ * @param {import("./film.js").Pane["layoutFor"]} layout
  * @param {(text: string) => void} tell progress @returns {Promise<string>} what happened
  */
 export async function saveFilm({ state }, strips, source, layout, tell) {

@@ -19,12 +19,10 @@ import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
 import { packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { HELP, createCells } from "./cells.js";
-import { h, say, show } from "./dom.js";
+import { h, say, show } from "./controls.js";
 
-/** @typedef {import("../server/health.js").Health} Health */
-/** @typedef {import("../server/health.js").HealthLayer} HealthLayer */
-/** @typedef {import("../server/sheet.js").SheetPage} SheetPage */
-/** @typedef {import("../model/front.js").Front} Front */
+/** @import {Front} from "../model/front.js" */
+/** @import {Health, HealthLayer, SheetPage} from "../server/health.js" */
 
 /**
  * A page that is on the sheet: empty while it is out of sight; `painted` is what it was painted from.
@@ -69,7 +67,7 @@ export function createSheet(app) {
   /** @type {Drawn|null} */
   let next = null;
   let before = "";
-  /** @type {{input: import("../server/sheet.js").SheetInput, now: string}|null} */
+  /** @type {{input: import("../server/health.js").SheetInput, now: string}|null} */
   let shownInput = null;
   const cells = createCells(app, element, {
     grid: () => drawn && { layers: drawn.layers, steps: drawn.layout.steps, run: drawn.health.run },
@@ -244,7 +242,7 @@ export function createSheet(app) {
 
   /**
    * One image if it was the same at all steps, otherwise one per column.
-   * @param {import("../server/sheet.js").SheetInput} input
+   * @param {import("../server/health.js").SheetInput} input
    * @param {import("../picture/sheet.js").SheetLayout} layout
    * @param {import("../model/words.js").Unit} unit
    */
