@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/kernel_paint.js";
+import { colours } from "../../src/fmapboard/plugin/static/picture/paint.js";
 import { arrangement, readKernels } from "../../src/fmapboard/plugin/static/server/kernels.js";
-import { packed, stored, table } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import { packed, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/palettes.js").Rgb} Rgb */
 
@@ -58,8 +59,8 @@ test("the kernel of a channel is its column of tiles, one per input", () => {
   ];
   const of = kernels([9, 2, 1, 1], rows, { outputs: [3, 9], inputs: [2, 2] });
   const { width, height, pixels } = block(of, 1);
-  const colours = table("signed");
-  assert.deepEqual([width, height, pixels], [2, 1, [colours[255], colours[129]]]);
+  const signed = colours("signed");
+  assert.deepEqual([width, height, pixels], [2, 1, [signed[255], signed[129]]]);
   assert.equal(kernelBlock(of, 3, 1), "only the kernels of channels 0 to 2 are stored");
 });
 
@@ -68,13 +69,13 @@ test("the kernels of a grouped transposed convolution are those of the channel's
   const rows = [[EDGE, EDGE, EDGE], row, [EDGE, EDGE, EDGE], [EDGE, LOW, EDGE], [EDGE, EDGE, EDGE]];
   const facts = { inputs: [2, 2], groups: 2, transposed: true };
   const of = kernels([2, 1, 1, 1], rows, facts);
-  const signed = table("signed");
+  const signed = colours("signed");
   assert.deepEqual([block(of, 0).pixels, block(of, 1).pixels], [[signed[255]], [signed[0]]]);
 });
 
 test("on a locked scale a kernel of a step with smaller weights is paler", () => {
   const of = kernels([1, 1, 1, 1], [[HIGH]], {});
-  const signed = table("signed");
+  const signed = colours("signed");
   assert.deepEqual([block(of, 0).pixels, block(of, 0, 2).pixels], [[signed[255]], [signed[192]]]);
 });
 

@@ -2,6 +2,7 @@
 /** Orders of channels: by index, strength, change or similarity. */
 
 import { short, stepText } from "./words.js";
+import { once } from "../server/cache.js";
 import { sideOf } from "../server/decode.js";
 
 /** @import {Maps, Planes} from "../server/decode.js" */
@@ -269,29 +270,19 @@ function byStrength(maps, role) {
   );
 }
 
-/** Computed likenesses of each record, by role and sample. @type {WeakMap<Maps, Map<string, Near>>} */
-const held = new WeakMap();
-
-/** @typedef {{order: number[], vectors: Float32Array, length: number}} Near */
-
-/** @param {Maps} maps @param {string} role @param {number} sample @returns {Near|null} */
-function near(maps, role, sample) {
-  const key = `${role}/${sample}`;
-  const known = held.get(maps) ?? new Map();
-  held.set(maps, known);
-  const strength = rms(maps, role);
-  const side = sideOf(maps, role, sample);
-  if (!strength || !side) return null;
-  if (!known.has(key)) {
-    const sketched = sketches(side.planes);
-    known.set(key, { order: bySimilarity(sketched, strength), ...sketched });
-  }
-  return known.get(key) ?? null;
-}
+/** Similarities of each record by `role/sample`, null where they are not known. */
+const near = once((/** @type {Maps} */ maps) =>
+  once((/** @type {string} */ key) => {
+    const [role, sample] = key.split("/");
+    const [strength, side] = [rms(maps, role), sideOf(maps, role, Number(sample))];
+    const sketched = strength && side && sketches(side.planes);
+    return sketched && { order: bySimilarity(sketched, strength), ...sketched };
+  }),
+);
 
 /** @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null} */
 function bySimilar(maps, { role, sample }, channels) {
-  const found = near(maps, role, sample);
+  const found = near(maps)(`${role}/${sample}`);
   if (!found) return null;
   const order = found.order.filter((c) => c < channels);
   return {

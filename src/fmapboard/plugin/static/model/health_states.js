@@ -11,6 +11,7 @@ import {
   stepText,
   wordOf,
 } from "./words.js";
+import { once } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
@@ -191,24 +192,11 @@ function shadingOf({ cells, scales }, shade) {
 
 /** @typedef {ReturnType<typeof shadingOf>} Shading `levels` [steps, layers]; `lo` and `hi` are the values of the ends, NaN if none is known */
 
-/**
- * @typedef {object} Table
- * @property {Uint8Array} codes [steps, layers]
- * @property {Uint8Array} worst [layers], the largest code of each
- * @property {ReadonlySet<number>} present codes of any cell
- * @property {(shade: Shade) => Shading} shading
- */
-
-/** @type {WeakMap<Health, Table>} */
-const tables = new WeakMap();
-
-/** States and brightness of a run's cells, computed once per answer. @param {Health} of @returns {Table} */
-export function tableOf(of) {
-  const held = tables.get(of);
-  if (held) return held;
-  const { codes } = of.cells;
+/** States and brightness of a run's cells. */
+export const tableOf = once((/** @type {Health} */ of) => {
+  const { codes } = of.cells; // [steps, layers]
   const count = of.layers.length;
-  const worst = new Uint8Array(count);
+  const worst = new Uint8Array(count); // the largest code of each layer
   const counts = new Uint32Array(256);
   for (let start = 0; start < codes.length; start += count) {
     for (let layer = 0; layer < count; layer += 1) {
@@ -219,41 +207,20 @@ export function tableOf(of) {
   }
   /** @type {Partial<Record<Shade, Shading>>} */
   const shadings = {};
-  const table = {
-    codes,
-    worst,
-    present: new Set(Object.values(CODE).filter((code) => counts[code] > 0)),
-    shading: (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade)),
-  };
-  tables.set(of, table);
-  return table;
-}
+  const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
+  const shading = (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade));
+  return { codes, worst, present, shading };
+});
 
 /**
- * The most severe fault of the network at one step.
- * @typedef {object} Fault
- * @property {number} step it may be a step without pictures
- * @property {FaultName} kind
- * @property {HealthLayer[]} layers that have it, at least one
+ * The steps with a fault, ascending: kept ones, and others at which a state has begun that lasts; and
+ * the layers that have the most severe kind of each.
  */
-
-/** @type {WeakMap<Health, Fault[]>} */
-const faults = new WeakMap();
-
-/**
- * The steps with a fault, ascending: kept ones, and others at which a state has begun that lasts.
- * @param {Health} of @returns {Fault[]}
- */
-export function faultsOf(of) {
-  const held = faults.get(of);
-  if (held) return held;
+export const faultsOf = once((/** @type {Health} */ of) => {
   /** @type {Map<number, {code: number, rows: number[]}>} */
   const worst = new Map();
-  const add = (
-    /** @type {number} */ step,
-    /** @type {number} */ code,
-    /** @type {number} */ row,
-  ) => {
+  /** @param {number} step @param {number} code @param {number} row */
+  const add = (step, code, row) => {
     const known = worst.get(step);
     if (known && KINDS[known.code] === KINDS[code]) known.rows.push(row);
     else if (!known || code > known.code) worst.set(step, { code, rows: [row] });
@@ -274,16 +241,14 @@ export function faultsOf(of) {
       if (!kept.has(step)) add(step, code, Number(row));
     }
   }
-  const found = [...worst]
+  return [...worst]
     .sort(([a], [b]) => a - b)
     .map(([step, { code, rows }]) => ({
       step,
       kind: /** @type {FaultName} */ (KINDS[code]),
       layers: rows.map((row) => of.layers[row]),
     }));
-  faults.set(of, found);
-  return found;
-}
+});
 
 /**
  * The kind of fault of one layer at each step that has one.

@@ -1,6 +1,8 @@
 // @ts-check
 /** Colours and fonts of the style sheet, for drawing on canvas. */
 
+import { once } from "../server/cache.js";
+
 /** @import {StateMark} from "../model/scene.js" */
 /** @import {RunEntry} from "../server/routes.js" */
 
@@ -139,15 +141,10 @@ export function byStart(runs) {
   });
 }
 
-/** Place of each run in that order, per list. @type {WeakMap<readonly RunEntry[], Map<string, number>>} */
-const orders = new WeakMap();
-
-/** @param {readonly RunEntry[]} runs */
-function orderOf(runs) {
-  let found = orders.get(runs);
-  if (!found) orders.set(runs, (found = new Map(byStart(runs).map(({ run }, i) => [run, i]))));
-  return found;
-}
+/** Place of each run in that order. */
+const orderOf = once(
+  (/** @type {readonly RunEntry[]} */ runs) => new Map(byStart(runs).map(({ run }, i) => [run, i])),
+);
 
 /** @param {string} run @param {readonly RunEntry[]} runs @returns {string} a CSS colour */
 export function runColour(run, runs) {

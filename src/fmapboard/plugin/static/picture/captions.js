@@ -4,6 +4,7 @@
 import { columnOf, flags, isDifference, loudest } from "../model/scene.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { write } from "./canvas.js";
+import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND } from "../server/palettes.js";
 
@@ -93,13 +94,8 @@ export function faultOf(scene, part, channel) {
   return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 
-/** Names of the marks of each scene. @type {WeakMap<MapsScene, Set<string>>} */
-const marked = new WeakMap();
-
-/** Names of the marks in the pictures of a scene, as in `LEGEND`, or "large". @param {MapsScene} scene */
-export function marksIn(scene) {
-  const held = marked.get(scene);
-  if (held) return held;
+/** Names of the marks in the pictures of a scene, as in `LEGEND`, or "large". */
+export const marksIn = once((/** @type {MapsScene} */ scene) => {
   /** @type {Set<string>} */
   const found = new Set();
   for (const { maps, question, side } of scene.columns) {
@@ -114,9 +110,8 @@ export function marksIn(scene) {
       if (of.constant) found.add("constant");
     }
   }
-  marked.set(scene, found);
   return found;
-}
+});
 
 /**
  * A fault's colour and its word, as far as there is space.

@@ -4,22 +4,18 @@
 import { columnIndex, columnOf, isDifference } from "../model/scene.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { theme } from "./canvas.js";
-import { MARK, MARK_COLOURS, MARK_TABLE, mixed, packed, rgbOf, table } from "../server/palettes.js";
+import { once } from "../server/cache.js";
+import { MARK, MARK_COLOURS, MARK_TABLE, mixed, packed, ramp, rgbOf } from "../server/palettes.js";
 
 /** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
 /** @import {Difference, Side} from "../model/value_scale.js" */
 /** @import {Planes} from "../server/decode.js" */
 
-/** @type {Map<string, Uint32Array>} */
-const tables = new Map();
-
-/** 256 packed colours of a palette. @param {string} name */
-export function colours(name) {
-  let found = tables.get(name);
-  if (!found) tables.set(name, (found = table(name)));
-  return found;
-}
+/** The 256 packed colours that the tab draws a palette with. */
+export const colours = once((/** @type {string} */ name) =>
+  Uint32Array.from(ramp(name, 256), packed),
+);
 
 const SIGNED = "signed";
 const NONE = new Uint32Array(0);

@@ -2,6 +2,7 @@
 /** Rows, columns and cells of the contact sheet: layers × steps as pictures. */
 
 import { paintTiles, stretched } from "./paint.js";
+import { once } from "../server/cache.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
 /** @import {FaultName} from "../server/answers.js" */
@@ -101,20 +102,13 @@ const WHOLE = Object.freeze({
 /** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
 const [WORD_FROM, ROW_HEIGHT] = [40, 14];
 
-/** @type {Map<string, Uint32Array>} */
-const tables = new Map();
-
-/** Packed colours of the 256 palette indices; 0 where there is no picture. @param {string} name */
-function coloursOf(name) {
-  let found = tables.get(name);
-  if (!found) {
-    found = MARK_TABLE.slice();
-    found.set(stored(name).map(packed));
-    found[MARK.PADDING] = 0;
-    tables.set(name, found);
-  }
+/** Packed colours of the 256 palette indices; 0 where there is no picture. */
+const coloursOf = once((/** @type {string} */ name) => {
+  const found = MARK_TABLE.slice();
+  found.set(stored(name).map(packed));
+  found[MARK.PADDING] = 0;
   return found;
-}
+});
 
 /**
  * Which mark a map is made of; 0 if it has values, `MARK.PADDING` if there is none.

@@ -2,6 +2,20 @@
 /** Answers by key within a limit: requests in flight are shared, and aborted once not needed. */
 
 /**
+ * A function that is computed once per argument, an object or a name.
+ * @template {object|string} K @template V @param {(of: K) => V} make @returns {(of: K) => V}
+ */
+export function once(make) {
+  /** @type {[Map<unknown, V>, WeakMap<any, V>]} */
+  const [names, objects] = [new Map(), new WeakMap()];
+  return (of) => {
+    const held = typeof of === "string" ? names : objects;
+    if (!held.has(of)) held.set(of, make(of));
+    return /** @type {V} */ (held.get(of));
+  };
+}
+
+/**
  * @template T
  * @typedef {object} Entry
  * @property {T|undefined} value undefined until the first answer

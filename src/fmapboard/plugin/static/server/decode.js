@@ -1,6 +1,7 @@
 // @ts-check
 /** Decodes a stored grid picture from RGBA into the levels and marks of each channel. */
 
+import { once } from "./cache.js";
 import { arrays, bytes } from "./container.js";
 import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
 
@@ -39,11 +40,8 @@ export function corners(channels, height, width, perRow, padding) {
   }));
 }
 
-/**
- * Meaning of each colour of a stored picture: a level, or 256 + the code of a mark.
- * @param {string} name of a palette @returns {Map<number, number>}
- */
-function meanings(name) {
+/** Meaning of each colour of a stored picture: a level, or 256 + the code of a mark. */
+const meanings = once((/** @type {string} */ name) => {
   /** @type {Map<number, number>} */
   const of = new Map();
   if (name === "grey") {
@@ -54,10 +52,7 @@ function meanings(name) {
   }
   for (const [code, rgb] of Object.entries(MARK_COLOURS)) of.set(packed(rgb), Number(code) + 256);
   return of;
-}
-
-/** @type {Map<string, Map<number, number>>} */
-const known = new Map();
+});
 
 /**
  * Levels and marks of all channels of a picture. Throws an error if the picture is too small for
@@ -70,8 +65,7 @@ export function planesOf(rgba, pictureWidth, header) {
   const channels = header.drawn;
   const colours = new Uint32Array(rgba.buffer, rgba.byteOffset, rgba.byteLength >> 2);
   const name = header.palette;
-  const of = known.get(name) ?? meanings(name);
-  known.set(name, of);
+  const of = meanings(name);
   const places = corners(channels, height, width, header.columns, header.padding);
   const last = places[channels - 1];
   if (
@@ -249,18 +243,7 @@ export function sideOf(maps, role, sample) {
  * @typedef {"same"|"different"|"unknown"|"loading"} Inputs
  */
 
-/** @type {WeakMap<ImageBitmap, Uint8ClampedArray>} */
-const read = new WeakMap();
-
-/** @param {ImageBitmap} picture RGBA */
-function rgbaOf(picture) {
-  let found = read.get(picture);
-  if (!found) {
-    found = pixels(picture).data;
-    read.set(picture, found);
-  }
-  return found;
-}
+const rgbaOf = once((/** @type {ImageBitmap} */ picture) => pixels(picture).data);
 
 /** @param {ImageBitmap} a @param {ImageBitmap} b */
 export function samePixels(a, b) {

@@ -1,6 +1,7 @@
 // @ts-check
 /** Kernels of one convolution, read back from the stored picture: their arrangement and weights. */
 
+import { once } from "./cache.js";
 import { corners, pixels, planesOf } from "./decode.js";
 
 /** @import {KernelsPicture, RecordHeader} from "./answers.js" */
@@ -179,24 +180,10 @@ function colourPlanes(rgba, pictureWidth, of) {
   return { channels: outputs * 3, height, width, levels, marks: null, coarse: 0.5 };
 }
 
-/** @type {WeakMap<ImageBitmap, Kernels|null>} */
-const held = new WeakMap();
-
-/**
- * The kernels of a record; null if there are none, or their arrangement cannot be known.
- * @param {Maps} maps @returns {Kernels|null}
- */
-export function decodedKernels({ header, kernels: bitmap }) {
-  if (!bitmap) return null;
-  const known = held.get(bitmap);
-  if (known !== undefined) return known;
+/** The kernels of a record; null if there are none, or their arrangement cannot be known. */
+export const decodedKernels = once((/** @type {Maps} */ { header, kernels: bitmap }) => {
   const picture = header.pictures.find((each) => each.role === "kernels");
-  const of = picture?.role === "kernels" ? arrangement(header, picture, bitmap) : null;
-  /** @type {Kernels|null} */
-  let found = null;
-  if (of) {
-    found = readKernels(pixels(bitmap).data, bitmap.width, of);
-  }
-  held.set(bitmap, found);
-  return found;
-}
+  if (!bitmap || picture?.role !== "kernels") return null;
+  const of = arrangement(header, picture, bitmap);
+  return of && readKernels(pixels(bitmap).data, bitmap.width, of);
+});

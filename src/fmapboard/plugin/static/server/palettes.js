@@ -109,11 +109,6 @@ export function packed([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** The 256 packed colours that the tab draws a palette with. @param {string} name */
-export function table(name) {
-  return Uint32Array.from(ramp(name, 256), packed);
-}
-
 /** Packed colours of the marks by code; 0 (transparent) for other indices. */
 export const MARK_TABLE = (() => {
   const colours = new Uint32Array(256);

@@ -2,6 +2,7 @@
 /** Attribution of a sample: heat over the input image at each layer, now and at the first step. */
 
 import { callName, short, stepText } from "../model/words.js";
+import { once } from "../server/cache.js";
 import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Painted } from "./controls.js";
@@ -62,18 +63,12 @@ export function captionTexts(row, tile, picture) {
   return [time, `|${symbol}| = ${norm}${isGrey ? ", map negligible" : ""}`];
 }
 
-/** @type {WeakMap<ImageBitmap, boolean>} */
-const greys = new WeakMap();
-
-/** True if a picture is one even grey. @param {ImageBitmap} picture */
-function isNegligible(picture) {
-  const held = greys.get(picture);
-  if (held !== undefined) return held;
-  const [red, green, blue] = pixels(picture).data;
-  const isGrey = [red, green, blue].every((each) => each === NEGLIGIBLE);
-  greys.set(picture, isGrey);
-  return isGrey;
-}
+/** True if a picture is one even grey. */
+const isNegligible = once((/** @type {ImageBitmap} */ picture) =>
+  pixels(picture)
+    .data.subarray(0, 3)
+    .every((each) => each === NEGLIGIBLE),
+);
 
 /** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
 const SIDES = [480, 400, 320, 260, 200, 180, 160];

@@ -18,6 +18,7 @@ import { CHOICES } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { deadWord, inWordsOf, kindOf, short, stepText } from "../model/words.js";
 import { runColour, theme } from "../picture/canvas.js";
+import { once } from "../server/cache.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
@@ -309,14 +310,7 @@ function ranges(at) {
   };
 }
 
-/** @type {WeakMap<HistogramSeries, ReturnType<typeof heat>>} */
-const heats = new WeakMap();
-
-/** The heat map of a series, computed once per answer. @param {HistogramSeries} raw */
-function heatOf(raw) {
-  if (!heats.has(raw)) heats.set(raw, heat(raw, 32));
-  return heats.get(raw) ?? null;
-}
+const heatOf = once((/** @type {HistogramSeries} */ raw) => heat(raw, 32));
 
 /** @param {string} tag of the histograms @param {HistogramSeries} raw @param {At} at @returns {Facts} */
 function histogram(tag, raw, at) {

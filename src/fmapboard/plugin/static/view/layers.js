@@ -4,6 +4,7 @@
 import { CODE, KINDS, SEVERE } from "../model/health_states.js";
 import { explanation } from "../model/terms.js";
 import { callInGroup, callText, counted, deadWord, percent, short } from "../model/words.js";
+import { once } from "../server/cache.js";
 import {
   html,
   useEffect,
@@ -81,7 +82,7 @@ export function createLayers(app) {
   /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
-    const flagged = flaggedOf(model.layers, overview);
+    const flagged = flaggedOf(overview)(model.layers);
     const among = state.flagged && flagged.length ? flagged : model.layers;
     const now = [among, state.filter, folded];
     if (now.some((each, i) => each !== before[i])) {
@@ -94,17 +95,12 @@ export function createLayers(app) {
   return { element, draw, move, fold, search: () => element.querySelector("input")?.focus() };
 }
 
-/** Flagged layers by the numbers that tell so. @type {WeakMap<Overviews, {of: Layer[], flagged: Layer[]}>} */
-const known = new WeakMap();
-
-/** @param {Layer[]} layers @param {Overviews} overview */
-function flaggedOf(layers, overview) {
-  const held = known.get(overview);
-  if (held?.of === layers) return held.flagged;
-  const flagged = layers.filter((layer) => severityIn(overview, layer) > 0);
-  known.set(overview, { of: layers, flagged });
-  return flagged;
-}
+/** The flagged ones of the layers, by the numbers that tell so. */
+const flaggedOf = once((/** @type {Overviews} */ overview) =>
+  once((/** @type {Layer[]} */ layers) =>
+    layers.filter((layer) => severityIn(overview, layer) > 0),
+  ),
+);
 
 /** @param {Overviews} overview @param {Layer} layer */
 function severityIn(overview, layer) {
