@@ -264,84 +264,48 @@ export function movedPoint(point, height, width, down, right) {
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
-/**
- * @typedef {object} State
- * @property {View} view
- * @property {string} run
- * @property {string} chosen runs whose findings are listed, one per line; "" for that of `run`
- * @property {Front} front what the overview shows of the layers over the steps
- * @property {Findings} findings the list of findings
- * @property {Shade} shade what brightness shows in the map of layers × steps
- * @property {string} layer key of the layer, "" for the first one
- * @property {number|null} channel
- * @property {number|null} step null follows the newest step
- * @property {Role} role
- * @property {number} sample
- * @property {Scale} scale
- * @property {boolean} locked one scale for all steps
- * @property {boolean} own_scale each column has a scale of its own
- * @property {Palette} colours
- * @property {Palette} gradient_colours those of gradients (see `state/palette.js`)
- * @property {Sort} sort
- * @property {number|null} sort_step the step that the order is computed from
- * @property {readonly Column[]} columns beside the main one; `compare` in the address
- * @property {Shown} show
- * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
- * @property {number} tile side of a tile in CSS px, 0 to fit the window
- * @property {boolean} flagged list only flagged layers
- * @property {string} filter of the list of layers
- * @property {number} overlay opacity over the input image in percent, 0 for off
- * @property {HistogramGroup} histogram
- * @property {string} channels of the film strip, as `3,17`; "" for the open channel
- * @property {FilmScale} film_scale
- * @property {string} pixel relative place that is pointed at, as `0.43,0.61`; "" for none
- */
-
-/** @type {Readonly<State>} */
-export const START = Object.freeze({
-  view: "overview",
+/** The state of an address without entries, and what its fields mean. */
+export const START = {
+  view: /** @type {View} */ ("overview"),
   run: "",
-  chosen: "",
-  front: "auto",
-  findings: "auto",
-  shade: "range",
-  layer: "",
-  channel: null,
-  step: null,
-  role: "feature_maps",
+  chosen: "", // runs whose findings are listed, one per line; "" for that of `run`
+  front: /** @type {Front} */ ("auto"), // what the overview shows of the layers over the steps
+  findings: /** @type {Findings} */ ("auto"), // the list of findings
+  shade: /** @type {Shade} */ ("range"), // brightness in the map of layers × steps
+  layer: "", // key of the layer, "" for the first one
+  channel: /** @type {number|null} */ (null),
+  step: /** @type {number|null} */ (null), // follows the newest step
+  role: /** @type {Role} */ ("feature_maps"),
   sample: 0,
-  scale: "channel",
-  locked: false,
-  own_scale: false,
-  colours: "viridis",
-  gradient_colours: "signed",
-  sort: "index",
-  sort_step: null,
-  columns: /** @type {readonly Column[]} */ (Object.freeze([])),
-  show: "both",
-  rank: 0,
-  tile: 0,
-  flagged: false,
-  filter: "",
-  overlay: 0,
-  histogram: "activations",
-  channels: "",
-  film_scale: "locked",
-  pixel: "",
-});
+  scale: /** @type {Scale} */ ("channel"),
+  locked: false, // one scale for all steps
+  own_scale: false, // each column has a scale of its own
+  colours: /** @type {Palette} */ ("viridis"),
+  gradient_colours: /** @type {Palette} */ ("signed"), // those of gradients (`overview.js`)
+  sort: /** @type {Sort} */ ("index"),
+  sort_step: /** @type {number|null} */ (null), // the step that the order is computed from
+  columns: /** @type {readonly Column[]} */ (Object.freeze([])), // `compare` in the address
+  show: /** @type {Shown} */ ("both"),
+  rank: 0, // column whose differing layers are listed, from 1; 0 for no list
+  tile: 0, // side of a tile in CSS px, 0 to fit the window
+  flagged: false, // list only flagged layers
+  filter: "", // of the list of layers
+  overlay: 0, // opacity over the input image in percent, 0 for off
+  histogram: /** @type {HistogramGroup} */ ("activations"),
+  channels: "", // of the film strip, as `3,17`; "" for the open channel
+  film_scale: /** @type {FilmScale} */ ("locked"),
+  pixel: "", // relative place that is pointed at, as `0.43,0.61`; "" for none
+};
+
+/** @typedef {typeof START} State what the user looks at */
 
 /** @type {readonly Palette[]} */
 const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"front"|"findings"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|
- *   "histogram"|"film_scale"} ChoiceField
- */
-
-/**
  * Allowed values of the fields that have a fixed list of them.
- * @type {{readonly [F in ChoiceField]: readonly State[F][]}}
+ * @satisfies {{readonly [F in keyof State]?: readonly State[F][]}}
  */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
