@@ -26,11 +26,6 @@ import * as api from "../server/api.js";
 
 const INPUT_SIDE = 256;
 
-/** @param {Question} of */
-function frameKey({ run, key, step, ts, role, sample }) {
-  return JSON.stringify([run, key, step, ts, role, sample]);
-}
-
 /** @param {Question} of @param {AbortSignal} signal */
 async function loadFrame(of, signal) {
   const maps = await decodeMaps(
@@ -51,22 +46,22 @@ function frameBytes({ side, kernels }) {
   return 20000 + planes + (kernels?.planes.levels.length ?? 0);
 }
 
-/** A frame as far as it is known. @param {Cache} cache @param {Question} of */
-function frameOf(cache, of) {
-  return /** @type {Entry<Frame>|undefined} */ (cache.peek(frameKey(of)));
-}
+/** What a frame or an input is kept under. @param {Question|InputQuestion} of */
+const keyOf = (of) => `film/${JSON.stringify(of)}`;
 
 /**
- * Requests these frames, the most wanted first, and none of the others that this pass asked for.
- * @param {Cache} cache @param {Pass} pass @param {Question[]} questions
+ * Requests the answers to these questions, the most wanted first, and none of the others that this
+ * pass asked for.
+ * @template {Question|InputQuestion} Q @template T
+ * @param {Cache} cache @param {Pass} of @param {Q[]} questions
+ * @param {(question: Q, signal: AbortSignal) => Promise<T>} load @param {(value: T) => number} bytes
  */
-function wantFrames(cache, pass, questions) {
-  cache.begin(pass);
-  for (const of of questions) {
-    const load = (/** @type {AbortSignal} */ signal) => loadFrame(of, signal);
-    cache.get(frameKey(of), load, { of: pass, bytes: frameBytes });
+function want(cache, of, questions, load, bytes) {
+  cache.begin(of);
+  for (const each of questions) {
+    cache.get(keyOf(each), (signal) => load(each, signal), { of, bytes });
   }
-  cache.end(pass);
+  cache.end(of);
 }
 
 /** @param {InputQuestion} of @param {AbortSignal} signal */
@@ -96,36 +91,16 @@ export function digest({ data, width, height }) {
   return `${width}×${height}/${first >>> 0}/${second >>> 0}`;
 }
 
-/** @param {InputQuestion} of */
-function inputKey(of) {
-  return `film/${JSON.stringify(of)}`;
-}
-
-/** Requests these inputs and no others. @param {Cache} cache @param {Pass} pass @param {InputQuestion[]} questions */
-function wantInputs(cache, pass, questions) {
-  cache.begin(pass);
-  for (const of of questions) {
-    const load = (/** @type {AbortSignal} */ signal) => loadInput(of, signal);
-    const bytes = (/** @type {InputFrame} */ { picture }) => 4 * picture.width * picture.height;
-    cache.get(inputKey(of), load, { of: pass, bytes });
-  }
-  cache.end(pass);
-}
+/** @param {InputFrame} frame */
+const inputBytes = ({ picture }) => 4 * picture.width * picture.height;
 
 // The film strips of the columns: the main one, and each that is not of the same maps.
 
 /**
- * What one strip is of.
- * @typedef {object} FilmColumn
- * @property {string} letter "" if there is only one column
- * @property {string} text run, sample and what is drawn
- * @property {string} run
- * @property {Layer} layer
- * @property {string} role
- * @property {number} sample
- * @property {number|null} step of the column, null for the newest
- * @property {number} place of the column in the state, -1 for the main one
- * @property {History|null} history of its layer and sample
+ * What one strip is of: `letter` is "" if there is only one column, `step` null for the newest,
+ * `place` that of the column in the state, -1 for the main one.
+ * @typedef {{letter: string, text: string, run: string, layer: Layer, role: string, sample: number,
+ *   step: number|null, place: number, history: History|null}} FilmColumn
  */
 
 /**
@@ -136,54 +111,29 @@ function wantInputs(cache, pass, questions) {
 export function filmColumns({ state, layer, history, columns, filmHistories }) {
   if (!layer || layer.error || !layer.steps.length) return { columns: [], notes: [] };
   const { run, role, sample, step } = state;
+  const [letter, text] = [columns.length ? LETTERS[0] : "", placeText(run, role, sample)];
   /** @type {FilmColumn[]} */
-  const found = [
-    {
-      letter: columns.length ? LETTERS[0] : "",
-      text: placeText(run, role, sample),
-      run,
-      layer,
-      role,
-      sample,
-      step,
-      place: -1,
-      history,
-    },
-  ];
+  const found = [{ letter, text, run, layer, role, sample, step, place: -1, history }];
   /** @type {string[]} */
   const notes = [];
-  columns.forEach((of, i) => {
+  columns.forEach(({ question, match, column, why }, i) => {
     const letter = LETTERS[i + 1];
-    const { question, match } = of;
     if (!question || !match) {
-      if (of.why) notes.push(`${letter}: ${of.why}.`);
+      if (why) notes.push(`${letter}: ${why}.`);
       return;
     }
-    const same = found.find(
-      (each) =>
-        each.run === of.run &&
-        each.layer.key === match.layer.key &&
-        each.role === question.role &&
-        each.sample === question.sample,
-    );
+    const { run, key, role, sample } = question;
+    const isSame = (/** @type {FilmColumn} */ of) =>
+      of.run === run && of.layer.key === key && of.role === role && of.sample === sample;
+    const same = found.find(isSame);
     if (same) {
       notes.push(`${letter} is a step of the strip of ${same.letter}.`);
       return;
     }
-    const matched = matchText(match);
-    found.push({
-      letter,
-      text: [placeText(of.run, question.role, question.sample), matched]
-        .filter(Boolean)
-        .join(" · "),
-      run: of.run,
-      layer: match.layer,
-      role: question.role,
-      sample: question.sample,
-      step: of.column.step ?? state.step,
-      place: state.columns.indexOf(of.column),
-      history: filmHistories[i] ?? null,
-    });
+    const text = [placeText(run, role, sample), matchText(match)].filter(Boolean).join(" · ");
+    const place = state.columns.indexOf(column);
+    const of = { letter, text, run, layer: match.layer, role, sample, place };
+    found.push({ ...of, step: column.step ?? step, history: filmHistories[i] ?? null });
   });
   return { columns: found, notes };
 }
@@ -227,16 +177,6 @@ function inTurn(lists) {
   return Array.from({ length: most }, (_, i) =>
     lists.flatMap((list) => list.slice(i, i + 1)),
   ).flat();
-}
-
-/**
- * The column of the first of the most severe faults of the channels while no step is chosen; else
- * that of the step.
- * @param {FilmColumn} of @param {number[]} channels @param {State} state
- */
-function opensAt({ layer, history, role, step }, channels, state) {
-  const [worst] = onsets(history, role, channels);
-  return indexOf(layer.steps, state.step === null && worst ? worst.step : step);
 }
 
 /** Number of channels that have pictures. @param {FilmColumn} of */
@@ -290,26 +230,23 @@ export class FilmSource {
     const series = listed?.inputs.find(
       (each) => each.name === layer.name && each.sample === sample,
     );
+    const [worst] = onsets(history, role, channels);
     const at = new Map(series?.steps.map((step, i) => [step, i]));
-    const question = (/** @type {number} */ i) => ({
-      run,
-      key: layer.key,
-      step: layer.steps[i],
-      ts: layer.wall_times[i],
-      role,
-      sample,
-    });
+    const { key, steps, wall_times: times } = layer;
+    const asked = { run, key, role, sample };
+    const question = (/** @type {number} */ i) => ({ ...asked, step: steps[i], ts: times[i] });
     const inputQuestion = (/** @type {number} */ i) => {
-      const place = at.get(layer.steps[i]);
+      const place = at.get(steps[i]);
       if (!series || place === undefined) return null;
-      const ts = series.wall_times[place];
-      return { run, name: series.name, sample, step: layer.steps[i], ts };
+      return { run, name: series.name, sample, step: steps[i], ts: series.wall_times[place] };
     };
     const input = (/** @type {number} */ i) => {
       const asked = inputQuestion(i);
-      const known = asked && this.cache.peek(inputKey(asked));
+      const known = asked && this.cache.peek(keyOf(asked));
       return asked && /** @type {InputFrame|undefined} */ (known?.value);
     };
+    const frame = (/** @type {number} */ i) =>
+      /** @type {Entry<Frame>|undefined} */ (this.cache.peek(keyOf(question(i))));
     return {
       ...{ of, layer, role, channels, isLocked, how },
       /** The scale of all steps, null if each step has its own. */
@@ -323,11 +260,12 @@ export class FilmSource {
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
       kernelPeak: isLocked ? kernels.peak : 0, // of all steps; 0 if each step has its own
       kernelsBeyond: isLocked && kernels.isPart,
-      opensAt: opensAt(of, channels, state),
-      steps: layer.steps,
+      /** Column of the first of the most severe faults while no step is chosen; else of the step. */
+      opensAt: indexOf(steps, state.step === null && worst ? worst.step : of.step),
+      steps,
       words,
       unit: kindOf(words),
-      current: indexOf(layer.steps, of.step),
+      current: indexOf(steps, of.step),
       history,
       point: pointOf(state.pixel),
       hasInput: Boolean(series),
@@ -336,17 +274,15 @@ export class FilmSource {
       question,
       inputQuestion,
       input,
-      frame: (/** @type {number} */ i) => frameOf(this.cache, question(i))?.value,
-      error: (/** @type {number} */ i) => frameOf(this.cache, question(i))?.error ?? undefined,
-      kernelFrame: (/** @type {number} */ step) =>
-        frameOf(this.cache, question(indexOf(layer.steps, step)))?.value,
+      frame: (/** @type {number} */ i) => frame(i)?.value,
+      error: (/** @type {number} */ i) => frame(i)?.error ?? undefined,
+      kernelFrame: (/** @type {number} */ step) => frame(indexOf(steps, step))?.value,
+      /** @returns {"first"|"unknown"|"same"|"different"} */
       change: (/** @type {number} */ i) => {
-        if (i === 0) return /** @type {const} */ ("first");
+        if (i === 0) return "first";
         const [now, before] = [input(i), input(i - 1)];
-        if (!now || !before) return /** @type {const} */ ("unknown");
-        return now.digest === before.digest
-          ? /** @type {const} */ ("same")
-          : /** @type {const} */ ("different");
+        if (!now || !before) return "unknown";
+        return now.digest === before.digest ? "same" : "different";
       },
     };
   }
@@ -359,8 +295,8 @@ export class FilmSource {
     const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
     const frames = [...inTurn(asked.map((each) => each.frames)), ...this.saved.frames];
     const inputs = [...inTurn(asked.map((each) => each.inputs)), ...this.saved.inputs];
-    wantFrames(this.cache, this.frames, frames);
-    wantInputs(this.cache, this.inputs, inputs);
+    want(this.cache, this.frames, frames, loadFrame, frameBytes);
+    want(this.cache, this.inputs, inputs, loadInput, inputBytes);
   }
 
   /**

@@ -13,37 +13,22 @@ import { samePixels } from "../server/decode.js";
 /** @import {Scene} from "./scene.js" */
 
 /**
- * One column as it is drawn.
- * @typedef {object} SideFacts
- * @property {string} letter "" if there is only one column
- * @property {string} run
- * @property {string} text run, step, sample and role
- * @property {string} place step, sample and role
- * @property {string} follows whether its step follows the slider, in words; "" for the main column
- * @property {string} match how the layer was found, if not by its name
- * @property {ImageBitmap|null} input the network's input image at exactly this step
- * @property {Inputs} inputs compared with those of the main column
- * @property {string[]} notes what the heading does not tell, in words
+ * What a column says of its input, and all columns together; the most serious first.
+ * @type {Readonly<Record<Inputs, [brief: string, note: string]>>}
  */
-
-/** What a column says of its input. @type {Readonly<Record<Inputs, string>>} */
-const BRIEF = Object.freeze({
-  same: "",
-  different: "different input image",
-  unknown: "input image not known",
-  loading: "",
-});
-/** @type {Readonly<Record<Inputs, string>>} */
-const NOTES = Object.freeze({
-  same: "",
-  different:
+const INPUTS = Object.freeze({
+  different: [
+    "different input image",
     "Different input images: a difference of these maps also shows that the images differ.",
-  unknown:
+  ],
+  unknown: [
+    "input image not known",
     "The input image of at least one side is not stored: whether both saw the same image is not known.",
-  loading: "",
+  ],
+  loading: ["", ""],
+  same: ["", ""],
 });
-/** @type {readonly Inputs[]} */
-const SERIOUS = ["different", "unknown", "loading", "same"];
+const SERIOUS = /** @type {Inputs[]} */ (Object.keys(INPUTS));
 
 /**
  * The columns of a scene; null if the headline tells everything about its one picture.
@@ -63,20 +48,11 @@ export function sidesOf(source, scene, drawn, headline) {
   if (!drawn.length && !notes.length) return null;
   const several = drawn.length > 0;
   const first = several ? inputOf(source, question) : { picture: null, loading: false };
-  const main = {
-    letter: several ? LETTERS[0] : "",
-    run: question.run,
-    text: origin(question),
-    place: placeOf(question),
-    follows: "",
-    match: "",
-    input: first.picture,
-    inputs: /** @type {Inputs} */ ("same"),
-    notes: [],
-  };
+  const own = { letter: several ? LETTERS[0] : "", follows: "", match: "", notes: [] };
+  const main = sideOf(question, { ...own, input: first.picture, inputs: "same" });
   const others = drawn.map((each, i) => other(source, scene, each, i + 1, first));
   const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
-  if (NOTES[inputs]) notes.push(NOTES[inputs]);
+  if (INPUTS[inputs][1]) notes.push(INPUTS[inputs][1]);
   const ofScale = scene.kind === "maps" ? scaleNote(scene) : "";
   if (ofScale) notes.push(ofScale);
   return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
@@ -85,48 +61,51 @@ export function sidesOf(source, scene, drawn, headline) {
 /** @typedef {NonNullable<ReturnType<typeof sidesOf>>} Sides */
 
 /**
+ * One column as it is drawn: `letter` is "" if there is only one, `follows` says whether its step
+ * follows the slider, `match` how the layer was found if not by its name, `input` is the network's
+ * input image at exactly this step, `inputs` compares it with that of the main column, and `notes` say
+ * what the heading does not tell.
+ * @typedef {{letter: string, follows: string, match: string, input: ImageBitmap|null,
+ *   inputs: Inputs, notes: string[]}} SideFacts
+ */
+
+/** The facts with run, step, sample and role in words. @param {Question} question @param {SideFacts} facts */
+function sideOf(question, facts) {
+  const [text, { run }] = [origin(question), question];
+  return { ...facts, run, text, place: text.slice(runText(run).length + " · ".length) };
+}
+
+/**
  * @param {Source} source @param {Scene} scene @param {Placed} of @param {number} i
- * @param {Found} first input of the main column @returns {SideFacts}
+ * @param {Found} first input of the main column @returns {ReturnType<typeof sideOf>}
  */
 function other(source, { question: main, columns }, of, i, first) {
   const { question, run, column } = of;
-  const found = of.match ? matchText(of.match) : "";
+  const match = of.match ? matchText(of.match) : "";
   const follows = column.step === null ? "follows the slider" : "pinned";
-  const facts = { letter: LETTERS[i], run, match: found, follows };
-  const built = columns[i];
+  const facts = { letter: LETTERS[i], match, follows };
   if (!question) {
     const place = column.step === null ? "" : `step ${stepText(column.step)}`;
     const text = [runText(run), place].filter(Boolean).join(" · ");
-    return { ...facts, text, place, input: null, inputs: "same", notes: [of.why] };
+    return { ...facts, run, text, place, input: null, inputs: "same", notes: [of.why] };
   }
   const second = inputOf(source, question);
-  const notes = [];
-  if (built?.why) notes.push(built.why);
-  if (built?.note) notes.push(built.note);
-  notes.push(...aboutStep(of, question, main));
-  const inputs = built?.why ? "same" : compared(main, question, first, second);
-  if (BRIEF[inputs]) notes.push(BRIEF[inputs]);
-  const [text, place] = [origin(question), placeOf(question)];
-  return { ...facts, text, place, input: second.picture, inputs, notes };
-}
-
-/** @param {Placed} of @param {Question} question @param {Question} main */
-function aboutStep({ column }, question, main) {
+  const { why = "", note = "" } = columns[i] ?? {};
   const asked = column.step ?? main.step;
-  if (asked !== question.step)
-    return [`different step: step ${stepText(asked)} has no pictures here`];
-  return isSame(question, main) ? ["the same picture as A"] : [];
+  const isSame = isOfOne(question, main) && question.role === main.role;
+  const inputs = why ? "same" : compared(main, question, first, second);
+  const notes = [
+    ...[why, note],
+    asked !== question.step ? `different step: step ${stepText(asked)} has no pictures here` : "",
+    asked === question.step && isSame && question.key === main.key ? "the same picture as A" : "",
+    INPUTS[inputs][0],
+  ].filter(Boolean);
+  return sideOf(question, { ...facts, input: second.picture, inputs, notes });
 }
 
-/** @param {Question} question */
-function placeOf(question) {
-  return origin(question).slice(runText(question.run).length + " · ".length);
-}
-
-/** @param {Question} a @param {Question} b */
-function isSame(a, b) {
-  const ofOne = a.run === b.run && a.step === b.step && a.sample === b.sample;
-  return ofOne && a.role === b.role && a.key === b.key;
+/** True for pictures of one input image. @param {Question} a @param {Question} b */
+function isOfOne(a, b) {
+  return a.run === b.run && a.step === b.step && a.sample === b.sample;
 }
 
 /**
@@ -134,8 +113,7 @@ function isSame(a, b) {
  * @param {Found} first @param {Found} second @returns {Inputs}
  */
 function compared(a, b, first, second) {
-  if (a.role === "kernels") return "same"; // of no input
-  if (a.run === b.run && a.step === b.step && a.sample === b.sample) return "same";
+  if (a.role === "kernels" || isOfOne(a, b)) return "same"; // kernels are of no input
   if (first.loading || second.loading) return "loading";
   if (!first.picture || !second.picture) return "unknown";
   return samePixels(first.picture, second.picture) ? "same" : "different";
