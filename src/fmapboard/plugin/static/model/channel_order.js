@@ -1,7 +1,7 @@
 // @ts-check
 /** Orders of channels: by index, strength, change or similarity. */
 
-import { short, stepText } from "./words.js";
+import { counted, short, stepText } from "./words.js";
 import { once } from "../server/cache.js";
 import { sideOf } from "../server/decode.js";
 
@@ -162,22 +162,18 @@ export function whyUnsorted(role, history, channels) {
 // The selected order of a layer's channels, the number that each is sorted by, and what it means.
 
 /**
- * @typedef {object} Sorting
- * @property {number[]} order all channels
- * @property {((channel: number) => string[])|null} texts the number that a channel is sorted by, the
- *   longest form first; null if the order is that of the index
- * @property {string} meaning of the order and its numbers; "" for the order of the index
- * @property {string} why the channels are not in the selected order, in words; "" if they are
+ * The order of all channels. `texts` are the number that one is sorted by, the longest form first, and
+ * `meaning` explains it: null and "" for the order of the index. `why` is "" or says why the channels
+ * are not in the selected order.
+ * @typedef {{order: number[], texts: ((channel: number) => string[])|null, meaning: string,
+ *   why: string}} Sorting
  */
 
 /**
- * A computed order, its numbers, and how they are written and explained.
- * @typedef {object} Found
- * @property {number[]} order
- * @property {ArrayLike<number>} values of each channel
- * @property {string} before the number, such as "RMS "
- * @property {string} after the number, such as " std"
- * @property {string} meaning
+ * A computed order, the values of the channels, what is written before and after each, such as
+ * "RMS " or " std", and what it means.
+ * @typedef {{order: number[], values: ArrayLike<number>, before: string, after: string,
+ *   meaning: string}} Found
  */
 
 /**
@@ -186,8 +182,7 @@ export function whyUnsorted(role, history, channels) {
  * @returns {Sorting}
  */
 export function sorting(state, maps, question, history, channels) {
-  const index = Array.from({ length: channels }, (_, c) => c);
-  const plain = { order: index, texts: null, meaning: "" };
+  const plain = { order: [...Array(channels).keys()], texts: null, meaning: "" };
   if (state.sort === "index") return { ...plain, why: "" };
   if (state.sort === "change") {
     const why = whyUnsorted(question.role, history, channels);
@@ -195,12 +190,9 @@ export function sorting(state, maps, question, history, channels) {
     return found ? completed(found, channels) : { ...plain, why };
   }
   if (!maps) return { ...plain, why: "" }; // it is being loaded
-  const found =
-    state.sort === "strength"
-      ? byStrength(maps, question.role)
-      : bySimilar(maps, question, channels);
-  const what = state.sort === "strength" ? "strength" : "similarity";
-  const why = `${what}: no statistics of the channels are recorded, so they are in order of their index`;
+  const by = state.sort === "strength" ? byStrength : bySimilar;
+  const found = by(maps, question, channels);
+  const why = `${state.sort}: no statistics of the channels are recorded, so they are in order of their index`;
   return found ? completed(found, channels) : { ...plain, why };
 }
 
@@ -233,18 +225,15 @@ function byChange(role, history) {
     changes.values.subarray(i * channels, (i + 1) * channels).some(Number.isFinite),
   );
   const steps = at.length
-    ? `${at.length} logged step${at.length > 1 ? "s" : ""}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
+    ? `${counted(at.length, "logged step")}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
     : "no logged step";
   const amount = ofMaps
     ? `how far the channel's ${named(role)} of the probe moved since the logged step before, in standard deviations (std) of the earlier ones`
     : "how far the channel's weights moved since the logged step before, in percent of their norm";
-  return {
-    order: byScore(values),
-    values: ofMaps ? values : values.map((value) => 100 * value),
-    before: "Δ ",
-    after: ofMaps ? " std" : " %",
-    meaning: `Sorted by change, the largest first. Δ: ${amount}; mean over ${steps}.`,
-  };
+  const meaning = `Sorted by change, the largest first. Δ: ${amount}; mean over ${steps}.`;
+  const shown = ofMaps ? values : values.map((value) => 100 * value);
+  const after = ofMaps ? " std" : " %";
+  return { order: byScore(values), values: shown, before: "Δ ", after, meaning };
 }
 
 /** @param {Maps} maps @param {string} role */
@@ -254,20 +243,13 @@ function rms(maps, role) {
   return mean && std ? strengths(mean.values, std.values) : null;
 }
 
-/** @param {Maps} maps @param {string} role @returns {Found|null} */
-function byStrength(maps, role) {
+/** @param {Maps} maps @param {Question} question @returns {Found|null} */
+function byStrength(maps, { role }) {
   const values = rms(maps, role);
-  return (
-    values && {
-      order: byScore(values),
-      values,
-      before: "RMS ",
-      after: "",
-      meaning:
-        "Sorted by strength, the strongest first. RMS: root mean square of the channel's " +
-        `${named(role)}, in their own unit, over the whole batch at step ${stepText(maps.step)}.`,
-    }
-  );
+  const meaning =
+    "Sorted by strength, the strongest first. RMS: root mean square of the channel's " +
+    `${named(role)}, in their own unit, over the whole batch at step ${stepText(maps.step)}.`;
+  return values && { order: byScore(values), values, before: "RMS ", after: "", meaning };
 }
 
 /** Similarities of each record by `role/sample`, null where they are not known. */
@@ -285,14 +267,9 @@ function bySimilar(maps, { role, sample }, channels) {
   const found = near(maps)(`${role}/${sample}`);
   if (!found) return null;
   const order = found.order.filter((c) => c < channels);
-  return {
-    order,
-    values: alongOrder(found, order),
-    before: "r ",
-    after: "",
-    meaning:
-      `Sorted by similarity of the ${named(role)} of sample ${sample} at step ${stepText(maps.step)}: ` +
-      "the strongest channel first, then the most similar one of those left. r: correlation with " +
-      "the channel before, of maps shrunk to at most 8×8 px.",
-  };
+  const meaning =
+    `Sorted by similarity of the ${named(role)} of sample ${sample} at step ${stepText(maps.step)}: ` +
+    "the strongest channel first, then the most similar one of those left. r: correlation with " +
+    "the channel before, of maps shrunk to at most 8×8 px.";
+  return { order, values: alongOrder(found, order), before: "r ", after: "", meaning };
 }

@@ -212,14 +212,8 @@ export function faultAt(history, role, step, channel) {
   const i = indexOf(history.steps, step);
   if (history.steps[i] !== step) return null;
   const kind = kindOf(history, role, i, channel);
-  return (
-    kind && {
-      kind,
-      word: inWordsOf(WORDS[kind]),
-      brief: inWordsOf(WORDS[kind]),
-      colour: FAULT_COLOURS[kind],
-    }
-  );
+  const word = kind ? inWordsOf(WORDS[kind]) : "";
+  return kind && { kind, word, brief: word, colour: FAULT_COLOURS[kind] };
 }
 
 /**
@@ -234,17 +228,14 @@ function kindOf({ arrays }, role, i, channel) {
 }
 
 /**
- * Since when each chosen channel has had each kind of fault, as far as steps are kept.
- * @typedef {object} Onset
- * @property {number} channel
- * @property {Fault} kind
- * @property {string} word
- * @property {number} step the first kept step with it
- * @property {number|null} after the kept step before that, null if it is the first one
- * @property {number} count kept steps with it
+ * A fault of a channel since its first kept step with it; `after` is the kept step before that, if
+ * there is one, and `count` the number of kept steps with it.
+ * @typedef {{channel: number, kind: Fault, word: string, step: number, after: number|null,
+ *   count: number}} Onset
  */
 
 /**
+ * Since when each chosen channel has had each kind of fault, as far as steps are kept.
  * @param {History|null} history @param {string} role @param {number[]} channels
  * @returns {Onset[]} the most severe kinds first, then by step
  */

@@ -5,7 +5,7 @@ import { mainSide } from "./compare.js";
 import { buildScene, flags } from "./scene.js";
 import { START } from "./state.js";
 import { callName, counted, stepText, whole, wordOf } from "./words.js";
-import { MARK } from "../server/palettes.js";
+import { badMark } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
 /** @import {Layer} from "../server/answers.js" */
@@ -92,22 +92,15 @@ export const TILES = 6;
 /** Number of tiles where no channel is known to be affected. */
 const OTHERS = 4;
 
-/**
- * @typedef {object} Evidence
- * @property {string} run
- * @property {Layer|null} layer whose pictures they are; null if there are none
- * @property {number} step of the pictures
- * @property {MapsScene|null} scene null while loading, or without pictures
- * @property {number[]} channels
- * @property {string} text where the pictures stem from, or why there are none
- * @property {boolean} loading
- */
-
-/** @param {Source} source @param {Line} line @param {State} state @returns {Evidence} */
+/** @param {Source} source @param {Line} line @param {State} state */
 export function evidenceOf(source, { run, finding }, state) {
-  const nothing = { layer: null, scene: null, channels: [], text: "", loading: false };
-  /** @type {Evidence} */
-  const none = { run, step: finding.since, ...nothing };
+  const none = {
+    ...{ run, step: finding.since, loading: false },
+    layer: /** @type {Layer|null} */ (null), // whose pictures they are
+    scene: /** @type {MapsScene|null} */ (null),
+    channels: /** @type {number[]} */ ([]),
+    text: "", // where the pictures stem from, or why there are none
+  };
   if (finding.shown_at === null)
     return { ...none, text: finding.label ? "no pictures of this run are logged" : "" };
   const listed = source.layers(run);
@@ -139,13 +132,9 @@ export function evidenceOf(source, { run, finding }, state) {
 export function marked(maps, channels) {
   const planes = maps.planes.get("feature_maps/0");
   if (!planes) return true; // not known
-  const { marks } = planes;
   const size = planes.width * planes.height;
-  return channels.some(
-    (c) =>
-      marks?.subarray(c * size, (c + 1) * size).some((mark) => mark > 0 && mark < MARK.CONSTANT) ??
-      false,
-  );
+  const ofChannel = (/** @type {number} */ c) => planes.marks?.subarray(c * size, (c + 1) * size);
+  return channels.some((c) => ofChannel(c)?.some((_, i, marks) => badMark(marks, i)));
 }
 
 /** @type {WeakMap<Maps, {key: string, scene: Scene}>} */

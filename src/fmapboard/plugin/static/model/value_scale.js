@@ -2,7 +2,7 @@
 /** Maps values to colours: ranges of channels, and tables from level to colour. */
 
 import { short, stepText } from "./words.js";
-import { LARGE } from "../server/palettes.js";
+import { LARGE, badMark } from "../server/palettes.js";
 
 /** @import {Planes} from "../server/decode.js" */
 /** @import {SceneColumn} from "./scene.js" */
@@ -104,15 +104,6 @@ export function difference(a, b) {
 }
 
 /** @typedef {NonNullable<ReturnType<typeof difference>>} Difference `values` and `marks` [channels, height, width], NaN where marked; `peak` is the largest magnitude of each channel, NaN without one */
-
-/**
- * The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value.
- * @param {Uint8Array|null} marks @param {number} i
- */
-function badMark(marks, i) {
-  const mark = marks ? marks[i] : 0;
-  return mark >= 251 && mark <= 253 ? mark : 0;
-}
 
 // The scale that the columns of a scene share, at their steps or locked over all kept ones.
 

@@ -5,7 +5,16 @@ import { columnIndex, columnOf, isDifference } from "../model/scene.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { theme } from "./canvas.js";
 import { once } from "../server/cache.js";
-import { MARK, MARK_COLOURS, MARK_TABLE, mixed, packed, ramp, rgbOf } from "../server/palettes.js";
+import {
+  MARK,
+  MARK_COLOURS,
+  MARK_TABLE,
+  badMark,
+  mixed,
+  packed,
+  ramp,
+  rgbOf,
+} from "../server/palettes.js";
 
 /** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
@@ -229,9 +238,7 @@ export function shrunkRow(row, to, marks) {
     const start = Math.floor((x * row.length) / to);
     const end = Math.max(start + 1, Math.floor(((x + 1) * row.length) / to));
     let at = (start + end - 1) >> 1;
-    for (let i = start; marks && i < end; i += 1) {
-      if (marks[i] >= 251 && marks[i] <= 253) at = i;
-    }
+    for (let i = start; i < end; i += 1) if (badMark(marks, i)) at = i;
     out[x] = row[at];
   }
   return out;

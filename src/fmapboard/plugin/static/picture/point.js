@@ -4,6 +4,7 @@
 import { cellOf, pointOf } from "../model/state.js";
 import { corner, visible } from "./tile_layout.js";
 import { valueAt } from "../server/decode.js";
+import { badMark } from "../server/palettes.js";
 
 /** @import {MapsScene} from "../model/scene.js" */
 /** @import {Point} from "../model/state.js" */
@@ -110,12 +111,12 @@ function deviationAt({ height, width, levels, marks }, channel, y, x) {
   const size = height * width;
   const from = channel * size;
   const at = from + y * width + x;
-  if (isBad(marks, at)) return NaN;
+  if (badMark(marks, at)) return NaN;
   let count = 0;
   let sum = 0;
   let sumOfSquares = 0;
   for (let i = from; i < from + size; i += 1) {
-    if (isBad(marks, i)) continue;
+    if (badMark(marks, i)) continue;
     count += 1;
     sum += levels[i];
     sumOfSquares += levels[i] * levels[i];
@@ -123,9 +124,4 @@ function deviationAt({ height, width, levels, marks }, channel, y, x) {
   const mean = sum / count;
   const variance = sumOfSquares / count - mean * mean;
   return variance > 1e-9 ? (levels[at] - mean) / Math.sqrt(variance) : NaN;
-}
-
-/** @param {Uint8Array|null} marks @param {number} i */
-function isBad(marks, i) {
-  return Boolean(marks && marks[i] >= 251 && marks[i] <= 253);
 }

@@ -116,6 +116,12 @@ export const MARK_TABLE = (() => {
   return colours;
 })();
 
+/** The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value. @param {Uint8Array|null} marks @param {number} i */
+export function badMark(marks, i) {
+  const mark = marks ? marks[i] : 0;
+  return mark >= MARK.NAN && mark <= MARK.NEGATIVE_INFINITY ? mark : 0;
+}
+
 /** A colour as CSS and canvas expect it. @param {Rgb} rgb */
 export function css([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;

@@ -20,7 +20,7 @@ import {
 } from "../picture/film_layout.js";
 import { faultOfFrame, paintBand, paintFilm, whyNoFrame } from "../picture/film_paint.js";
 import { pictureOf, valueAt } from "../server/decode.js";
-import { MARK } from "../server/palettes.js";
+import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 import { h, mount, say, show } from "./controls.js";
@@ -145,7 +145,7 @@ function FilmBar({ app, strips, missing }) {
 /** False if all values of a map are NaN or infinite. @param {import("../server/decode.js").Planes} planes @param {number} channel */
 function hasFinite({ marks, height, width }, channel) {
   const own = marks?.subarray(channel * height * width, (channel + 1) * height * width);
-  return !own?.every((mark) => mark >= MARK.NAN && mark <= MARK.NEGATIVE_INFINITY);
+  return !own?.every((_, i) => badMark(own, i));
 }
 
 /**
