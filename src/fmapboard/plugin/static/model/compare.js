@@ -87,13 +87,10 @@ export function parted(name, end) {
 // The columns of the view: run, layer, step, sample and role of each, and what they differ in.
 
 /**
- * A column beside the main one, as far as it is known what it shows.
- * @typedef {object} Placed
- * @property {Column} column
- * @property {string} run
- * @property {Match|null} match the layer of this column; null if it has none, or until it is known
- * @property {Question|null} question null if there is no picture, or until it is known
- * @property {string} why there is no picture, in words; "" while its layers are being loaded
+ * A column beside the main one, as far as it is known what it shows: null for a layer or a picture that
+ * is not there or not known yet; `why` says so, but is "" while its layers are being loaded.
+ * @typedef {{column: Column, run: string, match: Match|null, question: Question|null,
+ *   why: string}} Placed
  */
 
 /**
@@ -238,10 +235,8 @@ export function goneText(gone, state) {
 const CHUNK = 24;
 
 /**
- * @typedef {object} Ranked
- * @property {string} key of the main column's layer
- * @property {Match|null} match null if the other run has no such layer
- * @property {LayerDifference|null} difference null if there is nothing to compare
+ * A layer of the main column; null if the other run has no such layer, or nothing to compare.
+ * @typedef {{key: string, match: Match|null, difference: LayerDifference|null}} Ranked
  */
 
 /**

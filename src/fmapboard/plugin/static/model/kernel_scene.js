@@ -16,12 +16,10 @@ import { LEGEND } from "../server/palettes.js";
 /** @import {Difference, Side} from "./value_scale.js" */
 
 /**
- * The kernels of one column of a comparison.
- * @typedef {object} KernelSide
- * @property {string} letter A for the main side
- * @property {Question|null} question
- * @property {Kernels|null} kernels null if they cannot be compared with those of the main side
- * @property {Difference|null} difference main side minus this one; null for the main side
+ * The kernels of one column of a comparison, A for the main one; null if they cannot be compared with
+ * those of the main one, minus which they are the difference.
+ * @typedef {{letter: string, question: Question|null, kernels: Kernels|null,
+ *   difference: Difference|null}} KernelSide
  */
 
 /** @typedef {{side: number, difference: boolean}} KernelPart what a tile of a cell shows */
@@ -50,22 +48,19 @@ import { LEGEND } from "../server/palettes.js";
  * @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">}
  */
 export function cellsOf(of) {
-  const outputs = Array.from({ length: of.outputs }, (_, o) => o);
-  const inputs = Array.from({ length: of.inputs }, (_, i) => i);
+  const [outputs, inputs] = [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
   if (isColour(of) || (of.inputs === 1 && !of.rows)) {
     return { cells: outputs.map((o) => planeOf(of, o, 0)), columns: 0, down: "outputs" };
   }
   if (of.outputs === 1 && !of.rows) {
     return { cells: inputs.map((i) => planeOf(of, 0, i)), columns: 0, down: "inputs" };
   }
-  const pairs = of.rows
-    ? outputs.flatMap((o) => inputs.map((i) => planeOf(of, o, i)))
-    : inputs.flatMap((i) => outputs.map((o) => planeOf(of, o, i)));
-  return {
-    cells: pairs,
-    columns: of.rows ? of.inputs : of.outputs,
-    down: of.rows ? "outputs" : "inputs",
-  };
+  if (of.rows) {
+    const cells = outputs.flatMap((o) => inputs.map((i) => planeOf(of, o, i)));
+    return { cells, columns: of.inputs, down: "outputs" };
+  }
+  const cells = inputs.flatMap((i) => outputs.map((o) => planeOf(of, o, i)));
+  return { cells, columns: of.outputs, down: "inputs" };
 }
 
 /** True if a tile's colours are the three inputs of one output channel. @param {Kernels} of */
@@ -109,15 +104,8 @@ export function kernelScene(scene, maps, others, shown) {
     (most, each) => each.difference?.peak.reduce((a, b) => Math.max(a, b), most) ?? most,
     0,
   );
-  const grid = {
-    of,
-    sides,
-    parts: partsOf(sides, shown),
-    colour: isColour(of),
-    ...cellsOf(of),
-    peak,
-    differencePeak,
-  };
+  const how = { parts: partsOf(sides, shown), colour: isColour(of), ...cellsOf(of) };
+  const grid = { of, sides, ...how, peak, differencePeak };
   return { ...base, grid, why: why.filter(Boolean).join("; "), order: grid.cells };
 }
 
@@ -235,11 +223,8 @@ export function kernelMeaning({ grid, question }) {
     error && grid.differencePeak <= error
       ? ` No difference is larger than the rounding of the stored pictures (± ${short(error, 2)}).`
       : "";
-  const count = (
-    /** @type {number} */ drawn,
-    /** @type {number} */ all,
-    /** @type {string} */ what,
-  ) => (drawn < all ? `${drawn} of ${all} ${what}` : `${all} ${what}`);
+  /** @param {number} drawn @param {number} all @param {string} what */
+  const count = (drawn, all, what) => `${drawn < all ? `${drawn} of ` : ""}${all} ${what}`;
   if (of.rowOf !== null) {
     const weights = count(of.width, of.rowOf, "weights");
     return (

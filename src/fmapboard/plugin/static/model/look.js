@@ -20,13 +20,10 @@ import { indexOf } from "../server/steps.js";
 /** @import {State} from "./state.js" */
 
 /**
- * @typedef {object} Series
- * @property {string} run
- * @property {Layer} layer
- * @property {string} role
- * @property {string} letters of the columns, "" if there is only one
- * @property {History|null} history null until it has arrived
- * @property {NumbersAnswer|null} numbers null until they have arrived
+ * `letters` are those of the columns, "" if there is only one; history and numbers are null until they
+ * have arrived.
+ * @typedef {{run: string, layer: Layer, role: string, letters: string, history: History|null,
+ *   numbers: NumbersAnswer|null}} Series
  */
 
 /**
@@ -38,12 +35,8 @@ import { indexOf } from "../server/steps.js";
 export function seriesOf(source, state, layer, columns) {
   /** @type {Series[]} */
   const all = [];
-  const add = (
-    /** @type {string} */ run,
-    /** @type {Layer} */ of,
-    /** @type {string} */ role,
-    /** @type {string} */ letter,
-  ) => {
+  /** @param {string} run @param {Layer} of @param {string} role @param {string} letter */
+  const add = (run, of, role, letter) => {
     const known = all.find(
       (each) => each.run === run && each.layer.key === of.key && each.role === role,
     );

@@ -12,11 +12,8 @@ import * as api from "../server/api.js";
 /** @import {State} from "./state.js" */
 
 /**
- * One search of a layer.
- * @typedef {object} LayerPatches
- * @property {Header} header
- * @property {NamedArrays} arrays
- * @property {ImageBitmap|null} picture null if it is not kept
+ * One search of a layer; without a picture if TensorBoard does not keep it.
+ * @typedef {{header: Header, arrays: NamedArrays, picture: ImageBitmap|null}} LayerPatches
  */
 
 /**

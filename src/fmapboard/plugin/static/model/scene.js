@@ -33,12 +33,9 @@ const MAPS = Object.freeze(["a", "b", "c", "d"]);
 const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
 
 /**
- * What a column is built from.
- * @typedef {object} ColumnSource
- * @property {Question|null} question
- * @property {Maps|null} maps
- * @property {History|null} [history] of its layer and sample, if the scale is locked
- * @property {string} why there is nothing, in words
+ * What a column is built from: `why` there is nothing, and the history of its layer and sample if the
+ * scale is locked.
+ * @typedef {{question: Question|null, maps: Maps|null, history?: History|null, why: string}} ColumnSource
  */
 
 /** Index of the column of a part, 0 for the main one. @param {Part} part */
@@ -74,12 +71,7 @@ export function otherColumn({ question, maps, why, history = null }, i, a) {
   const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
   const between = side ? difference(a, side) : null;
   return {
-    letter: LETTERS[i],
-    question,
-    maps,
-    side,
-    difference: between,
-    history,
+    ...{ letter: LETTERS[i], question, maps, side, difference: between, history },
     why: why || (side || !maps || !question ? "" : whyNot(maps, question)),
     note: side ? noteOf(a, side, between) : "",
   };
@@ -157,24 +149,29 @@ export function differencePeaks(columns, channels) {
  * @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[]}} History
  */
 
+/** @type {Ranges} */
+const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
+
+/** What a scene has before anything is known to draw. */
+const BLANK = {
+  why: "", // nothing, or not all, can be drawn, in words
+  a: /** @type {Side|null} */ (null), // the maps of the main column
+  columns: /** @type {SceneColumn[]} */ ([]), // the main one first; empty unless maps are drawn
+  ranges: NO_RANGES, // of all columns
+  columnRanges: /** @type {Ranges[]} */ ([]), // of each column: `ranges`, or its own
+  ownScale: false, // each of several columns has a scale of its own
+  differenceRanges: NO_RANGES, // of all differences
+  channels: 0,
+  order: /** @type {number[]} */ ([]), // channels in the order they are drawn in
+  parts: /** @type {Part[]} */ (["a"]), // of a cell
+};
+
 /**
- * @typedef {object} SceneBase
- * @property {string} why nothing, or not all, can be drawn, in words; "" otherwise
- * @property {Question} question of the main column
- * @property {Maps} maps of the main column
- * @property {Picture|null} picture header of the picture
- * @property {Side|null} a the maps of the main column
- * @property {SceneColumn[]} columns the main one first; empty unless maps are drawn
- * @property {Ranges} ranges of all columns
- * @property {Ranges[]} columnRanges of each column: `ranges`, or its own
- * @property {boolean} ownScale each of several columns has a scale of its own
- * @property {Ranges} differenceRanges of all differences
- * @property {number} channels
- * @property {number[]} order channels in the order they are drawn in
- * @property {boolean} zeroCentred
- * @property {boolean} rows sequences: a row of pixels per channel
- * @property {boolean} wholeLayer one scale for all channels, selected here or used when logging
- * @property {Part[]} parts of a cell
+ * `question` and `maps` are those of the main column, `picture` is the header of the picture; `rows`: a
+ * row of pixels per channel, for sequences; `wholeLayer`: one scale for all channels, selected here or
+ * used when logging.
+ * @typedef {typeof BLANK & {question: Question, maps: Maps, picture: Picture|null,
+ *   zeroCentred: boolean, rows: boolean, wholeLayer: boolean}} SceneBase
  */
 
 /** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
@@ -188,8 +185,6 @@ export function differencePeaks(columns, channels) {
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
 /** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
 
-const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
-
 /**
  * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[], history:
  * History|null, sortMaps: Maps|null}} from @returns {Scene}
@@ -199,22 +194,10 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   const isKernels = picture?.role === "kernels";
   /** @type {SceneBase} */
   const scene = {
-    why: "",
-    question,
-    maps,
-    picture,
-    a: null,
-    columns: [],
-    ranges: NO_RANGES,
-    columnRanges: [],
-    ownScale: false,
-    differenceRanges: NO_RANGES,
-    channels: 0,
-    order: [],
+    ...{ ...BLANK, question, maps, picture },
     zeroCentred: state.colours === "signed",
     rows: picture?.layout === "rows",
     wholeLayer: state.scale === "layer" || storedForLayer(picture),
-    parts: ["a"],
   };
   if (question.role === "kernels" && maps.kernels) {
     return kernelScene(scene, maps, others, state.show);
@@ -233,16 +216,8 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   const ranges = sceneRanges(state, columns, channels);
   const sorted = sorting(state, sortMaps, question, history, channels);
   return {
-    ...scene,
-    kind: "maps",
-    picture,
-    a,
-    columns,
-    channels,
-    order: sorted.order,
-    sorting: sorted,
-    why: sorted.why,
-    ranges,
+    ...{ ...scene, kind: "maps", picture, a, columns, channels, ranges },
+    ...{ order: sorted.order, sorting: sorted, why: sorted.why },
     columnRanges: columnRanges(state, columns, channels, ranges),
     ownScale: state.own_scale && columns.length > 1,
     differenceRanges: differenceRanges(state, columns, channels),
@@ -262,11 +237,9 @@ function storedForLayer(picture) {
 /** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
 function differenceRanges(state, columns, channels) {
   if (!columns.some((each) => each.difference)) return NO_RANGES;
-  const peak = [...differencePeaks(columns, channels)];
-  return rangesOf(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
-    scale: state.scale,
-    zeroCentred: true,
-  });
+  const hi = differencePeaks(columns, channels);
+  const how = { scale: state.scale, zeroCentred: true };
+  return rangesOf(channels, [{ lo: hi.map((peak) => -peak), hi }], how);
 }
 
 /** @param {Maps} maps @param {string} role @param {number} channel */
@@ -288,27 +261,21 @@ export function flags(maps, role, channel) {
 /** @typedef {ReturnType<typeof flags>} Flags faults of one channel; the first three are counts of values */
 
 /**
- * A fault of a channel.
- * @typedef {object} StateMark
- * @property {"nonfinite"|"large"|"dead"|"constant"} kind
- * @property {string} word
- * @property {string} brief for little space
- * @property {string} colour
+ * A fault of a channel; `brief` is its word for little space.
+ * @typedef {{kind: "nonfinite"|"large"|"dead"|"constant", word: string, brief: string,
+ *   colour: string}} StateMark
  */
 
 /** The most severe fault; null for none. @param {Flags} of @returns {StateMark|null} */
 export function loudest(of) {
-  const marked = (
-    /** @type {StateMark["kind"]} */ kind,
-    /** @type {string} */ word,
-    /** @type {number} */ mark,
-  ) => ({ kind, word, brief: word, colour: css(MARK_COLOURS[mark]) });
+  /** @param {StateMark["kind"]} kind @param {string} word @param {number} mark */
+  const marked = (kind, word, mark, colour = css(MARK_COLOURS[mark])) => ({
+    ...{ kind, word, brief: word, colour },
+  });
   if (of.nan) return marked("nonfinite", "NaN", MARK.NAN);
   if (of.positive) return marked("nonfinite", "+Inf", MARK.POSITIVE_INFINITY);
   if (of.negative) return marked("nonfinite", "−Inf", MARK.NEGATIVE_INFINITY);
-  if (of.large) {
-    return { kind: "large", word: "large", brief: "large", colour: FAULT_COLOURS.large };
-  }
+  if (of.large) return marked("large", "large", 0, FAULT_COLOURS.large);
   if (of.dead) {
     const dead = marked("dead", deadWord(), MARK.DEAD);
     return { ...dead, word: of.after ? `${dead.word} after ${of.after}` : dead.word };
@@ -367,10 +334,8 @@ export class Scenes {
     const columns = isKernels ? state.columns.filter(comparesKernels) : state.columns;
     const all = columns.map((column) => placed(column, state, layer, layersOf, whyNone));
     if (!isKernels) return all;
-    return all.map((each) => ({
-      ...each,
-      question: this.kernels(each.question, each.match?.layer),
-    }));
+    const ofKernels = (/** @type {Placed} */ of) => this.kernels(of.question, of.match?.layer);
+    return all.map((each) => ({ ...each, question: ofKernels(each) }));
   }
 
   /** The layer of a column over all kept steps. @param {Placed} column @returns {History|null} */
@@ -406,29 +371,17 @@ export class Scenes {
       return { ...more, scene: this.scene, stale: true, drawn: this.columns };
     }
     this.columns = columns;
+    const { scale, locked, own_scale, colours, sort, sort_step, show } = state;
+    const sortMaps = sortEntry?.value ?? null;
     const key = JSON.stringify([
-      question,
+      ...[question, scale, locked, own_scale, colours === "signed", sort, sort_step, show],
       others.map((each) => [each.question, each.why, Boolean(each.maps), each.history?.steps]),
-      state.scale,
-      state.locked,
-      state.own_scale,
-      state.colours === "signed",
-      state.sort,
-      state.sort_step,
-      state.show,
-      Boolean(history && (state.locked || state.sort === "change")) && history?.steps,
-      Boolean(sortEntry?.value),
+      Boolean(history && (locked || sort === "change")) && history?.steps,
+      Boolean(sortMaps),
     ]);
     if (key !== this.sceneKey) {
       this.sceneKey = key;
-      this.scene = buildScene({
-        state,
-        question,
-        maps: entry.value,
-        others,
-        history,
-        sortMaps: sortEntry?.value ?? null,
-      });
+      this.scene = buildScene({ state, question, maps: entry.value, others, history, sortMaps });
     }
     return { ...more, scene: this.scene, stale: false, drawn: columns };
   }
