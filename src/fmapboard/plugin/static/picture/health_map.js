@@ -139,11 +139,8 @@ const GAP_FROM = 7;
 export function fillCells(out, width, height, { rows, columns }, cells, look, gap) {
   const { table, ink } = coloursOf(look.theme);
   const unit = Math.max(1, Math.round(look.ratio));
-  const edge = (
-    /** @type {number} */ i,
-    /** @type {number} */ count,
-    /** @type {number} */ whole,
-  ) => Math.round((i * whole) / count);
+  /** @param {number} i @param {number} count @param {number} whole */
+  const edge = (i, count, whole) => Math.round((i * whole) / count);
   for (let row = 0; row < rows; row += 1) {
     const bottom = Math.max(edge(row, rows, height) + 1, edge(row + 1, rows, height) - gap);
     for (let y = edge(row, rows, height); y < bottom; y += 1) {

@@ -200,11 +200,8 @@ export function Verdicts({ app, model, front }) {
   const well = others.filter((each) => each.class === "well");
   const isShared = (/** @type {{class: string}} */ each) =>
     well.length > 1 && each.class === "well";
-  const press = (
-    /** @type {string} */ run,
-    /** @type {import("../vendor/preact_htm.js").Child} */ content,
-    title = "",
-  ) => html`
+  /** @param {string} run @param {import("../vendor/preact_htm.js").Child} content */
+  const press = (run, content, title = "") => html`
     <button type="button" key=${run} data-run=${run} title=${title || null}
       onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
       ${content}
