@@ -104,6 +104,12 @@ export class App {
     this.redraw();
   }
 
+  /** What sets one field of the state. @param {keyof State} field */
+  set(field) {
+    return (/** @type {State[keyof State]} */ value) =>
+      this.update(/** @type {Partial<State>} */ ({ [field]: value }));
+  }
+
   redraw() {
     if (this.scheduled) return;
     this.scheduled = true;

@@ -101,7 +101,7 @@ function Data({ app, model }) {
     app.update(
       role === "attribution" ? { view: role } : { role, ...(isFilm ? {} : { view: "maps" }) },
     );
-  const numbers = Array.from({ length: samples }, (_, k) => [String(k), `Sample ${k}`]);
+  const numbers = Array.from({ length: samples }, (_, k) => [k, `Sample ${k}`]);
   return html`
     <${Group} label="Data" what="What is shown" folds="3">
       ${isFilm && html`<${Channels} ...${{ app, model }} />`}
@@ -113,8 +113,7 @@ function Data({ app, model }) {
       ${
         hasSamples &&
         html`<${Choice} label="Sample" terms="sample" options=${numbers}
-          value=${String(isAttribution ? attribution.sample : state.sample)}
-          choose=${(/** @type {string} */ sample) => app.update({ sample: Number(sample) })} />`
+          value=${isAttribution ? attribution.sample : state.sample} choose=${app.set("sample")} />`
       }
     <//>
   `;
@@ -169,10 +168,8 @@ function Display({ app, model }) {
   const lock = () =>
     app.update(isFilm ? { film_scale: isLocked ? "step" : "locked" } : { locked: !isLocked });
   const isRows = scene?.kind === "maps" && scene.rows && !isFilm;
-  const sizes = TILES.map((side) => [
-    String(side),
-    side ? `${isRows ? side / ROW_SHARE : side} px` : "auto",
-  ]);
+  const share = isRows ? ROW_SHARE : 1;
+  const sizes = TILES.map((side) => [side, side ? `${side / share} px` : "auto"]);
   const sort = (/** @type {State["sort"]} */ by) =>
     app.update({ sort: by, sort_step: app.shownStep() });
   return html`
@@ -184,7 +181,7 @@ function Display({ app, model }) {
             ${
               !isFilm &&
               html`<${Segments} label="Scale" options=${SCALES} value=${state.scale}
-                choose=${(/** @type {State["scale"]} */ scale) => app.update({ scale })} />`
+                choose=${app.set("scale")} />`
             }
             <${Toggle} text="Lock" aria-label="Lock the scale over steps" isOn=${isLocked}
               press=${lock} ...${explanation("locked", "Lock the scale over steps (l)")} />
@@ -213,8 +210,8 @@ function Display({ app, model }) {
         `
       }
       <${Labelled} text=${isFilm ? "frames" : "tiles"} term="tile">
-        <${Choice} label="Tile" terms="tile" options=${sizes} value=${String(state.tile)}
-          choose=${(/** @type {string} */ tile) => app.update({ tile: Number(tile) })} />
+        <${Choice} label="Tile" terms="tile" options=${sizes} value=${state.tile}
+          choose=${app.set("tile")} />
       <//>
     <//>
   `;
@@ -252,7 +249,7 @@ function Compare({ app, model }) {
       ${
         isOn &&
         html`<${Segments} label="How to compare" options=${SIDES} value=${state.show}
-          choose=${(/** @type {State["show"]} */ show) => app.update({ show })} />`
+          choose=${app.set("show")} />`
       }
       ${
         isOn &&
@@ -285,7 +282,7 @@ function OverviewTools({ app, model, front }) {
       hasPictures(front) &&
       html`<${Segments} label="Layers over steps as" options=${FRONTS}
         value=${showsPictures(front, state) ? "pictures" : "states"}
-        choose=${(/** @type {State["front"]} */ as) => app.update({ front: as })} />`
+        choose=${app.set("front")} />`
     }
   `;
 }
@@ -324,7 +321,7 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
       ${drawerButton("layers", "Layers")}
       <${Segments} label="Page" kind="switch" options=${PAGES}
         value=${view === "attribution" ? "maps" : view}
-        choose=${(/** @type {State["view"]} */ to) => app.update({ view: to })} />
+        choose=${app.set("view")} />
       <${Run} ...${of} />
       ${front && !nothing && html`<${OverviewTools} ...${of} front=${front} />`}
       ${hasSteps && html`<${Time} ...${of} />`}

@@ -201,7 +201,7 @@ export function HealthKey({ app, health, shade }) {
       <div class="brightness">
         <span class="label">Brightness</span>
         <${Segments} label="Brightness" options=${SHADES} value=${shade}
-          choose=${(/** @type {Shade} */ of) => app.update({ shade: of })} />
+          choose=${app.set("shade")} />
         <span class="label">${text}${isKnown ? ", logarithmic:" : ": not recorded"}</span>
         <span class="health-scale" hidden=${!isKnown}>
           <span>≤ ${short(lo, 2)}</span>

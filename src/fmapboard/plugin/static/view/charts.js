@@ -27,7 +27,6 @@ import { RunName } from "./runs.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Series} from "../model/look.js" */
-/** @import {HistogramGroup} from "../model/state.js" */
 /** @import {HistogramChart as HistogramSeries, RunEntry} from "../server/routes.js" */
 
 /** What is said of an axis without decades. */
@@ -354,7 +353,6 @@ export function Charts({ app, model }) {
     ranges(at),
   ];
   const options = groups.map((each) => [each, each[0].toUpperCase() + each.slice(1)]);
-  const choose = (/** @type {HistogramGroup} */ of) => app.update({ histogram: of });
   return html`
     <div class="charts">
       <h2>Layer over ${kindOf(words)}s</h2>
@@ -366,7 +364,8 @@ export function Charts({ app, model }) {
             ${
               i === 0 &&
               options.length > 1 &&
-              html`<${Segments} label="Histogram of" value=${group} ...${{ options, choose }} />`
+              html`<${Segments} label="Histogram of" options=${options} value=${group}
+                choose=${app.set("histogram")} />`
             }
           <//>`,
       )}

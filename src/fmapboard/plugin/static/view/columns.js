@@ -3,7 +3,7 @@
 
 import { ROLE_NAMES, decades, groupOf, layerText, matchText } from "../model/compare.js";
 import { leftToRight } from "../model/scene.js";
-import { LETTERS, MOST, changed } from "../model/state.js";
+import { LETTERS, MOST, SAME, changed } from "../model/state.js";
 import { percent, runText, short, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
 import { number } from "../server/container.js";
@@ -15,7 +15,6 @@ import { RunName, RunPicker } from "./runs.js";
 /** @import {App, Model} from "../app.js" */
 /** @import {Ranked} from "../model/compare.js" */
 /** @import {Column} from "../model/state.js" */
-/** @import {Role} from "../server/answers.js" */
 
 /** @typedef {{app: App, model: Model, i: number}} Props `i` is the place in `state.columns` */
 
@@ -52,22 +51,29 @@ function Panel({ app, model, i }) {
   const layer = columns[i]?.match?.layer ?? model.layer;
   const change = (/** @type {Partial<Column>} */ patch) =>
     app.update({ columns: changed(app.state.columns, i, patch) });
-  const samples = Array.from({ length: layer?.samples ?? 1 }, (_, k) => k);
   const roles = (layer?.roles ?? []).filter((each) => each !== "kernels");
-  const number = (/** @type {string} */ value) => (value === "" ? null : Number(value));
-  const list = (
-    /** @type {string} */ text,
-    /** @type {string} */ label,
-    /** @type {[string, string][]} */ options,
-    /** @type {string|number|null} */ value,
-    /** @type {(value: string) => void} */ choose,
-  ) => html`
-    <div class="row spread">
-      <span class="label">${text}</span>
-      <${Choice} ...${{ label, options, choose, value: String(value ?? "") }} />
-    </div>
-  `;
+  const samples = [...Array(layer?.samples ?? 1).keys()];
   const stepName = (/** @type {number} */ step) => `pinned to step ${stepText(step)}`;
+  /**
+   * A list of what the column can have of its own; null if there is nothing to choose from.
+   * @param {"step"|"sample"|"role"} field @param {string} same entry for that of the main column
+   * @param {readonly any[]} all values @param {(value: any) => string} name of a value
+   */
+  const list = (field, same, all, name) => {
+    const value = column[field];
+    const isOwn = value !== SAME[field];
+    if (all.length < 2 && !isOwn && field !== "step") return null;
+    const text = { step: "Step", sample: "Sample", role: "Kind" }[field];
+    const label = field === "role" ? `What column ${letter} shows` : `${text} of column ${letter}`;
+    const gone = isOwn && !all.includes(value) ? [[value, `${name(value)} (not here)`]] : [];
+    const options = [[SAME[field], same], ...gone, ...all.map((each) => [each, name(each)])];
+    const choose = (/** @type {unknown} */ to) => change({ [field]: to });
+    return html`
+      <div class="row spread">
+        <span class="label">${text}</span><${Choice} ...${{ label, options, value, choose }} />
+      </div>
+    `;
+  };
   return html`
     <div class="column-panel" role="group" aria-label=${`Column ${letter}`} ref=${element}>
       <div class="row spread">
@@ -78,50 +84,11 @@ function Panel({ app, model, i }) {
           colourOf=${(/** @type {string} */ name) => runColour(name || state.run, runs)}
           same=${`same run (${runText(state.run)})`} />
       </div>
-      ${list(
-        "Step",
-        `Step of column ${letter}`,
-        options(column.step, layer?.steps ?? [], "follows the slider", stepName),
-        column.step,
-        (value) => change({ step: number(value) }),
-      )}
-      ${
-        (samples.length > 1 || column.sample !== null) &&
-        list(
-          "Sample",
-          `Sample of column ${letter}`,
-          options(column.sample, samples, "same sample", (sample) => `sample ${sample}`),
-          column.sample,
-          (value) => change({ sample: number(value) }),
-        )
-      }
-      ${
-        (roles.length > 1 || column.role) &&
-        list(
-          "Kind",
-          `What column ${letter} shows`,
-          options(column.role, roles, "same kind", (each) => ROLE_NAMES[each] ?? each),
-          column.role,
-          (value) => change({ role: /** @type {Role|""} */ (value) }),
-        )
-      }
+      ${list("step", "follows the slider", layer?.steps ?? [], stepName)}
+      ${list("sample", "same sample", samples, (sample) => `sample ${sample}`)}
+      ${list("role", "same kind", roles, (role) => ROLE_NAMES[role] ?? role)}
     </div>
   `;
-}
-
-/**
- * Options of a list: the main column's, all that there are, and what is selected now.
- * @template {string|number} T
- * @param {T|null} now @param {readonly T[]} all @param {string} same @param {(value: T) => string} name
- * @returns {[string, string][]}
- */
-function options(now, all, same, name) {
-  /** @type {[string, string][]} */
-  const offered = all.map((value) => [String(value), name(value)]);
-  if (now !== null && now !== "" && !all.includes(now)) {
-    offered.unshift([String(now), `${name(now)} (not here)`]);
-  }
-  return [["", same], ...offered];
 }
 
 /** Where a column stems from, its input image, and what differs. @param {Props & {place: number}} props */
@@ -228,9 +195,8 @@ export function RankedLayers({ app, model: { ranking, state } }) {
       <div class="row">
         <h2>Layers by difference from A</h2>
         <${Choice} label="Column that is compared with A"
-          options=${state.columns.map((_, i) => [String(i + 1), LETTERS[i + 1]])}
-          value=${String(state.rank)}
-          choose=${(/** @type {string} */ value) => app.update({ rank: Number(value) })} />
+          options=${state.columns.map((_, i) => [i + 1, LETTERS[i + 1]])}
+          value=${state.rank} choose=${app.set("rank")} />
         <span class="said" role="status">${progress}</span>
         <span class="space" />
         <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: 0 })} />

@@ -109,7 +109,7 @@ export function Segments({ label, options, value, choose, kind = "" }) {
 
 /**
  * A list to choose from. Whoever chooses with the pointer leaves the arrow keys to the steps.
- * @template {string} T
+ * @template {string|number|null} T
  * @param {object} props
  * @param {string} props.label for screen readers and the tooltip
  * @param {readonly (readonly [T, string])[]} props.options
@@ -125,7 +125,7 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
     else delete select.dataset.pointer;
   };
   const chosen = (/** @type {Of} */ { currentTarget: select }) => {
-    choose(/** @type {T} */ (select.value));
+    choose(options[select.selectedIndex][0]);
     if (byKeys.current) return; // whoever goes through the list with the keyboard stays in it
     select.blur(); // so that arrow keys change the step again
     window.setTimeout(() => select.blur(), 0); // some browsers focus it once more on closing the list
@@ -133,13 +133,13 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
   return html`
     <span class="choice" title=${label}>
       ${children}
-      <select aria-label=${label} ...${terms ? explanation(terms) : {}} value=${value}
+      <select aria-label=${label} ...${terms ? explanation(terms) : {}} value=${value ?? ""}
         onChange=${chosen} onPointerDown=${pressed}
         onBlur=${(/** @type {Of} */ event) => pressed(event, "")}
         onKeyDown=${(/** @type {KeyboardEvent & Of} */ event) => {
           if (!byPointer(event.currentTarget) || !STEP_KEY.test(event.key)) pressed(event, "keys");
         }}>
-        ${options.map(([id, text]) => html`<option key=${id} value=${id}>${text}</option>`)}
+        ${options.map(([id, text]) => html`<option key=${id} value=${id ?? ""}>${text}</option>`)}
       </select>
     </span>
   `;
