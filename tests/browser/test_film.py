@@ -59,20 +59,29 @@ def grown_address(serve: Callable[[Path], str], grown: Path) -> str:
     return serve(grown)
 
 
+EVERY_PLACE = """(canvas) => {
+  const box = canvas.getBoundingClientRect(), said = [];
+  const status = document.querySelector(".film .status");
+  for (let y = 30; y < box.height; y += 23) for (let x = 170; x < box.width; x += 37) {
+    const [clientX, clientY] = [box.x + x, box.y + y];
+    canvas.dispatchEvent(new MouseEvent("mousemove", { clientX, clientY, bubbles: true }));
+    said.push(status.textContent);
+  }
+  return said;
+}"""
+
+
 def seen(person: Person) -> dict[tuple[int, int], dict[tuple[int, int], tuple[float, float]]]:
     """By step and channel: the values and uncertainties that the strip says, by y and x."""
-    box = person.see(".film canvas").bounding_box()
     pattern = r"step (\d+) · channel (\d+) · y (\d+), x (\d+) · (\S+)(?: ± (\S+))?"
     found: dict[tuple[int, int], dict[tuple[int, int], tuple[float, float]]] = {}
-    for y in range(int(box["y"]) + 30, int(box["y"] + box["height"]), 23):
-        for x in range(int(box["x"]) + 170, int(box["x"] + box["width"]), 37):
-            person.page.mouse.move(x, y)
-            said = re.fullmatch(pattern, person.see(".film .status").text_content())
-            if said is None:
-                continue
-            step, channel, row, column = map(int, said.groups()[:4])
-            numbers = (float((text or "0").replace("−", "-")) for text in said.groups()[4:])
-            found.setdefault((step, channel), {})[row, column] = tuple(numbers)  # type: ignore[assignment]
+    for text in person.see(".film canvas").evaluate(EVERY_PLACE):
+        said = re.fullmatch(pattern, text)
+        if said is None:
+            continue
+        step, channel, row, column = map(int, said.groups()[:4])
+        numbers = (float((text or "0").replace("−", "-")) for text in said.groups()[4:])
+        found.setdefault((step, channel), {})[row, column] = tuple(numbers)  # type: ignore[assignment]
     return found
 
 
