@@ -1,4 +1,4 @@
-"""Healthy: training without labels, or with few, and metric learning."""
+"""Healthy: training without labels, or with few."""
 
 from __future__ import annotations
 
@@ -6,50 +6,21 @@ import copy
 from functools import partial
 from pathlib import Path
 
-import recipes.hundred as r100
 import torch
-from data import P, few_classes
+from data import P
 from loops import Losses, Task, descend, eighty, evaluated, follow, own_loop, seen, train
-from losses import ArcFace, angular, both_views, own, pairs, triplets, two_views
+from losses import both_views, own
 from nets import classifiers as cnn
-from optimizers import QUICK, by
+from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 
 import fmapboard
 
 
-class Online(nn.Module):
-    """BYOL: a network, a predictor of the codes of its slow copy, and the copy."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.online = cnn.resnet(classes=32)
-        layers = [nn.Linear(32, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32)]
-        self.predictor = nn.Sequential(*layers)
-        self.target = copy.deepcopy(self.online).requires_grad_(False)
-
-
-def own_targets(model: Online, images: Tensor, *_: Tensor) -> Tensor:
-    """What the slow copy says of another view is predicted."""
-    views = [images + 0.2 * torch.randn_like(images), images.flip(3) * 0.9]
-    loss = torch.zeros(())
-    for one, other in (views, views[::-1]):
-        with torch.no_grad():
-            goal = model.target(other)
-        alike = functional.cosine_similarity(model.predictor(model.online(one)), goal)
-        loss = loss + 1 - alike.mean()
-    return loss
-
-
 def behind(decay: float, fast: str, slow: str) -> object:
     """A hook by which one part of a model follows another slowly."""
     return lambda _, model, __: follow(getattr(model, slow), getattr(model, fast), decay)
-
-
-def with_head() -> nn.Module:
-    back = cnn.plain(classes=64, norm=nn.BatchNorm2d)
-    return nn.Sequential(back, nn.ReLU(), nn.Linear(64, 32))
 
 
 class Momentum(nn.Module):
@@ -113,29 +84,6 @@ def last_frozen(model: Distilled) -> optim.Optimizer:
     return optimizer
 
 
-def projector(into: int, out: int, hidden: int = 128) -> nn.Module:
-    """SimSiam's: BatchNorm after each layer, without scale and shift after the last."""
-    layers = [nn.Linear(into, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU()]
-    layers += [nn.Linear(hidden, out, bias=False), nn.BatchNorm1d(out, affine=False)]
-    return nn.Sequential(*layers)
-
-
-def expanded() -> nn.Module:
-    return nn.ModuleDict({"backbone": cnn.trunk(), "expander": projector(64, 96)})
-
-
-def vicreg(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Invariance, variance and covariance; the forward pass is not the root's."""
-    codes = [model["expander"](model["backbone"](x)) for x in both_views(images)]
-    loss = 25 * functional.mse_loss(*codes)
-    for code in codes:
-        code = code - code.mean(0)
-        loss = loss + 25 * functional.relu(1 - (code.var(0) + 1e-4).sqrt()).mean()
-        cross = code.T @ code / (len(code) - 1)
-        loss = loss + (cross.square().sum() - cross.diagonal().square().sum()) / code.shape[1]
-    return loss
-
-
 def mean_teacher(place: Path, seed: int) -> Losses:
     """Semi-supervised: few labels, consistency with an average of the weights; both watched."""
     student = nn.Sequential(cnn.trunk(), nn.Dropout(0.2), nn.Linear(64, 8))
@@ -174,34 +122,8 @@ def fix_match(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(known, labels[:8]) + told.mean()
 
 
-NORMED = partial(cnn.plain, classes=16, norm=nn.BatchNorm2d)
 CASES = seen(
-    "2026-11-23T03:56",
-    Task("siamese CNN", NORMED, P, pairs).cases(siamese=r100.ADAM.but("", batch=32)),
-    Task("BYOL ResNet", Online, P, own_targets).cases(
-        byol=eighty(
-            "EMA target, AdamW",
-            by(optim.AdamW, lr=1e-3, weight_decay=1e-4),
-            steps=100,
-            every=10,
-            watched=lambda model: model.online,
-            after=behind(0.98, "online", "target"),
-        )
-    ),
-    Task("SimCLR CNN", with_head, P, two_views).cases(
-        simclr_head=eighty(
-            "head outside the watched model", every=10, watched=lambda model: model[0]
-        )
-    ),
-)
-CASES += seen(
     "2026-11-23T07:48",
-    Task("ArcFace CNN", lambda: ArcFace(cnn.encoder(32)), P, angular).cases(
-        arcface=r100.ADAM.but("", optimizer=QUICK)
-    ),
-    Task("encoder CNN", cnn.encoder, few_classes, triplets).cases(
-        metric_batches=r100.ADAM.but("P × K", steps=80)
-    ),
     Task("MoCo", Momentum, P, of_two_views).cases(
         moco=eighty(
             "slow copy and queue inside",
@@ -220,7 +142,6 @@ CASES += seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    Task("VICReg", expanded, P, vicreg).cases(vicreg=eighty("Adam", batch=32)),
     own_loop("mean_teacher", "student and teacher, both watched", "SGD", mean_teacher, 80, 8),
     Task("residual CNN", partial(cnn.classifier, 24), P, fix_match).cases(
         fix_match=eighty(

@@ -3,73 +3,23 @@
 from __future__ import annotations
 
 import copy
-import functools
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import timm.utils
 import torch
-from data import Draw, P, fixed, photos, pixels
-from loops import Losses, Run, Task, descend, eighty, evaluated, follow, own_loop, seen, train
+from data import P, photos, pixels
+from loops import Losses, Task, descend, eighty, evaluated, follow, own_loop, seen, train
 from losses import named
 from nets import classifiers as cnn
-from nets.library import hf_convnext, timm_model
+from nets.library import timm_model
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.ao.quantization import FakeQuantize, default_weight_fake_quant
 from torch.func import functional_call
 from torch.nn import functional
 
-from fmapboard.demo.network import load_trained
-
 QUICK = by(optim.AdamW, lr=2e-3)
 NORMED = partial(cnn.plain, norm=nn.BatchNorm2d)
-teacher = functools.cache(load_trained)
-
-
-def classifying(
-    model: nn.Module, optimizer: optim.Optimizer, draw: Draw = P
-) -> Callable[[int, Generator], float]:
-    """A step of the usual classification."""
-    return lambda _, random: descend(optimizer, named(model, *draw(random, 16)))
-
-
-def distilled(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """A small network learns the logits of the bundled trained one."""
-    with torch.no_grad():
-        soft = (teacher()(images) / 2).softmax(1)
-    logits = model(images)
-    return functional.cross_entropy(logits, labels) + functional.cross_entropy(logits / 2, soft)
-
-
-def whole(
-    model: nn.Module, optimizer: optim.LBFGS, size: int, examples: int, steps: int, every: int
-) -> Run:
-    """All examples in each step, which calls a closure several times."""
-
-    def run(place: Path, seed: int) -> Losses:
-        images, labels = photos(size)(Generator().manual_seed(seed), examples)
-
-        def closure() -> Tensor:
-            optimizer.zero_grad()
-            loss = named(model, images, labels)
-            loss.backward()
-            return loss
-
-        def step(*_: object) -> float:
-            return float(optimizer.step(closure))
-
-        return train(place, seed, model, step, steps, every, optimizer)
-
-    return run
-
-
-def lbfgs(place: Path, seed: int) -> Losses:
-    """L-BFGS on a fixed batch of 64."""
-    model = cnn.plain(act=nn.SiLU)
-    optimizer = optim.LBFGS(model.parameters(), 1, 5, line_search_fn="strong_wolfe")
-    return whole(model, optimizer, 24, 64, 12, 1)(place, seed)
 
 
 def line_search(place: Path, seed: int) -> Losses:
@@ -77,7 +27,18 @@ def line_search(place: Path, seed: int) -> Losses:
     layers = [cnn.unit(3, 16, 5, 2, None, nn.Tanh), cnn.unit(16, 32, 5, 2, None, nn.Tanh)]
     model = nn.Sequential(*layers, *cnn.head(32, 8))
     optimizer = optim.LBFGS(model.parameters(), lr=0.5, max_iter=4, line_search_fn="strong_wolfe")
-    return whole(model, optimizer, 32, 128, 40, 4)(place, seed)
+    images, labels = P(Generator().manual_seed(seed), 128)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = named(model, images, labels)
+        loss.backward()
+        return loss
+
+    def step(*_: object) -> float:
+        return float(optimizer.step(closure))
+
+    return train(place, seed, model, step, 40, 4, optimizer)
 
 
 def sharpness_aware(place: Path, seed: int) -> Losses:
@@ -107,20 +68,6 @@ def sharpness_aware(place: Path, seed: int) -> Losses:
     return train(place, seed, model, step, 60, 10, optimizer)
 
 
-def resumed(place: Path, seed: int) -> Losses:
-    """Half of the steps, a checkpoint, then the rest with new objects into the same run."""
-    draw, losses, saved = fixed(P, 128), Losses(), []
-    for first in (0, 30):
-        model = cnn.resnet()
-        optimizer = optim.AdamW(model.parameters(), lr=1e-3)
-        for part, state in zip((model, optimizer), saved, strict=False):
-            part.load_state_dict(state)
-        step = classifying(model, optimizer, draw)
-        losses += train(place, seed + first, model, step, 30, 10, optimizer, start_step=first)
-        saved = [model.state_dict(), optimizer.state_dict()]
-    return losses
-
-
 class Reversed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: object, x: Tensor) -> Tensor:
@@ -148,26 +95,6 @@ def adversarial() -> nn.Module:
     return nn.ModuleDict(parts)
 
 
-def policy_gradient(place: Path, seed: int) -> Losses:
-    """A contextual bandit with REINFORCE and a baseline; the share of wrong choices."""
-    model = cnn.encoder(9)
-    optimizer = optim.Adam(model.parameters(), lr=2e-3)
-
-    def step(_: int, random: Generator) -> float:
-        images, labels = photos(24)(random, 24)
-        logits, value = model(images).split([8, 1], 1)
-        choice = torch.distributions.Categorical(logits=logits)
-        chosen = choice.sample()
-        gain = (chosen == labels).float()
-        better = gain - value[:, 0]
-        loss = -(choice.log_prob(chosen) * better.detach()).mean()
-        loss = loss + 0.5 * better.square().mean() - 0.01 * choice.entropy().mean()
-        descend(optimizer, loss)
-        return 1 - gain.mean().item()
-
-    return train(place, seed, model, step, 200, 10, optimizer)
-
-
 def reptile(place: Path, seed: int) -> Losses:
     """Meta-learning: the watched network moves towards copies trained on tasks, no optimizer."""
     model = cnn.encoder(8, norm=False)
@@ -183,10 +110,6 @@ def reptile(place: Path, seed: int) -> Losses:
         return before
 
     return train(place, seed, model, step, 36, 3)
-
-
-def powers_of_two(step: int) -> bool:
-    return step & (step - 1) == 0
 
 
 class Quantized(nn.Module):
@@ -259,44 +182,6 @@ def in_backward(place: Path, seed: int) -> Losses:
         return loss.item()
 
     return train(place, seed, model, step, 120, 10)
-
-
-def averaged(place: Path, seed: int) -> Losses:
-    """SWA: from half of the training on, the mean of the weights; its norms are updated."""
-    model = cnn.encoder(8)
-    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    mean, slow = optim.swa_utils.AveragedModel(model), timm.utils.ModelEmaV3(model, decay=0.98)
-
-    def step(number: int, random: Generator) -> float:
-        loss = descend(optimizer, named(model, *P(random, 16)))
-        slow.update(model, number)
-        if number >= 60 and number % 5 == 0:
-            mean.update_parameters(model)
-        if number == 119:
-            optim.swa_utils.update_bn([P(random, 16)[0] for _ in range(4)], mean)
-        return loss
-
-    return train(place, seed, model, step, 120, 8, optimizer)
-
-
-def scaled_half(place: Path, seed: int) -> Losses:
-    """GradScaler and autocast; the scaler is given to the board."""
-    model = cnn.encoder(8)
-    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024)
-
-    def step(_: int, random: Generator) -> float:
-        optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = named(model, *P(random, 16))
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        return loss.item()
-
-    return train(place, seed, model, step, 100, 8, optimizer, scaler=scaler)
 
 
 def maml(place: Path, seed: int) -> Losses:
@@ -407,37 +292,20 @@ def plateau(place: Path, seed: int) -> Losses:
 
 CASES = seen(
     "2026-11-23T03:56",
-    Task("plain CNN, BatchNorm", NORMED, photos(48, "own"), distilled).cases(
-        distillation=eighty("AdamW", by(optim.AdamW, lr=1e-3), every=10)
-    ),
-    own_loop("lbfgs", "plain CNN, Swish", "L-BFGS, one batch", lbfgs, 12, 1),
     own_loop("sam", "plain CNN, BatchNorm", "SAM", sharpness_aware, 60, 10),
-    own_loop("resumed", "ResNet", "AdamW, resumed from a checkpoint", resumed, 60, 10),
 )
 CASES += seen(
     "2026-11-23T07:48",
     Task("DANN", adversarial, P, domains).cases(
         dann=eighty("gradient reversal", by(optim.SGD, lr=0.02, momentum=0.9), steps=120, batch=32)
     ),
-    own_loop("reinforce", "encoder CNN", "REINFORCE bandit", policy_gradient, 200, 10),
     own_loop("reptile", "encoder CNN, no norm", "Reptile, no optimizer", reptile, 36, 3),
-    Task("encoder CNN", cnn.encoder, P, named).cases(
-        resumed_500=eighty("logged from step 500 on", QUICK, every=5, watch={"start_step": 500})
-    ),
-    Task("transformers ConvNeXt v2", hf_convnext, P, named).cases(
-        few_logged=eighty("four logged steps", QUICK, steps=100, every=25)
-    ),
-    Task("timm ByobNet", partial(timm_model, "test_byobnet"), photos(48), named).cases(
-        powers=eighty("logged at powers of two", by(optim.Adam), steps=129, every=powers_of_two)
-    ),
     Task("CNN, fake quantization", quantized, P, named).cases(
         quantized=eighty("Adam 1e-3", steps=100, every=10)
     ),
     own_loop("micro_steps", "encoder CNN, no norm", "micro-batches as steps", micro_steps, 240, 13),
     own_loop("epochs", "encoder CNN", "a step is an epoch with validation", epochs, 12, 1),
     own_loop("in_backward", "encoder CNN", "optimizers in backward", in_backward, 120, 10),
-    own_loop("averaged", "encoder CNN", "SWA and EMA", averaged, 120, 8),
-    own_loop("scaler", "encoder CNN", "GradScaler, bfloat16", scaled_half, 100, 8),
 )
 CASES += seen(
     "2026-11-23T08:43",
