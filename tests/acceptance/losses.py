@@ -88,41 +88,6 @@ def levels(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return functional.cross_entropy(model(images), target)
 
 
-def pairs(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Contrastive loss of neighbours in the batch; the two branches share their weights."""
-    half = len(images) // 2
-    first, second = model(images[:half]), model(images[half:])
-    distance = functional.pairwise_distance(first, second)
-    same = (labels[:half] == labels[half:]).float()
-    apart = (2 - distance).clamp(min=0).square()
-    return (same * distance.square() + (1 - same) * apart).mean()
-
-
-def triplets(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Batch-hard triplet loss, soft margin, on unit vectors."""
-    code = functional.normalize(model(images), dim=1)
-    distance = (2 - 2 * code @ code.T).clamp(min=1e-6).sqrt()
-    same = labels[:, None] == labels
-    far = (distance * same).amax(1)
-    near = (distance + 10 * same).amin(1)
-    return functional.softplus(5 * (far - near)).mean()
-
-
-def two_views(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """SimCLR's loss; the views differ in flip, contrast and noise."""
-
-    def view() -> Tensor:
-        gain = 0.7 + 0.6 * torch.rand(len(images), 1, 1, 1)
-        shown = images.flip(3) if torch.rand(()) < 0.5 else images
-        return shown * gain + 0.1 * torch.randn_like(images)
-
-    code = functional.normalize(model(torch.cat([view(), view()])), dim=1)
-    alike = code @ code.T / 0.2
-    alike.fill_diagonal_(-1e4)
-    count = len(images)
-    return functional.cross_entropy(alike, (torch.arange(2 * count) + count) % (2 * count))
-
-
 def multi_label(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """One sigmoid per class."""
     target = functional.one_hot(labels, 8).float()
