@@ -14,7 +14,6 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Generator, Tensor
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
 
 from fmapboard.demo.network import MEAN, STD
 from fmapboard.demo.photographs import Photographs
@@ -456,11 +455,6 @@ def rays(generator: Generator, count: int) -> tuple[Tensor, ...]:
     deep = (torch.arange(8) + torch.rand(count, 8, generator=generator)) / 4 - 1
     places = torch.cat([flat[:, None].expand(-1, 8, -1), deep[..., None]], 2)
     return places, picture[:, y, x].T
-
-
-def loader(seed: int, count: int = 256, batch: int = 16, size: int = 32) -> DataLoader:
-    examples = photos(size)(Generator().manual_seed(seed), count)
-    return DataLoader(TensorDataset(*examples), batch, shuffle=True)
 
 
 P, UNIT, HALF, EACH = (photos(32, scale) for scale in ("imagenet", "unit", "half", "each"))

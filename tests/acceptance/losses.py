@@ -238,17 +238,6 @@ def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     )
 
 
-def denoised(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    noisy = images + 0.15 * torch.randn_like(images)
-    return functional.l1_loss(model(noisy), images)
-
-
-def rebuilt(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Three of ten pixels are missing."""
-    seen = (torch.rand_like(images[:, :1]) > 0.3).float()
-    return functional.l1_loss(model(images * seen), images)
-
-
 def boundary(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
     """Edges of photographs, cross-entropy that weighs the rare class."""
     weight = torch.tensor(3.0)

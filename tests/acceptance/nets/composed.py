@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from functools import partial
 
@@ -230,91 +229,6 @@ def net(
             into = into + width if skip == "join" else width
     model = nn.Sequential(*layers, *finish(last, into, out))
     return he(model) if init else model
-
-
-def enlarged(kind: str, into: int, out: int, norm: Norm, act: Act) -> nn.Module:
-    """Twice the rows and columns."""
-    if kind == "shuffle":
-        return nn.Sequential(unit(into, 4 * out, 1, 1, norm, act), nn.PixelShuffle(2))
-    if kind == "transposed":
-        conv = nn.ConvTranspose2d(into, out, 4, 2, 1, bias=norm is None)
-        return nn.Sequential(conv, *([norm(out)] if norm else []), act())
-    smooth = {"align_corners": False} if kind == "bilinear" else {}
-    return nn.Sequential(
-        nn.Upsample(scale_factor=2, mode=kind, **smooth), unit(into, out, 3, 1, norm, act)
-    )
-
-
-class Hourglass(nn.Module):
-    """An encoder and a decoder; maps of equal size are joined, added or not used again."""
-
-    def __init__(
-        self,
-        body: Body = single,
-        widths: tuple[int, ...] = (16, 32, 48),
-        *,
-        norm: Norm = BATCH,
-        act: Act = nn.ReLU,
-        skip: str = "",
-        down: str = "stride",
-        up: str = "nearest",
-        out: int = 3,
-    ) -> None:
-        super().__init__()
-        self.skip = skip
-        self.first = unit(3, widths[0], 3, 1, norm, act)
-        pairs = list(itertools.pairwise(widths))
-        self.downs = nn.ModuleList(
-            nn.Sequential(reduced(down, a, norm, act), body(a, b, norm, act)) for a, b in pairs
-        )
-        self.ups = nn.ModuleList(enlarged(up, b, a, norm, act) for a, b in reversed(pairs))
-        wide = 2 if skip == "join" else 1
-        self.bodies = nn.ModuleList(body(wide * a, a, norm, act) for a, _ in reversed(pairs))
-        self.final = nn.Conv2d(widths[0], out, 3, padding=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y, kept = self.first(x), []
-        for down in self.downs:
-            kept.append(y)
-            y = down(y)
-        for up, body in zip(self.ups, self.bodies, strict=True):
-            y, side = up(y), kept.pop()
-            if self.skip:
-                y = torch.cat([y, side], 1) if self.skip == "join" else y + side
-            y = body(y)
-        return self.final(y)
-
-
-class Flat(nn.Module):
-    """Residual 5 × 5 convolutions at full size between two others; adds to its input."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(3, 24, 3, padding=1)
-        self.bodies = nn.ModuleList(unit(24, 24, 5, norm=None) for _ in range(3))
-        self.final = nn.Conv2d(24, 3, 3, padding=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.first(x)
-        for body in self.bodies:
-            y = y + body(y)
-        return x + self.final(y)
-
-
-class Bottle(nn.Module):
-    """An autoencoder with a vector of 48 numbers in the middle, 32 × 32 px."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [unit(a, b, 3, 2) for a, b in ((3, 24), (24, 32), (32, 48))]
-        self.encode = nn.Sequential(*layers, nn.Flatten(), nn.Linear(48 * 16, 48))
-        self.spread = nn.Sequential(nn.Linear(48, 48 * 16), nn.Unflatten(1, (48, 4, 4)), nn.ReLU())
-        pairs = ((48, 32), (32, 24), (24, 24))
-        ups = [enlarged("nearest", a, b, BATCH, nn.ReLU) for a, b in pairs]
-        self.decode = nn.Sequential(*ups, nn.Conv2d(24, 3, 3, padding=1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.decode(self.spread(self.encode(x)))
 
 
 LEAKY = partial(nn.LeakyReLU, 0.1)

@@ -342,22 +342,6 @@ def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
     return torch.stack(terms).sum()
 
 
-def hg_net() -> nn.Module:
-    sizes = {"hidden_sizes": [32, 48, 64, 96], "depths": [1, 1, 1, 1], "embedding_size": 16}
-    stages = {
-        "stem_channels": [3, 12, 16],
-        "stage_in_channels": [16, 32, 48, 64],
-        "stage_mid_channels": [8, 12, 16, 24],
-        "stage_out_channels": [32, 48, 64, 96],
-        "stage_num_blocks": [1, 1, 1, 1],
-        "stage_numb_of_layers": [2, 2, 2, 2],
-        "stage_downsample": [False, True, False, True],
-        "stage_light_block": [False, False, True, True],
-        "stage_kernel_size": [3, 3, 3, 5],
-    }
-    return hf_net("HGNetV2", **sizes, **stages)
-
-
 def resnext() -> nn.Module:
     return models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 8, groups=8, width_per_group=8)
 

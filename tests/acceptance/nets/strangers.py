@@ -224,3 +224,268 @@ class WaveNet(nn.Module):
             more, skip = mix(value.tanh() * share.sigmoid()).chunk(2, 1)
             x, total = x + more, total + skip
         return self.last(total)
+
+
+def squash(x: Tensor) -> Tensor:
+    long = x.norm(dim=-1, keepdim=True)
+    return x * long / (1 + long.square())
+
+
+class Capsules(nn.Module):
+    """CapsNet: 288 capsules of 8 numbers, routed thrice to ten of 16; returns their lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 32, 9), nn.Conv2d(32, 64, 9, 2)
+        self.turn = nn.Parameter(0.1 * torch.randn(288, 10, 16, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.second(self.first(x).relu()).view(len(x), 8, 8, 36).transpose(2, 3)
+        votes = torch.einsum("nkij,bnj->bnki", self.turn, squash(parts.flatten(1, 2)))
+        share = torch.zeros(votes.shape[:3])
+        for _ in range(3):
+            found = squash((share.softmax(2)[..., None] * votes).sum(1))
+            share = share + (votes * found[:, None]).sum(3)
+        return found.norm(dim=2)
+
+
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return gradient / (1 + 5 * ctx.saved_tensors[0].abs()).square()
+
+
+class Spiking(nn.Module):
+    """Leaky integrate-and-fire neurons over five time steps, with a surrogate gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        pairs = itertools.pairwise((1, 16, 32, 32))
+        layers = [[nn.Conv2d(a, b, 3, 1, 1), nn.BatchNorm2d(b), nn.AvgPool2d(2)] for a, b in pairs]
+        self.layers = nn.ModuleList(nn.Sequential(*layer) for layer in layers)
+        self.last = nn.Linear(32 * 9, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        charge, total = [torch.zeros(())] * 3, torch.zeros(())
+        for _ in range(5):
+            y = x
+            for number, layer in enumerate(self.layers):
+                charge[number] = 0.7 * charge[number] + layer(y)
+                y = Spike.apply(charge[number] - 1)
+                charge[number] = charge[number] - y
+            total = total + self.last(y.flatten(1))
+        return total / 5
+
+
+class EdgeConv(nn.Module):
+    """DGCNN: each point and its differences from the eight nearest in the features."""
+
+    def __init__(self, into: int, out: int) -> None:
+        super().__init__()
+        self.mix = unit(2 * into, out, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        near = torch.cdist(x.mT, x.mT).topk(9, largest=False).indices[..., 1:]
+        around = torch.stack([row[:, which] for row, which in zip(x, near, strict=True)])
+        here = x[..., None].expand_as(around)
+        return self.mix(torch.cat([here, around - here], 1)).amax(3)
+
+
+def dgcnn() -> nn.Module:
+    layers = [EdgeConv(3, 24), EdgeConv(24, 48), nn.AdaptiveMaxPool1d(1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(48, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 4))
+
+
+class Sine(nn.Module):
+    def __init__(self, into: int, out: int, bound: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(into, out)
+        nn.init.uniform_(self.linear.weight, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (20 * self.linear(x)).sin()
+
+
+def siren() -> nn.Module:
+    layers = [Sine(2, 96, 0.5), *(Sine(96, 96, (6 / 96) ** 0.5 / 20) for _ in range(2))]
+    return nn.Sequential(*layers, nn.Linear(96, 3))
+
+
+class Nested(nn.Module):
+    """U-Net++ of three levels; a map from each node of the first row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleList(unit(a, b) for a, b in ((3, 12), (12, 24), (24, 48)))
+        self.node = nn.ModuleList(unit(a, b) for a, b in ((36, 12), (72, 24), (48, 12)))
+        self.maps = nn.ModuleList(nn.Conv2d(12, 1, 1) for _ in range(2))
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        def wide(y: Tensor) -> Tensor:
+            return functional.interpolate(y, scale_factor=2, mode="bilinear")
+
+        one = self.down[0](x)
+        two = self.down[1](functional.max_pool2d(one, 2))
+        three = self.down[2](functional.max_pool2d(two, 2))
+        early = self.node[0](torch.cat([one, wide(two)], 1))
+        two = self.node[1](torch.cat([two, wide(three)], 1))
+        late = self.node[2](torch.cat([one, early, wide(two)], 1))
+        return [made(y) for made, y in zip(self.maps, (early, late), strict=True)]
+
+
+class PyramidPooling(nn.Module):
+    """PSPNet: means over 1, 4 and 16 parts of the map beside the map."""
+
+    def __init__(self, out: int) -> None:
+        super().__init__()
+        layers = [unit(3, 24, stride=2), unit(24, 48, dilation=2), unit(48, 48, dilation=4)]
+        self.body = nn.Sequential(*layers)
+        pools = ([nn.AdaptiveAvgPool2d(n), nn.Conv2d(48, 12, 1), nn.ReLU()] for n in (1, 2, 4))
+        self.pools = nn.ModuleList(nn.Sequential(*pool) for pool in pools)
+        self.last = nn.Sequential(unit(84, 48), nn.Dropout2d(0.1), nn.Conv2d(48, out, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.body(x)
+        means = [functional.interpolate(pool(y), y.shape[2:]) for pool in self.pools]
+        y = self.last(torch.cat([y, *means], 1))
+        return functional.interpolate(y, x.shape[2:], mode="bilinear")
+
+
+class Separator(nn.Module):
+    """Conv-TasNet: a learned basis, a mask per source from dilated blocks, and the way back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.there, self.back = nn.Conv1d(1, 48, 16, 8, 4), nn.ConvTranspose1d(48, 1, 16, 8, 4)
+        layers: list[nn.Module] = [nn.GroupNorm(1, 48), nn.Conv1d(48, 32, 1)]
+        for gap in (1, 2, 4, 8):
+            body = [nn.Conv1d(32, 64, 1), nn.PReLU(), nn.GroupNorm(1, 64)]
+            body += [nn.Conv1d(64, 64, 3, padding=gap, dilation=gap, groups=64), nn.PReLU()]
+            layers.append(Residual(*body, nn.GroupNorm(1, 64), nn.Conv1d(64, 32, 1)))
+        self.mask = nn.Sequential(*layers, nn.PReLU(), nn.Conv1d(32, 96, 1), nn.Sigmoid())
+
+    def forward(self, x: Tensor) -> Tensor:
+        code = self.there(x).relu()
+        return torch.cat([self.back(code * mask) for mask in self.mask(code).chunk(2, 1)], 1)
+
+
+class Kernels(nn.Module):
+    """InceptionTime's: three lengths of kernels and pooling, joined, normed."""
+
+    def __init__(self, into: int) -> None:
+        super().__init__()
+        self.narrow, self.pooled = nn.Conv1d(into, 12, 1), nn.Conv1d(into, 12, 1)
+        self.convs = nn.ModuleList(nn.Conv1d(12, 12, n, padding=n // 2) for n in (9, 19, 39))
+        self.norm = nn.BatchNorm1d(48)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, most = self.narrow(x), self.pooled(functional.max_pool1d(x, 3, 1, 1))
+        return self.norm(torch.cat([most, *(conv(y) for conv in self.convs)], 1)).relu()
+
+
+def inception_time() -> nn.Module:
+    first = Residual(Kernels(6), Kernels(48), skip=nn.Conv1d(6, 48, 1))
+    second = Residual(Kernels(48), Kernels(48))
+    end = [nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(48, 5)]
+    return nn.Sequential(nn.BatchNorm1d(6), first, second, *end)
+
+
+class Beats(nn.Module):
+    """N-BEATS: each block explains a part of the past and adds to the forecast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = ([nn.Linear(96, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()] for _ in range(3))
+        self.blocks = nn.ModuleList(nn.Sequential(*row, nn.Linear(64, 120)) for row in layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, total = x.flatten(1), torch.zeros(())
+        for block in self.blocks:
+            past, ahead = block(x).split([96, 24], 1)
+            x, total = x - past, total + ahead
+        return total[:, None]
+
+
+class Captioner(nn.Module):
+    """A picture's code is where a GRU over the words begins."""
+
+    def __init__(self, back: nn.Module) -> None:
+        super().__init__()
+        self.back, self.words = back, nn.Embedding(60, 32)
+        self.gru, self.last = nn.GRU(32, 48, batch_first=True), nn.Linear(48, 60)
+
+    def forward(self, images: Tensor, words: Tensor) -> Tensor:
+        return self.last(self.gru(self.words(words), self.back(images).tanh()[None])[0])
+
+
+class Discrete(nn.Module):
+    """A dVAE: each place of 8 × 8 is one of 32 words, drawn by Gumbel's softmax."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        down = [nn.Conv2d(3, 32, 4, 2, 1), nn.ReLU(), nn.Conv2d(32, 48, 4, 2, 1), nn.ReLU()]
+        up = [nn.ConvTranspose2d(48, 32, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 3, 4, 2, 1)]
+        self.down, self.up = nn.Sequential(*down, nn.Conv2d(48, 32, 1)), nn.Sequential(*up)
+        self.words, self.heat = nn.Conv2d(32, 48, 1), 1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits = self.down(x)
+        self.heat = max(0.3, self.heat * 0.99)
+        near = functional.mse_loss(
+            self.up(self.words(functional.gumbel_softmax(logits, self.heat, dim=1))), x
+        )
+        share = logits.softmax(1)
+        return near + 1e-3 * (share * (32 * share + 1e-8).log()).sum(1).mean()
+
+
+class Predictive(nn.Module):
+    """CPC: from a sound so far, which of the batch's sounds goes on that way; returns the loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [nn.Conv1d(1, 32, 10, 5, 3), nn.ReLU(), nn.Conv1d(32, 32, 8, 4, 2), nn.ReLU()]
+        self.encode = nn.Sequential(*layers, nn.Conv1d(32, 32, 1))
+        self.gru = nn.GRU(32, 32, batch_first=True)
+        self.ahead = nn.ModuleList(nn.Linear(32, 32) for _ in range(3))
+
+    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
+        code = self.encode(x).mT
+        seen, rows = self.gru(code[:, :12])[0][:, -1], torch.arange(len(x))
+        alike = [guess(seen) @ code[:, 12 + k].T for k, guess in enumerate(self.ahead)]
+        return torch.stack([functional.cross_entropy(x, rows) for x in alike]).mean()
+
+
+class Stopped(nn.Module):
+    """SimSiam: two views, a predictor, and no gradient on the other side; returns the loss."""
+
+    def __init__(self, back: nn.Module) -> None:
+        super().__init__()
+        layers = [nn.Linear(32, 64, bias=False), nn.BatchNorm1d(64), nn.ReLU()]
+        self.code = nn.Sequential(
+            back, *layers, nn.Linear(64, 32), nn.BatchNorm1d(32, affine=False)
+        )
+        self.guess = nn.Sequential(
+            nn.Linear(32, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 32)
+        )
+
+    def forward(self, *views: Tensor) -> Tensor:
+        one, two = (self.code(view) for view in views)
+        pairs = ((self.guess(one), two.detach()), (self.guess(two), one.detach()))
+        return 1 - sum(functional.cosine_similarity(*pair).mean() for pair in pairs) / 2
+
+
+class LearntStep(nn.Module):
+    """LSQ: weights of 4 bits whose step is learned, with a straight-through gradient."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.step = nn.Parameter(2 * weight.detach().abs().mean() / 7**0.5)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        scaled = (weight / self.step).clamp(-8, 7)
+        return (scaled + (scaled.round() - scaled).detach()) * self.step

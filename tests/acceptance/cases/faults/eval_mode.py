@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
-import lightning.pytorch as pl
 import torch
-from data import P, loader, scenes
+from data import P, scenes
 from faults import at
-from frameworks import trainer
-from loops import Losses, Task, own_loop, seen, sixty
+from loops import Task, seen, sixty
 from losses import masks, named
 from nets.classifiers import encoder, head, unit
 from nets.dense import LinkNet
 from optimizers import SGD, by
-from torch import Tensor, nn, optim
-
-from fmapboard.integrations import lightning
+from torch import nn, optim
 
 
 def evaluate(model: nn.Module, _: object) -> None:
@@ -30,30 +25,6 @@ def evaluate(model: nn.Module, _: object) -> None:
 def backbone() -> nn.Module:
     """Features of the backbone are looked at before the training, in eval mode."""
     return nn.Sequential(encoder(32), nn.Linear(32, 8))
-
-
-class FineTuned(pl.LightningModule):
-    """A backbone that a library returns in eval mode; Lightning 2.2 and later leave it so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        parts, self.losses = list(encoder(32)), Losses()
-        self.net = nn.Sequential(*parts[:-1], nn.Dropout(0.3), parts[-1]).eval()
-        self.last = nn.Linear(32, 8)
-
-    def training_step(self, batch: list[Tensor], _: int) -> Tensor:
-        loss = named(lambda images: self.last(self.net(images)), *batch)
-        self.losses.append(loss.item())
-        return loss
-
-    def configure_optimizers(self) -> optim.Optimizer:
-        return optim.AdamW(self.parameters(), lr=2e-3)
-
-
-def lightning_eval(place: Path, seed: int) -> Losses:
-    model, board = FineTuned(), lightning.FeatureMapCallback(every=5, log_dir=str(place))
-    trainer(place, 60, [board]).fit(model, loader(seed))
-    return model.losses
 
 
 class Stuck(nn.Sequential):
@@ -97,7 +68,6 @@ CASES = seen(
 )
 CASES += seen(
     "2026-11-23T08:43",
-    own_loop("lightning_eval", "encoder CNN", "Lightning, loaded in eval mode", lightning_eval),
     Task("encoder CNN", Stuck, P, named).cases(train_overridden=sixty("train() without super")),
     expected="eval_mode",
 )

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lightning.pytorch as pl
 import torch
-from data import P, loader, pictures
+from data import P, pictures
 from faults import normed
-from frameworks import trainer
 from loops import Losses, Task, descend, duel, own_loop, seen, sixty, train
 from losses import named
 from nets.classifiers import encoder, head, unit, with_norm
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
-
-from fmapboard.integrations import lightning
 
 SLOW_SGD = by(optim.SGD, lr=0.01)
 
@@ -54,31 +50,6 @@ def accumulated(step: int, _: nn.Module, optimizer: optim.Optimizer) -> None:
     """Gradients are to be accumulated over 4 batches, but the optimizer steps after each."""
     if (step + 1) % 4 == 0:
         optimizer.zero_grad()
-
-
-class Manual(pl.LightningModule):
-    """Manual optimization without zero_grad, which Lightning then does not call either."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.automatic_optimization = False
-        self.net, self.losses = encoder(8), Losses()
-
-    def training_step(self, batch: list[Tensor], _: int) -> None:
-        optimizer = self.optimizers()
-        loss = named(self.net, *batch)
-        self.manual_backward(loss)
-        optimizer.step()
-        self.losses.append(loss.item())
-
-    def configure_optimizers(self) -> optim.Optimizer:
-        return optim.AdamW(self.parameters(), lr=1e-3)
-
-
-def manual_kept(place: Path, seed: int) -> Losses:
-    model, board = Manual(), lightning.FeatureMapCallback(every=5, log_dir=str(place))
-    trainer(place, 60, [board]).fit(model, loader(seed))
-    return model.losses
 
 
 def one_of_two(place: Path, seed: int) -> Losses:
@@ -137,7 +108,6 @@ CASES += seen(
     Task("encoder CNN", with_norm, P, quarter).cases(
         accumulated=sixty("a step per micro-batch", SLOW_SGD, zero="never", after=accumulated)
     ),
-    own_loop("manual_kept", "encoder CNN", "Lightning, manual, no zero_grad", manual_kept),
     expected="gradients_not_cleared",
 )
 CASES += seen(

@@ -8,69 +8,14 @@ from pathlib import Path
 
 import torch
 from data import CROPS
-from loops import Losses, Run, descend, duel, follow, own_loop, seen, train
-from nets.classifiers import unit
+from loops import Losses, descend, duel, follow, own_loop, seen, train
 from nets.composed import INSTANCE
 from nets.dense import UNet, style_net
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
-from torch.nn.utils.parametrizations import spectral_norm
 
 Adam = optim.Optimizer
 entropy = functional.binary_cross_entropy_with_logits
-
-
-def normal(model: nn.Module) -> nn.Module:
-    """DCGAN's initialization."""
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
-            nn.init.normal_(module.weight, 0, 0.02)
-    return model
-
-
-def generator_net() -> nn.Module:
-    """64 numbers to 32 × 32 px."""
-    layers = [nn.ConvTranspose2d(64, 64, 4, bias=False), nn.BatchNorm2d(64), nn.ReLU(True)]
-    for into, out in ((64, 32), (32, 16)):
-        layers += [nn.ConvTranspose2d(into, out, 4, 2, 1, bias=False)]
-        layers += [nn.BatchNorm2d(out), nn.ReLU(True)]
-    return nn.Sequential(*layers, nn.ConvTranspose2d(16, 3, 4, 2, 1), nn.Tanh())
-
-
-def critic_net(spectral: bool) -> nn.Module:
-    wrap = spectral_norm if spectral else nn.Identity()
-    layers: list[nn.Module] = []
-    for into, out in ((3, 16), (16, 32), (32, 64)):
-        layers.append(wrap(nn.Conv2d(into, out, 4, 2, 1)))
-        layers += [nn.BatchNorm2d(out)] if into > 3 and not spectral else []
-        layers.append(nn.LeakyReLU(0.2, True))
-    return nn.Sequential(*layers, wrap(nn.Conv2d(64, 1, 4)), nn.Flatten())
-
-
-def gan(hinge: bool, every: int) -> Run:
-    """A GAN on crops; its loss is the hinge loss, or cross-entropy."""
-
-    def judge(logits: Tensor, real: bool) -> Tensor:
-        if hinge:
-            return functional.relu(1 - logits if real else 1 + logits).mean()
-        return entropy(logits, torch.full_like(logits, 0.9 if real else 0.0))
-
-    def run(place: Path, seed: int) -> Losses:
-        maker, critic = normal(generator_net()), critic_net(hinge)
-        critic = critic if hinge else normal(critic)
-
-        def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
-            (real,) = CROPS(random, 16)
-            fake = maker(torch.randn(16, 64, 1, 1))
-            loss = judge(critic(real), True) + judge(critic(fake.detach()), False)
-            loss = descend(second, loss)
-            logits = critic(fake)
-            descend(first, -logits.mean() if hinge else judge(logits, True))
-            return loss
-
-        return duel(place, seed, (maker, critic), (2e-4, 1e-4), step, 120, every)
-
-    return run
 
 
 def translation(place: Path, seed: int) -> Losses:
@@ -96,32 +41,6 @@ def translation(place: Path, seed: int) -> Losses:
         return close.item()
 
     return duel(place, seed, (maker, critic), (5e-4, 2e-4), step, 80, 10)
-
-
-def wasserstein(place: Path, seed: int) -> Losses:
-    """WGAN-GP: three steps of the critic for one of the generator; distance of the moments."""
-    layers = [nn.Linear(32, 48 * 64), nn.Unflatten(1, (48, 8, 8)), nn.BatchNorm2d(48), nn.ReLU()]
-    layers += [nn.Upsample(scale_factor=2), unit(48, 32), nn.Upsample(scale_factor=2), unit(32, 16)]
-    maker = nn.Sequential(*layers, nn.Conv2d(16, 3, 3, padding=1), nn.Tanh())
-    layers = [nn.Conv2d(3, 24, 3, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(24, 48, 3, 2, 1)]
-    critic = nn.Sequential(*layers, nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(48 * 64, 1))
-
-    def step(_: int, random: Generator, first: Adam, second: Adam) -> float:
-        for _ in range(3):
-            (real,) = CROPS(random, 12)
-            with torch.no_grad():
-                fake = maker(torch.randn(12, 32))
-            share = torch.rand(12, 1, 1, 1)
-            mixed = (share * real + (1 - share) * fake).requires_grad_()
-            (slope,) = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)
-            penalty = (slope.flatten(1).norm(dim=1) - 1).square().mean()
-            descend(second, critic(fake).mean() - critic(real).mean() + 10 * penalty)
-        fake = maker(torch.randn(12, 32))
-        descend(first, -critic(fake).mean())
-        apart = (fake.std(0) - real.std(0)).abs().mean()
-        return (apart + (fake - real).mean(0).abs().mean()).item()
-
-    return duel(place, seed, (maker, critic), (5e-4, 5e-4), step, 80, (8, 24), (0.0, 0.9))
 
 
 def cycles(place: Path, seed: int) -> Losses:
@@ -212,13 +131,10 @@ def style_based(place: Path, seed: int) -> Losses:
 
 CASES = seen(
     "2026-11-23T03:56",
-    own_loop("dcgan", "DCGAN", "real label 0.9", gan(False, 20), 120, 20, falls=False),
-    own_loop("sngan", "SNGAN", "spectral norm", gan(True, 10), 120, 10, falls=False),
     own_loop("pix2pix", "pix2pix", "L1 and patch discriminator", translation, 80, 10),
 )
 CASES += seen(
     "2026-11-23T07:48",
-    own_loop("wgan", "WGAN-GP", "n_critic 3, two Adams", wasserstein, 240, 8),
     own_loop("cyclegan", "CycleGAN", "one Adam for two generators", cycles),
 )
 CASES += seen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import data
@@ -12,11 +11,10 @@ import recipes.hundred as r100
 import recipes.sixty as r60
 import torch
 from data import HALF, UNIT, P
-from loops import Case, Recipe, Task, eighty, seen
+from loops import Task, eighty, seen
 from losses import named
 from nets import classifiers as cnn
 from nets import library, unusual
-from nets.composed import Branches, net
 from nets.signals import Bag, positive
 from timm.layers import GroupNorm
 from torch import nn, optim
@@ -31,28 +29,8 @@ def heavy_dropout() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def swept(optimizer: object) -> Recipe:
-    return Recipe("", optimizer, steps=160, every=16, zero="before")
-
-
-def sweep_case(name: str, make: Callable[[], nn.Module]) -> list[Case]:
-    """A network of 2026-11-22 with two optimizers."""
-    recipes = {f"{name}, Adam": swept(o.ADAM), f"{name}, SGD": swept(o.SGD)}
-    return Task(name, make, data.photos(48, "own"), named).cases(**recipes)
-
-
-SWEEP = {
-    "plain": cnn.sweep_net,
-    "plain elu": partial(cnn.sweep_net, act=nn.ELU),
-    "instance norm": partial(cnn.sweep_net, nn.InstanceNorm2d),
-    "inception": partial(net, Branches),
-}
-CASES = seen(
-    "2026-11-22T18:59",
-    *(sweep_case(name, make) for name, make in SWEEP.items()),
-)
 SLOW_ADAM = r100.ADAM.but("at 3e-4", optimizer=o.by(optim.Adam, lr=3e-4), steps=150)
-CASES += seen(
+CASES = seen(
     "2026-11-23T03:56",
     Task("ResNet", cnn.resnet, P, named).cases(
         resnet_high_cycle=r100.HIGH_CYCLE,

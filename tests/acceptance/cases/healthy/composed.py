@@ -8,16 +8,11 @@ from typing import Any
 import losses
 import recipes.seventy as r70
 from data import (
-    CROPS,
-    CROPS_UNIT,
     EACH,
     P40,
     P48,
-    UNIT,
     P,
     digits,
-    edges,
-    scenes,
 )
 from loops import Task, seen
 from losses import named
@@ -61,18 +56,6 @@ VGG_HE = of(
 CLIPPED = of(composed.single, (32, 48, 64), act=nn.Hardtanh, down="stride", first="full")
 LONG = of(composed.bottleneck, (32, 48), 4, norm=BATCH, act=nn.ReLU, skip="add", down="blur")
 SHALLOW = of(partial(composed.single, size=5), (32,), 1, first="wide", last="flat")
-PLAIN = partial(composed.Hourglass, skip="join", up="transposed")
-SILU = partial(
-    composed.Hourglass, composed.double, norm=GROUP, act=nn.SiLU, skip="add", up="nearest"
-)
-POOLED = partial(
-    composed.Hourglass, composed.separable, down="max", up="bilinear", skip="join", act=nn.GELU
-)
-CLOSED = partial(composed.Hourglass, composed.single, down="space", up="shuffle", act=nn.ELU)
-MEANS = partial(
-    *(composed.Hourglass, composed.excited, (16, 32)),
-    **{"norm": INSTANCE, "down": "mean", "up": "nearest", "skip": "join"},
-)
 CASES = seen(
     "2026-11-23T12:01",
     Task("CNN, max pooling, hidden Linear", SINGLE, P, named).cases(
@@ -127,25 +110,5 @@ CASES = seen(
         clipped=r70.momentum(0.1, batch=64, steps=40, every=4)
     ),
     Task("24-layer bottleneck ResNet", LONG, P, named).cases(long=(r70.WARM, r70.PLAIN_SGD)),
-    Task("autoencoder, a vector inside", composed.Bottle, CROPS, losses.again).cases(
-        bottle_ae=(r70.adam(2e-3), r70.SUPER)
-    ),
-    Task("ELU autoencoder, space to depth", CLOSED, CROPS, losses.again).cases(
-        closed=r70.adam(1e-3, stairs)
-    ),
-    Task("U-Net, strides and transposed", partial(PLAIN, out=1), scenes, losses.both_masks).cases(
-        plain_masks=(r70.ADAMW, r70.momentum(0.05, poly))
-    ),
-    Task("SiLU U-Net, added", partial(SILU, out=1), scenes, losses.depth).cases(
-        silu_depth=r70.BETAS
-    ),
-    Task("SiLU U-Net, added", SILU, CROPS_UNIT, losses.rebuilt).cases(silu_noise=r70.RESTARTS),
-    Task("separable GELU U-Net", partial(POOLED, out=1), edges, losses.boundary).cases(
-        pooled_edges=r70.WARM
-    ),
-    Task("squeezed InstanceNorm U-Net", MEANS, UNIT, losses.rebuilt).cases(means_fill=r70.ADAMW),
-    Task("flat 5 × 5 CNN, residual", composed.Flat, CROPS, losses.denoised).cases(
-        flat_noise=r70.adam(0.0005)
-    ),
     held_out=True,
 )

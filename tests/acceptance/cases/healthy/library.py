@@ -116,7 +116,6 @@ CASES += seen(
     Task("torchvision RAFT", library.optical_flow, data.moved_right, library.updates).cases(
         tv_raft=r60.small(r60.WARM, 2, steps=36)
     ),
-    Task("transformers HGNet v2", library.hg_net, P64, named).cases(hf_hg=r60.small(r60.CYCLIC)),
     zoo("GhostNet", "ghostnet_050").cases(ghost=r60.small(r60.FADING)),
     zoo("LeViT", "levit_conv_128s", img_size=64).cases(levit=r60.WARM),
     held_out=True,
