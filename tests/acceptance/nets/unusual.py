@@ -184,26 +184,6 @@ def fast_cifar() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 8))
 
 
-class Dynamic(nn.Module):
-    """Dynamic convolution: a mixture of kernels per image."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Sequential(unit(3, 24), nn.MaxPool2d(2))
-        self.kernels = nn.Parameter(torch.randn(4, 32, 24, 3, 3) * 0.07)
-        self.attention = nn.Linear(24, 4)
-        self.last = nn.Sequential(nn.BatchNorm2d(32), nn.ReLU(), *head(32, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        share = (self.attention(x.mean((2, 3))) / 4).softmax(1)
-        kernels = torch.einsum("nk,koihw->noihw", share, self.kernels)
-        rows = functional.conv2d(
-            x.flatten(0, 1)[None], kernels.flatten(0, 1), padding=1, groups=len(x)
-        )
-        return self.last(rows.view(len(x), 32, *x.shape[2:]))
-
-
 def band_net() -> nn.Module:
     """16 bands into a small MobileNet-like stack with SiLU and dropout."""
     layers = [unit(16, 32, act=nn.SiLU), unit(32, 32, stride=2, groups=32, act=nn.SiLU)]

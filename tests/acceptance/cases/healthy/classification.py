@@ -54,9 +54,7 @@ CASES = seen(
     ),
     Task("plain CNN", cnn.plain, P, named).cases(
         plain_adam=r100.ADAM,
-        plain_radam=r100.ADAM.but("RAdam", optimizer=o.by(optim.RAdam, lr=2e-3), steps=150),
         plain_kept_zeros=r100.ADAM.but("gradients kept as zeros", zero="keep"),
-        plain_marked=r100.MOMENTUM.but("marked steps", marked=True),
         plain_samples=r100.ADAM.but("three samples", watch={"probe": None, "samples": 3}),
     ),
     Task("plain CNN", partial(cnn.plain, classes=4), P, losses.regression).cases(
@@ -112,9 +110,6 @@ CASES += seen(
     ),
     Task("encoder CNN", partial(cnn.encoder, 8), data.with_replacement(P, 40), named).cases(
         sampler=r100.ADAM.but("sampled with replacement")
-    ),
-    Task("dynamic convolution", unusual.Dynamic, data.fixed(P, 48), named).cases(
-        small_epochs=r100.ADAM.but("48 examples", batch=16, steps=120)
     ),
     Task("encoder CNN", partial(cnn.encoder, 8), data.photos(48), losses.sizes).cases(
         sizes=r100.ADAM.but("sizes")

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from data import P, photos, pixels
-from loops import Losses, Task, descend, eighty, evaluated, follow, own_loop, seen, train
+from data import P, photos
+from loops import Losses, Task, descend, eighty, evaluated, own_loop, seen, train
 from losses import named
 from nets import classifiers as cnn
 from nets.library import timm_model
@@ -93,23 +93,6 @@ def domains(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 def adversarial() -> nn.Module:
     parts = {"back": cnn.encoder(64), "label": nn.Linear(64, 8), "domain": nn.Linear(64, 2)}
     return nn.ModuleDict(parts)
-
-
-def reptile(place: Path, seed: int) -> Losses:
-    """Meta-learning: the watched network moves towards copies trained on tasks, no optimizer."""
-    model = cnn.encoder(8, norm=False)
-
-    def step(_: int, random: Generator) -> float:
-        inner = copy.deepcopy(model)
-        fast = optim.Adam(inner.parameters(), lr=1e-3, betas=(0.0, 0.999))
-        images, labels = pixels(random, 24, 24)
-        before = named(model, images * 2 - 1, labels).item()
-        for _ in range(4):
-            descend(fast, named(inner, images * 2 - 1, labels))
-        follow(model, inner, 0.5)
-        return before
-
-    return train(place, seed, model, step, 36, 3)
 
 
 class Quantized(nn.Module):
@@ -299,7 +282,6 @@ CASES += seen(
     Task("DANN", adversarial, P, domains).cases(
         dann=eighty("gradient reversal", by(optim.SGD, lr=0.02, momentum=0.9), steps=120, batch=32)
     ),
-    own_loop("reptile", "encoder CNN, no norm", "Reptile, no optimizer", reptile, 36, 3),
     Task("CNN, fake quantization", quantized, P, named).cases(
         quantized=eighty("Adam 1e-3", steps=100, every=10)
     ),
