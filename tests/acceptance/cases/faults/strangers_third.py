@@ -257,9 +257,9 @@ LOSS = [
            "gated U-Net", nets.Gate, data.scenes, rounded_dice),
     *wrong("kl_without_log", "probabilities_into_loss", "kl_div of probabilities",
            "a small student", cnn.small_classifier, data.photos(32, "own"), kl_without_log),
-    *wrong("hardest", "constant_output", "hardest triplets, which collapse to one point",
+    *wrong("hardest", "constant_output,dead", "hardest triplets, which collapse to one point",
            "encoder CNN, no norm", partial(cnn.encoder, 16, False), data.few_classes, hardest,
-           by(optim.Adam, lr=3e-3)),
+           by(optim.Adam, lr=0.01)),
 ]  # fmt: skip
 LABELS = [
     *wrong("masks_255", "none", "masks of 0 and 255 in BCE with logits, a loss below 0",
@@ -326,7 +326,7 @@ ARCHITECTURE = [
            "VAE", three_by_two, data.digits, evidence, batch=32),
     *wrong("keras_momentum", "batchnorm_gap", "Keras's momentum 0.99 for BatchNorm",
            "ResNet", partial(cnn.resnet, norm_layer=partial(nn.BatchNorm2d, momentum=0.99)), P,
-           optimizer=MOMENTUM, batch=8),
+           optimizer=MOMENTUM, batch=4),
     *wrong("all_before", "exploding,initial_loss", "sums of sums of all layers before",
            "dense CNN", AllBefore, optimizer=SLOW),
 ]  # fmt: skip
