@@ -436,10 +436,8 @@ class Discrete(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         logits = self.down(x)
         self.heat = max(0.3, self.heat * 0.99)
-        near = functional.mse_loss(
-            self.up(self.words(functional.gumbel_softmax(logits, self.heat, dim=1))), x
-        )
-        share = logits.softmax(1)
+        drawn, share = functional.gumbel_softmax(logits, self.heat, dim=1), logits.softmax(1)
+        near = functional.mse_loss(self.up(self.words(drawn)), x)
         return near + 1e-3 * (share * (32 * share + 1e-8).log()).sum(1).mean()
 
 

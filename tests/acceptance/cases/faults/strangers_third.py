@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -100,7 +100,8 @@ def small_buffer(draw: Draw, examples: int, buffer: int) -> Draw:
     def again(generator: Generator, count: int) -> tuple[Tensor, ...]:
         if generator not in streams:
             streams[generator] = stream(generator)
-        return tuple(map(torch.stack, zip(*(next(streams[generator]) for _ in range(count)))))  # noqa: B905
+        rows = [next(streams[generator]) for _ in range(count)]
+        return tuple(torch.stack(part) for part in zip(*rows, strict=True))
 
     return again
 
@@ -131,7 +132,7 @@ class Kept(Reader):
         return self.images[row], self.labels[row]
 
 
-def loaded(make: object) -> Draw:
+def loaded(make: Callable[[], Dataset]) -> Draw:
     """Batches of a loader, epoch by epoch; it shuffles."""
     batches: list[Iterator[list[Tensor]]] = []
 
