@@ -55,6 +55,8 @@ SOFTMAX_TWICE = "cross-entropy, softmax twice"
 """A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
+_SURE = 16.0
+"""Difference of two logits beyond which a gradient may be too small for its number format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,9 @@ def in_float64(tensor: Tensor) -> Array:
 def _read(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
     """As ``read``, with what the output and its gradient were."""
     rows = (gradient != 0).any(1).nonzero()[0]
-    if len(rows) < LEAST_ROWS or not np.isfinite(gradient).all():
+    ahead = np.diff(np.sort(np.delete(output, rows, 0), 1)[:, -2:])
+    # Of rows without a gradient, a loss near 0 and one that is not counted look the same.
+    if len(rows) < LEAST_ROWS or not np.isfinite(gradient).all() or (ahead > _SURE).any():
         return NOTHING
     output, gradient = output[rows], gradient[rows]
     with np.errstate(all="ignore"):
@@ -230,7 +234,7 @@ def _softmax(rows: _Rows) -> Reading:
     """Cross-entropy: a factor times (softmax - target)."""
     if rows.classes < 2:
         return NOTHING
-    labels = rows.gradient.argmin(1)
+    labels = (rows.gradient - (rows.gradient == 0) * rows.p).argmin(1)
     hot = rows.one_hot(labels)
     rest = 1 - hot
     distance = (rows.p * rest).sum(1)  # one minus the label's probability, without cancellation
@@ -258,10 +262,12 @@ def _hard(rows: _Rows, labels: Labels, distance: Array, noise: Array) -> Reading
 
 def _is_visible(rows: _Rows, noise: Array, where: npt.NDArray[Any]) -> bool:
     """True if the probabilities of a row differ by much more than rounding errors."""
-    count = where.sum(1)
+    size = np.fmax(np.abs(rows.gradient), noise)
+    where = where * (size > noise)  # of large logits, the others are rounded to 0
+    count = np.fmax(where.sum(1), 1)
     mean = (rows.logp * where).sum(1) / count
     spread = np.sqrt((((rows.logp - mean[:, None]) * where) ** 2).sum(1) / count)
-    relative = (noise / np.abs(rows.gradient) * where).sum(1) / count
+    relative = (noise / size * where).sum(1) / count
     return bool(np.median(spread) > _SHOWS * np.median(relative))
 
 
@@ -283,7 +289,8 @@ def _by_scale(
         if counts[counts > 1].sum() < len(labels) / 2 or not _are_equal(scale, error, groups):
             return Reading("weighted per sample", labels=labels)
         found = replace(found, kind=f"{found.kind}, class weights")
-    near, far = np.log(distance), np.log1p(-distance)
+    assert found.losses is not None
+    near, far = np.log(distance), -found.losses
     if far.std() < _SHOWS * np.median(error):
         return NOTHING
     visible = [_slope(scale, error, groups, of) for of in (far, near + far, near)]

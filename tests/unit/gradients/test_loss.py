@@ -75,6 +75,27 @@ def test_no_value_is_read_of_another_loss(title: str) -> None:
             assert read(output, gradient(OTHERS[title], output, case)).losses is None
 
 
+@pytest.mark.parametrize("numbers", [SINGLE, BRAIN], ids=str)
+def test_of_large_logits_the_loss_is_read_and_no_other_one(numbers: Numbers) -> None:
+    case = case_of(1, numbers, "trained", 10)
+    output = (10 * case.logits).to(numbers.dtype)
+    found = read(output, gradient(READABLE["cross-entropy, mean"].loss, output, case))
+    assert found.losses is not None
+    expected = float(F.cross_entropy(output.double(), case.labels))
+    assert found.losses.mean() == pytest.approx(expected, rel=1e-3)
+    assert output.max() > 50
+    for title in OTHERS.keys() - EQUAL:
+        assert read(output, gradient(OTHERS[title], output, case)).losses is None, title
+
+
+def test_large_logits_of_rows_without_a_gradient_are_not_read() -> None:
+    case = case_of(1, SINGLE, "trained", 10)
+    output, loss = case.logits.clone(), READABLE["cross-entropy, mean"].loss
+    output[0] = 100 * F.one_hot(case.labels[0], 10)
+    assert not gradient(loss, output, case)[0].any()
+    assert read(output, gradient(loss, output, case)).losses is None
+
+
 @pytest.mark.parametrize("title", OF_LOGARITHMS)
 def test_no_value_is_read_of_another_loss_of_log_probabilities(title: str) -> None:
     for state in ("initial", "trained"):
