@@ -345,7 +345,7 @@ class SortedLabelsCheck(BuiltInCheck):
 class UnusedClassesCheck(BuiltInCheck):
     """Classes of the output that no label names.
 
-    Reported only if a class of a fifth of the mean frequency of those that occur would be missing
+    Reported only if a class half as frequent as the rarest of those that occur would be missing
     with less than this chance, and not of batches that are the same or sorted by class.
 
     Attributes:
@@ -366,7 +366,7 @@ class UnusedClassesCheck(BuiltInCheck):
             if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
                 continue
             count, used = labels.total.total(), len(labels.total)
-            missed = math.exp(count * math.log1p(-0.2 / used))
+            missed = math.exp(-min(labels.total.values()) / 2)
             chance = self.many if used * 4 <= labels.classes else self.chance
             if used >= labels.classes or missed >= chance:
                 continue
