@@ -142,10 +142,10 @@ WAY: Mapping[str, Place] = {
     "dead": Place("layers", "less", is_result=True),
     "saturated": Place("layers", "less", is_result=True),
     "batchnorm_gap": Place("layers", "nothing", is_result=True),
+    "initial_loss": Place("loss", "any", is_result=True),
     "vanishing": Place("gradients", "less", is_result=True),
     "unchanged_weights": Place("weights", "less", is_result=True),
     "update_ratio": Place("weights", "any", is_result=True),
-    "initial_loss": Place("loss", "nothing", is_result=True),
     "constant_output": Place("output", "nothing", is_result=True),
 }
 """Kind of each built-in check -> its place, in the order in which causes come before effects."""

@@ -53,6 +53,10 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
         ([note("exploding", 0), note("update_ratio", 0, **LARGE)],
          "exploding", ["update_ratio"], []),
         ([note("update_ratio", 10, **LARGE), note("dead", 0)], "dead", [], ["update_ratio"]),
+        # a first loss far too high is there before anything grows
+        ([note("exploding", 20), note("initial_loss", 0)], "initial_loss", ["exploding"], []),
+        ([note("initial_loss", 0), note("update_ratio", 0, **LARGE), note("input_scale")],
+         "input_scale", ["initial_loss", "update_ratio"], []),
         # what the code does follows from nothing
         ([note("input_scale"), warning("eval_mode", 20)], "eval_mode", [], ["input_scale"]),
         ([warning("eval_mode", 20), warning("not_in_optimizer")],
