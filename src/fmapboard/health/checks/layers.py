@@ -391,10 +391,11 @@ class ExplodingCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         record.layers()
-        rules = self._over_steps, self._over_layers, self._backward
+        rules = self.over_steps, self._over_layers, self._backward
         yield from first_of(rule(record) for rule in rules)
 
-    def _over_steps(self, record: RunRecord) -> Finding | None:
+    def over_steps(self, record: RunRecord) -> Finding | None:
+        """A layer whose magnitudes have grown since the first logged step."""
         table = record.layers()
         if table.is_of_images:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +13,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
+from fmapboard.health.checks.layers import ExplodingCheck
 from fmapboard.health.checks.loop import newest
 from fmapboard.health.finding import Finding, named
 from fmapboard.health.record import (
@@ -219,7 +221,8 @@ class UpdateRatioCheck(BuiltInCheck):
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another, or if it is above four times as much at one.
+            above half of ``high`` at another, or if it is above four times as much at one. Before
+            activations explode, a single step above ``high`` is enough.
         lasting: number of logged steps.
     """
 
@@ -250,7 +253,9 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
-        large = self._large(median) if trained or not kernels else slice(0)
+        grown = None if record.health is None else ExplodingCheck().over_steps(record)
+        before = 0 if grown is None else bisect_right(steps, grown.since_step or 0)
+        large = self._large(median, before) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
             value, most = float(np.nanmax(moved)), ratios[at]
@@ -279,8 +284,13 @@ class UpdateRatioCheck(BuiltInCheck):
             advice=advice,
         )
 
-    def _large(self, median: Floats) -> slice:
-        """The logged steps [S] of large updates; an empty slice if there are too few."""
+    def _large(self, median: Floats, before: int) -> slice:
+        """The logged steps [S] of large updates; an empty slice if there are too few.
+
+        Args:
+            median: over the weights, [S].
+            before: number of steps until activations exploded; 0 if they did not.
+        """
         is_large = np.concatenate([[False], median > self.high, [False]])
         ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
         for start, stop in ends.tolist():
@@ -288,7 +298,9 @@ class UpdateRatioCheck(BuiltInCheck):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        if most > 4 * self.replaced or (most > self.replaced and len(moved) > 1):
+        if not (most > 4 * self.replaced or (most > self.replaced and len(moved) > 1)):
+            moved = np.flatnonzero(median[:before] > self.high)
+        if moved.size:
             return slice(int(moved[0]), int(moved[-1]) + 1)
         return slice(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from check_records import STEPS, layer, record
+from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import Finding, NotRecorded
 from fmapboard.formats.training_facts import Idle, OutputFacts, TrainingFacts, Unchanged
@@ -170,6 +170,19 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
     )
     assert UpdateRatioCheck()(record(scalars=updates([3.9, 0.09, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
+
+
+def test_one_large_update_before_activations_explode_is_their_cause() -> None:
+    explodes = {"maximum": {2: from_step(4, 1000.0, 1.0)}}
+
+    def found(*ratios: float) -> list[Finding]:
+        every = [*ratios, *[1e-3] * (LAST - len(ratios))]
+        return list(UpdateRatioCheck()(record(columns=explodes, scalars=updates(every))))
+
+    for large in ([0.3], [1e-3, 0.09, 0.21], [1e-3] * 4 + [0.3]):
+        (one,) = found(*large)
+        assert (one.since_step, one.value) == (10 * (len(large) - 1), large[-1])
+    assert found(0.19) == found(*[1e-3] * 5, 0.3) == []
 
 
 def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
