@@ -378,9 +378,9 @@ class ExplodingCheck(BuiltInCheck):
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
         depth: factor between the standard deviations of the last and the first drawn layer at the
-            first logged step, of those with no normalization between them. Images of little
-            contrast make those of the first layers small: their responses to images of standard
-            deviation 1 count.
+            first logged step, of those with no normalization between them that are no gates. Images
+            of little contrast make those of the first layers small: their responses to images of
+            standard deviation 1 count.
         gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
@@ -426,8 +426,10 @@ class ExplodingCheck(BuiltInCheck):
     def _over_layers(self, record: RunRecord) -> Finding | None:
         table = record.layers()
         parts: list[list[tuple[HealthRow, float]]] = [[]]
+        sizes = {each.facts.values for each in table.rows}
+        least = min(sizes) if len(sizes) > 1 else 0
         for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
-            if math.isfinite(std) and each.facts.kernel_shape:
+            if math.isfinite(std) and each.facts.kernel_shape and not _is_gate(each, least):
                 parts[-1].append((each, std))
             if is_normalized(each):
                 parts.append([])
@@ -463,6 +465,11 @@ class ExplodingCheck(BuiltInCheck):
         if found is None or not found.early.min() > self.gradients:
             return None
         return found.finding(f"less than {self.gradients:.0e}", *_AMPLIFIED)
+
+
+def _is_gate(row: HealthRow, least: int) -> bool:
+    """True for kernels of one pixel on the smallest of all maps, of channels squeezed to a gate."""
+    return math.prod((row.facts.kernel_shape or ())[2:]) == 1 and row.facts.values <= least
 
 
 def _usual(magnitudes: Floats) -> Floats:
