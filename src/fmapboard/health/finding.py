@@ -139,8 +139,8 @@ WAY: Mapping[str, Place] = {
     # Results in the order in which they arise within a step: forward, backward, update.
     "exploding": Place("layers", "any", is_result=True),
     "nonfinite": Place("layers", "any", is_result=True),
-    "dead": Place("layers", "less", is_result=True),
     "saturated": Place("layers", "less", is_result=True),
+    "dead": Place("layers", "less", is_result=True),
     "batchnorm_gap": Place("layers", "nothing", is_result=True),
     "initial_loss": Place("loss", "any", is_result=True),
     "vanishing": Place("gradients", "less", is_result=True),

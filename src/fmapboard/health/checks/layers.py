@@ -14,6 +14,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
+from fmapboard.health.checks.outputs import lasting, outputs
 from fmapboard.health.finding import Finding, named
 from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
@@ -166,6 +167,8 @@ _ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 a
 class SaturatedCheck(BuiltInCheck):
     """Tanh and sigmoids inside the network most of whose outputs are at their ends.
 
+    Or at the end of the network, if the whole output is near the same end.
+
     That is estimated from mean and standard deviation of the layer in front, as if its values had a
     normal distribution. Sigmoids count only if it is so since the first logged step: gates may
     learn to open and close. The last layer with kernels does not count: there it is the answer.
@@ -173,10 +176,12 @@ class SaturatedCheck(BuiltInCheck):
     Attributes:
         share: share of the outputs beyond 0.99 (sigmoids: also below 0.01) from which it is
             reported.
+        end: magnitude beyond which all values of an output of the network are, with one sign.
         least: number of logged steps at the end of the run that must all have it.
     """
 
     share: float = 0.5
+    end: float = 0.9
     least: int = 4
     kind: ClassVar[str] = "saturated"
 
@@ -194,6 +199,8 @@ class SaturatedCheck(BuiltInCheck):
                 if len(share) - first >= self.least and (kind == "Tanh" or first == 0):
                     found.append((row, kind, table.steps[first], float(share[-1])))
         if not found:
+            with suppress(NotRecorded):
+                yield from self._output(record)
             return
         row, kind, since, value = found[0]
         more = f"; the same behind {len(found) - 1} further layers" if len(found) > 1 else ""
@@ -210,6 +217,29 @@ class SaturatedCheck(BuiltInCheck):
             "rate, or put a normalization between the layer and its activation",
             picture=record.picture(row),
         )
+
+    def _output(self, record: RunRecord) -> Iterator[Finding]:
+        """An output that is never beyond ±1, and near one of them at the end of the run.
+
+        Outputs of one unit do not count: a critic may be sure of a batch of one kind.
+        """
+        for name, steps in outputs(record).items():
+            last = list(steps.values())[-1]
+            since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
+            if since is None or max(max(of.high, -of.low) for of in steps.values()) > 1:
+                continue
+            if len(last.shape) < 2 or last.shape[1] == 1:
+                continue
+            yield Finding(
+                message=f"all values of the output{f' `{name}`' if name else ''} are beyond "
+                f"±{self.end} since step {since}, now from {last.low:.3g} to {last.high:.3g}",
+                since_step=since,
+                value=last.low,
+                healthy="values between -1 or 0 and 1",
+                meaning="The tanh or sigmoid at the end passes hardly any gradient: the targets "
+                "are beyond what it can return, or what it receives is too large",
+                advice="Scale the targets to the range of the output, or leave out its activation",
+            )
 
 
 def _beyond(end: float, mean: Floats, std: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import Finding, NotRecorded, RunRecord
 from fmapboard.formats.overview import StepSource
-from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
     DeadCheck,
@@ -248,6 +249,21 @@ def test_sigmoids_that_saturate_later_may_be_gates() -> None:
     assert "of the Sigmoid behind `conv1` are beyond 0.01 and 0.99" in found.message
     assert saturated([6.7] * 8, ("Sigmoid",)) == []
     assert saturated(from_step(1, 9.0, 1.0), ("Sigmoid",)) == []
+
+
+def test_an_output_that_ends_up_at_one_end_of_a_tanh() -> None:
+    def found(*every: tuple[float, float], **known: Any) -> list[Finding]:
+        outputs = [OutputFacts("", (16, 3), low=low, high=high) for low, high in every]
+        facts = [TrainingFacts(outputs=(replace(each, **known),)) for each in outputs]
+        return list(SaturatedCheck()(record(facts=facts)))
+
+    free, end = (-0.5, 0.7), (0.92, 1.0)
+    (one,) = found(*[free] * 4, *[end] * 4)
+    assert (one.since_step, one.value, one.layer) == (40, 0.92, None)
+    assert len(found(*[free] * 4, *[(-1.0, -0.9)] * 4)) == 1
+    assert found(*[free] * 5, *[end] * 3) == found(*[free] * 4, *[(0.89, 1.0)] * 4) == []
+    assert found((-0.5, 1.1), *[end] * 7) == []  # no tanh is there
+    assert found(*[end] * 8, shape=(16, 1, 4, 4)) == []  # a critic
 
 
 def test_dropout_that_leaves_hardly_anything() -> None:
