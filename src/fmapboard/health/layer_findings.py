@@ -101,7 +101,8 @@ def _partly(spell: Spell, of: str) -> str:
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""
 _LEAST_VALUES = 500
-"""Values per channel below which dead channels are not reported: in small maps they come and go."""
+"""Values per channel, or of a layer that is dead as a whole, below which dead channels are not
+reported: in small maps they come and go."""
 _UNCHANGED_STEPS = 3
 """Kept steps over which a layer's weights must be unchanged to be reported."""
 
@@ -179,7 +180,7 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     - Non-finite values: the first layer that had them is named, and the number of others.
     - Large values: magnitudes of at least `health.states.LARGE`.
     - Dead channels: at least a tenth of a layer's channels dead at each of the last four logged
-      steps, in maps of at least 500 values per channel.
+      steps, in maps of at least 500 values per channel, or all of a layer of as many values.
     - Constant channels of drawn layers, at four kept steps in a row.
     - Weights that did not change over the last three kept steps or more, except in a run of images.
     """
@@ -190,8 +191,10 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     # Dead channels that last have been dead since before they had been so for `LASTING` steps; in
     # small maps they do not tell anything.
     lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
-    is_large = np.array([row.facts.values >= _LEAST_VALUES for row in table.rows])
-    flags["dead"] = lasting & is_large
+    values = np.array([row.facts.values for row in table.rows])
+    of_all = values * [row.facts.channels for row in table.rows]
+    is_whole = table.columns["dead"] >= 1 - ROUNDING
+    flags["dead"] = lasting & (np.where(is_whole, of_all, values) >= _LEAST_VALUES)
     # Of layers that are not drawn, constant channels behind dead ones are no news.
     is_drawn = np.array([row.key is not None for row in table.rows])
     flags["constant"] = in_a_row(flags["constant"] & is_drawn, LASTING)

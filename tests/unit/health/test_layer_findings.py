@@ -120,6 +120,14 @@ def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
     assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
 
 
+def test_a_layer_that_is_dead_as_a_whole_is_named_in_smaller_maps_too() -> None:
+    whole = {"dead": {1: from_step(2, 1.0)}, "dead_lasting": {1: from_step(5, 1.0)}}
+    assert only(table(**whole, facts={1: {"values": 8}})).value == 1.0
+    assert findings(table(**whole, facts={1: {"values": 7}})) == []  # of 64 channels
+    nearly = {"dead": {1: from_step(2, 0.98)}, "dead_lasting": {1: from_step(5, 0.98)}}
+    assert findings(table(**nearly, facts={1: {"values": 499}})) == []
+
+
 def test_a_damaged_record_with_lastingly_dead_channels_alone_has_no_finding() -> None:
     unknown = [float("nan")] * 10
     assert findings(table(dead={1: unknown}, dead_lasting={1: [0.5] * 10})) == []
