@@ -247,11 +247,12 @@ class Labels:
         return found
 
 
-def labels_of(steps: Steps) -> Labels | None:
+def labels_of(steps: Steps, *, of_masks: bool = False) -> Labels | None:
     """The labels of an output; None if there is no hard label per image or per pixel.
 
-    Not read are two classes per image, of which each batch of a discriminator has one, and losses
-    against more candidates than there are images, whose label is the place of the right one: 0.
+    Those of a single unit per pixel are read of masks. Not read are two classes per image, of which
+    each batch of a discriminator has one, and losses against more candidates than there are images,
+    whose label is the place of the right one: 0.
     """
     known = {at: of for at, of in steps.items() if of.labels}
     if not known:
@@ -259,7 +260,7 @@ def labels_of(steps: Steps) -> Labels | None:
     last = list(known.values())[-1]
     counts = tuple(dict(of.labels or ()) for of in known.values())
     is_per_image = last.label_changes is not None
-    if last.classes is None or last.classes < (3 if is_per_image else 2):
+    if last.classes is None or last.classes < (3 if is_per_image else 2 - of_masks):
         return None
     if last.classes > last.rows and all(set(each) == {0} for each in counts):
         return None
@@ -274,23 +275,27 @@ class OneLabelCheck(BuiltInCheck):
     Attributes:
         steps: least number of logged steps.
         images: least number of labels.
+        pixels: the same of pixels that are all background, or labels of a mask: with so many, less
+            than one in 10,000 has another label.
     """
 
     steps: int = 4
     images: int = 64
+    pixels: int = 30_000
     kind: ClassVar[str] = "one_label"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            labels = labels_of(steps)
+            labels = labels_of(steps, of_masks=_is_mask(record, list(steps.values())[-1]))
             if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
                 continue
             (label, count) = labels.total.most_common(1)[0]
-            if count < self.images or (label == 0 and not labels.is_per_image):
-                continue  # pixels of nothing but background are usual
+            is_rare = not labels.is_per_image and (label == 0 or labels.classes == 1)
+            if count < (self.pixels if is_rare else self.images):
+                continue
             yield Finding(
                 message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
-                f"{record.steps_called} are {label}, of {labels.classes} classes",
+                f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
                 since_step=labels.first,
                 value=label,
                 healthy="several labels",
@@ -298,6 +303,12 @@ class OneLabelCheck(BuiltInCheck):
                 "lost on their way, or the data are sorted by class and not shuffled",
                 advice="Print the labels of a few batches; shuffle the data",
             )
+
+
+def _is_mask(record: RunRecord, output: OutputFacts) -> bool:
+    """True for a map at least as large as the first layer's; that of a patch critic is smaller."""
+    rows = [] if record.health is None else record.weighted_layers()
+    return bool(rows) and math.prod(output.shape) >= rows[0].facts.values
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,11 +167,25 @@ def test_batches_of_one_kind_and_the_place_of_the_right_candidate_are_no_labels(
         assert said(check, *[labels((0, 32), classes=33)] * 8) == []  # MoCo
     assert len(said(OneLabelCheck(), *[labels((0, 32), classes=32)] * 8)) == 1
     pixels = labels((0, 4096), classes=2, label_changes=None)
-    assert said(OneLabelCheck(), *[pixels] * 8) == []  # background
+    assert said(OneLabelCheck(), *[pixels] * 7) == []  # background
+    assert len(said(OneLabelCheck(), *[pixels] * 8)) == 1
     assert len(said(OneLabelCheck(), *[replace(pixels, labels=((1, 4096),))] * 8)) == 1
     for check in (SortedLabelsCheck(), UnusedClassesCheck()):
         every = [labels((n % 3, 4096), label_changes=None) for n in range(8)]
         assert said(check, *every) == []
+
+
+def test_masks_without_a_single_pixel_in_them() -> None:
+    def found(steps: int, *shape: int, **known: Any) -> list[Finding]:
+        mask = replace(FINE, shape=shape, kind="BCE with logits", classes=1, label_changes=None)
+        empty = replace(mask, **{"labels": ((0, 4096),), **known})
+        return list(OneLabelCheck()(of([empty] * steps)))  # 2,048 values per channel come first
+
+    (one,) = found(8, 2, 1, 32, 32)
+    assert one.message.startswith("all 32,768 labels of the output at 8 logged steps are 0, of 2 c")
+    assert found(8, 2, 1, 31, 31) == []  # a critic of patches
+    assert found(7, 2, 1, 32, 32) == found(8, 2, 1, 32, 32, labels=((0, 4095), (1, 1))) == []
+    assert found(8, 2048, 1, labels=((1, 4096),), label_changes=0) == []  # a critic of images
 
 
 def test_batches_of_nearly_one_class_each() -> None:
