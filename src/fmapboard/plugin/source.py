@@ -141,6 +141,8 @@ class Reader:
     ) -> list[bytes | None]:
         """See `Provider`."""
         found = [self.source.blobs.get(self._key(*one)) for one in requested]
+        if self.source.calls is not in_turn:
+            self.source.ends.fill(found, requested)
         missing = [i for i, blob in enumerate(found) if blob is None]
         calls = [partial(self._blob, *requested[i]) for i in missing]
         for i, blob in zip(missing, self.source.calls(calls, self._nudge), strict=True):

@@ -1,31 +1,38 @@
-"""What a run's event files hold that TensorBoard has not read yet."""
+"""Events in a run's files: the newest one that TensorBoard has not read, and blobs of others."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import BinaryIO
 
 from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
 from fmapboard.runs import events
 from fmapboard.runs.cache import Cache
 from fmapboard.runs.find import entries, event_files
+from fmapboard.runs.provider import Point
 
 _LAG = 10.0
 """Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""
 _RECORDS = 20_000
 """Maximum number of records that one call reads the beginnings of."""
-_LAST = 16
-"""Records at the end of a file among which the newest one of a series is looked for."""
+_LAST, _KNOWN = 16, 2**16
+"""Records at the end of a file among which the newest one of a series is looked for, and those
+that are remembered."""
 _LEAST, _MOST = 256, 2**26
 """Size in bytes of the records that are searched; a scalar has about 50."""
-_FILE, _REMEMBERED = 3000, 4 * 2**20
-"""Bytes in memory of what is known of a file, roughly, and of all files together."""
+_FILE, _EACH, _REMEMBERED = 3000, 300, 32 * 2**20
+"""Bytes in memory of what is known of a file, and of a record or value in it, roughly; and of all
+files together."""
+_MANY = 4
+"""Blobs of an event from which on the file is read: TensorBoard's data server takes a call each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class _File:
     """How far a file has been gone through, and its last records."""
 
     end: int = 0
-    last: deque[_Record] = field(default_factory=lambda: deque(maxlen=_LAST))
+    last: deque[_Record] = field(default_factory=lambda: deque(maxlen=_KNOWN))
 
 
 Logdirs = Iterable[tuple[str, str]]
@@ -51,9 +58,9 @@ Logdirs = Iterable[tuple[str, str]]
 
 
 class LogEnds:
-    """Finds the newest records in the event files of local log directories; thread-safe.
+    """Finds records in the event files of local log directories; thread-safe.
 
-    Only the beginnings of records are read, each once, and the last ones completely.
+    Only the beginnings of records are read, each once, and those that are asked for completely.
 
     Args:
         logdirs: the directories, as given to TensorBoard; nothing is found in a remote one.
@@ -62,7 +69,7 @@ class LogEnds:
     def __init__(self, logdirs: Logdirs = ()) -> None:
         local = [(name, path) for name, path in logdirs if path and "://" not in path]
         self._logdirs = [(name, os.path.expanduser(path)) for name, path in local]
-        self._files = Cache(_REMEMBERED)
+        self._files, self._places = Cache(_REMEMBERED), Cache(_REMEMBERED)
         self._lock = threading.Lock()
 
     def folder(self, run: str) -> str | None:
@@ -84,36 +91,84 @@ class LogEnds:
             cannot be read, or have very many records, or because two directories have a run of this
             name. A record of the last 10 s does not count.
         """
-        folder = self.folder(run)
-        if folder is None:
-            return None
-        try:
-            with self._lock:
-                files = event_files(entries(folder))
-                found = [self._newest(path, tag.encode(), read) for path in files]
-        except (OSError, ValueError):
-            return None
-        newest = [record for record in found if record is not None]
-        return max(newest, key=lambda record: record.wall_time).step if newest else None
-
-    def _newest(self, path: str, tag: bytes, after: float) -> _Record | None:
-        """The last record of a file that holds the series, if its time is after another."""
         before = time.time() - _LAG
-        with open(path, "rb", buffering=0) as opened:
-            known: _File | None = self._files.get(path)
-            if known is None or os.fstat(opened.fileno()).st_size < known.end:  # it was replaced
-                known = _File()
-                self._files.put(path, known, _FILE)
-            if not _go_on(opened, known):
-                return None
-            for record in reversed(known.last):
-                if after < record.wall_time <= before:
-                    opened.seek(record.offset)
-                    content = opened.read(record.length) or b""
-                    values = events.parse(content).values
-                    if any(events.tag_of(content, value) == tag for value in values):
-                        return record
+        with contextlib.suppress(OSError, ValueError):
+            ends = [
+                (record.wall_time, path, record)
+                for path, known, is_whole in self._files_of(run)
+                for record in known[-_LAST:]
+                if is_whole and read < record.wall_time <= before
+            ]
+            for _, path, record in sorted(ends, key=itemgetter(0), reverse=True):
+                with open(path, "rb", buffering=0) as opened:
+                    if tag.encode() in self._values(opened, record):
+                        return record.step
         return None
+
+    def fill(self, found: list[bytes | None], requested: Sequence[tuple[Point, int]]) -> None:
+        """Read blobs from local files, which is faster than to ask TensorBoard's data server.
+
+        Args:
+            found: the requested blobs as far as they are known; those that are None are filled in
+                where many of one event are missing, if the event is found.
+            requested: as for `Provider.blobs`.
+        """
+        asked: dict[tuple[str, int, float], list[int]] = {}
+        for i, (point, _) in enumerate(requested):
+            if found[i] is None:
+                asked.setdefault((point.run, point.step, point.wall_time), []).append(i)
+        many = {key: places for key, places in asked.items() if len(places) >= _MANY}
+        with contextlib.suppress(OSError, ValueError):
+            for run in {run for run, *_ in many}:
+                for path, known, _ in self._files_of(run):
+                    with open(path, "rb", buffering=0) as opened:
+                        for record in known:
+                            for i in many.get((run, record.step, record.wall_time), ()):
+                                found[i] = found[i] or self._blob(opened, record, *requested[i])
+
+    def _blob(self, file: BinaryIO, record: _Record, point: Point, index: int) -> bytes | None:
+        """A blob in an event; None if it is not there, or if the file was replaced."""
+        tag = point.tag.encode()
+        start, end = self._values(file, record).get(tag, (0, 0))
+        value = _read(file, start, end - start)
+        if events.tag_of(value, (0, len(value))) != tag:
+            return None
+        blobs = events.strings(value, events.read_value(value, (0, len(value))).tensor)
+        return value[slice(*blobs[index])] if index < len(blobs) else None
+
+    def _values(self, file: BinaryIO, record: _Record) -> Mapping[bytes, events.Span]:
+        """Where the larger values of an event are in its file, by tag."""
+        known: dict[bytes, events.Span] | None = self._places.get((file.name, record.offset))
+        if known is None:
+            content, known = _read(file, record.offset, record.length), {}
+            for start, end in events.parse(content).values:
+                if end - start >= _LEAST:
+                    place = record.offset + start, record.offset + end
+                    known.setdefault(events.tag_of(content, (start, end)), place)
+            self._places.put((file.name, record.offset), known, _EACH * len(known))
+        return known
+
+    def _files_of(self, run: str) -> list[tuple[str, list[_Record], bool]]:
+        """Path and records of each event file of a run; True if these go up to its end.
+
+        The beginnings of further records are read.
+        """
+        folder, found = self.folder(run), []
+        with self._lock:
+            for path in [] if folder is None else event_files(entries(folder)):
+                with open(path, "rb", buffering=0) as opened:
+                    known: _File | None = self._files.get(path)
+                    if known is None or os.fstat(opened.fileno()).st_size < known.end:
+                        known = _File()  # it is new, or was replaced
+                    is_whole = _go_on(opened, known)
+                self._files.put(path, known, _FILE + _EACH * len(known.last))
+                found.append((path, list(known.last), is_whole))
+        return found
+
+
+def _read(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    return file.read(size) or b""
 
 
 def _folder(run: str, name: str, logdir: str) -> str | None:

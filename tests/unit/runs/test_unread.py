@@ -11,8 +11,11 @@ from event_files import event_files
 from tab_client import Tab, open_tab
 from two_layer_runs import log_steps
 
+from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.runs import unread
+from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Files
 from fmapboard.runs.unread import LogEnds
 
 TAG = "fmapboard_overview"
@@ -128,3 +131,23 @@ def test_a_directory_with_files_that_are_not_read_yet_is_not_called_empty(tmp_pa
     log_steps(tmp_path / "run")
     assert tab.ask("data/runs")["is_unread"] is True
     assert open_tab(tmp_path).ask("data/runs")["is_unread"] is False
+
+
+def test_blobs_are_read_from_the_file_where_many_of_an_event_are_missing(tmp_path: Path) -> None:
+    log_steps(tmp_path / "run")
+    files, ends = Files({"run": EventLog(tmp_path / "run")}), LogEnds([("", str(tmp_path))])
+    series = files.points(PLUGIN_NAME, "run", ["fmapboard/0", "fmapboard/1"])
+    asked = [(points[at], i) for points in series.values() for at in (0, -1) for i in (0, 1)]
+    expected = files.blobs(asked)
+
+    def filled(found: list[bytes | None]) -> list[bytes | None]:
+        ends.fill(found, asked)
+        return found
+
+    assert filled([None] * 8) == expected
+    assert None not in expected
+    known = [None, None, b"known", None] * 2  # of one step all four are missing, of one two
+    assert filled(known) == [*expected[:2], b"known", None, *expected[4:6], b"known", None]
+    (file,) = event_files(tmp_path)
+    file.write_bytes(file.read_bytes().replace(b"fmapboard/", b"fmapboarD/"))
+    assert filled([None] * 8) == [None] * 8  # the file was replaced
