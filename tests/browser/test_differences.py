@@ -12,6 +12,10 @@ from torch import nn
 
 import fmapboard
 
+MIDDLE_OF_FIRST = """(canvas) => Math.min(
+  ...canvas.getContext("2d").getImageData(20, 20, 1, 1).data)"""
+"""The smallest of red, green and blue: a large one is white, the colour of 0."""
+
 
 def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_palette(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
@@ -32,3 +36,10 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     equal.settle()
     equal.see(".grid canvas").first.hover(position={"x": 30, "y": 30})
     assert "−1" not in equal.see(".grid .status, .status").first.text_content()
+    first = visit(address, width=640, view="overview")
+    first.settle()
+    assert first.see(".verdict .sentence").inner_text() == "First difference: 1"
+    assert first.see(".sheet-steps span").all_inner_texts() == ["image 0"]
+    assert first.see(".sheet-page:visible > canvas").last.evaluate(MIDDLE_OF_FIRST) > 240
+    first.see(".verdict .go").click()
+    first.wait("document.documentElement.dataset.layer === 'fmapboard/1'")

@@ -103,6 +103,9 @@ def test_the_verdict_is_named_and_the_rest_of_it_opens_on_a_click(
     said = rest.all_inner_texts()
     assert said[0].startswith("means: The fault is in the weights: block.0.weight is not finite")
     assert [one for one in said if one.startswith("next: ")]
+    person.page.set_viewport_size({"width": 500, "height": 800})
+    person.settle()
+    assert person.see(".verdict b").bounding_box()["height"] < 40  # one line
     well = first(run="healthy", chosen="healthy")
     assert not well.see(".verdict b").count()
 

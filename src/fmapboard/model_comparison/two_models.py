@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from fmapboard.capture.inputs import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, NoConvolution
 from fmapboard.extraction.call_trace import check_input
+from fmapboard.formats.overview import StepSource
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
@@ -129,6 +130,7 @@ def difference(
     out: str | Path | None,
     log_dir: str | Path | None,
     normalization: Normalization | None = None,
+    name_of: Callable[[int], str] = "image {}".format,
 ) -> ModelDifference:
     """As ``diff``, on several batches, of which the first images are drawn, one step each.
 
@@ -141,6 +143,7 @@ def difference(
         out: Likewise.
         log_dir: Likewise.
         normalization: Mean and standard deviation per channel of the images.
+        name_of: Number of a batch that was read -> name of its first image.
     """
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
@@ -153,7 +156,7 @@ def difference(
     if out is not None or log_dir is not None:
         draw_maps_of(
             comparison, found, batches,
-            layers=layers, out=out, log_dir=log_dir, normalization=normalization,
+            layers=layers, out=out, log_dir=log_dir, normalization=normalization, name_of=name_of,
         )  # fmt: skip
     return found
 
@@ -167,6 +170,7 @@ def draw_maps_of(
     out: str | Path | None,
     log_dir: str | Path | None,
     normalization: Normalization | None = None,
+    name_of: Callable[[int], str] = "image {}".format,
 ) -> None:
     """Draw the maps of the first image of each batch: both models', and the second's minus these.
 
@@ -181,6 +185,7 @@ def draw_maps_of(
             each batch if there are several. None writes none.
         log_dir: Log directory; one run below it for each of ``SIDES``. None writes none.
         normalization: Mean and standard deviation per channel of the input images.
+        name_of: As for ``difference``.
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer.
@@ -209,8 +214,9 @@ def draw_maps_of(
             given = on_device_of(first, arguments)
             images = input_images(given, 1, normalization, sequences=sequences.are_expected)
             inputs = tuple(image.to_host() for image in images)
+            source = StepSource("image", name_of(step))
             for own in sides.values():
-                own.write(step, inputs)
+                own.write(step, inputs, source)
 
 
 def _drawn_layers(
@@ -274,9 +280,10 @@ class _Side:
             measured = self._reduce(call, "feature_maps", tensor, module).to_host()
         self._measured.append(_as_difference(measured) if self._is_difference else measured)
 
-    def write(self, step: int, inputs: tuple[InputImage, ...]) -> None:
+    def write(self, step: int, inputs: tuple[InputImage, ...], source: StepSource) -> None:
         measured, self._measured = tuple(self._measured), []
-        summary = self._summarize(StepData(step, time.time(), measured=measured, inputs=inputs))
+        data = StepData(step, time.time(), measured=measured, inputs=inputs, source=source)
+        summary = self._summarize(data)
         for writer in self.writers:
             writer.write(summary)
 

@@ -75,7 +75,7 @@ def diff_checkpoints(
     found = difference(
         one.model, other.model, batches,
         tolerance=tolerance, layers=layers, out=out, log_dir=log_dir,
-        normalization=read.normalization,
+        normalization=read.normalization, name_of=lambda step: read.names[read.numbers[step]],
     )  # fmt: skip
     compared_on = _images_text(images, read)
     note(compared_on)

@@ -247,6 +247,7 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
     complete: answers.every(({ answer, error }) => answer || error),
     unread: answers.some(({ answer }) => answer && answer.unread !== null),
     verdicts: said,
+    difference: isOfDifferences(state.run) ? differenceOf(source, asked, state.run) : null,
     awaited: listed.length - said.length, // runs that are still to be looked through
     sheet,
   };
@@ -342,6 +343,19 @@ export function unreadText(unread) {
 /** True for the run that `diff` writes besides those of the two models. @param {string} run */
 export function isOfDifferences(run) {
   return /(^|\/)difference$/.test(run);
+}
+
+/**
+ * Where the models begin to differ, in words, and the layer to open.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
+function differenceOf(source, asked, run) {
+  const layers = source.layers(run).value?.layers ?? [];
+  const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);
+  const known = layer
+    ? `First difference: \`${callName(layer)}\``
+    : "No difference in any drawn layer";
+  return { text: isKnown ? known : "Looking for the first difference…", layer };
 }
 
 /**

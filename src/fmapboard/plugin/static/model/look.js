@@ -106,8 +106,9 @@ export function corrected(app) {
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
   if (runs.length && !runs.some(({ run }) => run === state.run) && !listed.loading) {
-    gone = replaced(gone, "run", state.run, runs[0].run);
-    state.run = runs[0].run;
+    const { run } = runs.find((each) => isOfDifferences(each.run)) ?? runs[0];
+    gone = replaced(gone, "run", state.run, run);
+    state.run = run;
   }
   if (state.rank > state.columns.length) state.rank = 0;
   const answer = runs.length ? source.layers(state.run).value : null;

@@ -207,14 +207,14 @@ export function Verdicts({ app, model, front }) {
       ${content}
     </button>
   `;
+  const first = front.difference?.layer;
   const text =
-    shown && unread !== null
-      ? shown.text.replace(/^Nothing found/, "Nothing found so far")
-      : shown?.text;
+    front.difference?.text ??
+    (unread === null ? shown?.text : shown?.text.replace(/^Nothing found/, "Nothing found so far"));
   return html`
     <div class="verdicts">
       <h1 class="verdict">
-        ${shown && html`<${Mark} of=${shown.class} />`}
+        ${shown && front.difference === null && html`<${Mark} of=${shown.class} />`}
         ${shown && SIGNS[shown.class].word && html`<b>${SIGNS[shown.class].word}</b>`}
         <span class="sentence">${text === undefined ? "Looking through the run…" : sentence(text)}</span>
         ${
@@ -224,6 +224,13 @@ export function Verdicts({ app, model, front }) {
           html`<button type="button" class="go"
             onClick=${() => void app.overview.go({ ...shown, step: shown.since ?? 0 })}>
             Open ${wordOf(stepWords, shown.since)} →
+          </button>`
+        }
+        ${
+          first &&
+          html`<button type="button" class="go"
+            onClick=${() => app.update({ view: "maps", layer: first.key })}>
+            Open layer →
           </button>`
         }
       </h1>

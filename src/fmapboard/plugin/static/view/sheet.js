@@ -14,6 +14,7 @@ import {
   short,
   stepText,
 } from "../model/words.js";
+import { inPalette } from "../model/overview.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
 import { packed } from "../server/palettes.js";
@@ -219,7 +220,7 @@ export function createSheet(app) {
   /** @param {Drawn} of @param {number} i @param {SheetPage} page */
   function paint({ health, layout, pages, layers, indices, names: shortest }, i, page) {
     const ratio = window.devicePixelRatio || 1;
-    const { name, colours, look } = lookOf(app.state.colours);
+    const { name, colours, look } = lookOf(inPalette(app.state).colours);
     const now = `${name} ${colours} ${ratio} ${deadWord()}`;
     if (pages[i].painted === now && pages[i].page === page) return;
     pages[i] = { ...pages[i], painted: now, page };
