@@ -14,6 +14,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.finding import Finding, named
 from fmapboard.health.record import VANISHED, BuiltInCheck, NotRecorded, RunRecord, first_of
+from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import is_normalized
 
 _LASTING = 2
@@ -103,11 +104,22 @@ class EvalModeCheck(BuiltInCheck):
 
 @dataclass(frozen=True, slots=True)
 class ConstantImagesCheck(BuiltInCheck):
-    """All images of the batch have one value only, at most logged steps; two images at least."""
+    """All images of the batch have one value only, at most logged steps; two images at least.
 
+    A note, of other inputs, such as signals: the gradients tell that the first layer with kernels
+    receives zeros only.
+
+    Attributes:
+        least: number of logged steps of which all must be so, for a note.
+    """
+
+    least: int = 4
     kind: ClassVar[str] = "constant_images"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
+        if (zeros := self._zeros(record)) is not None:
+            yield zeros
+            return
         found = _batches(record, _all_constant)
         if found is None:
             return
@@ -121,6 +133,28 @@ class ConstantImagesCheck(BuiltInCheck):
             "lost by a conversion or a normalization",
             advice="Look at the network's input in the Feature maps tab, and check the dataset",
             picture=_drawn_input(record),
+        )
+
+    def _zeros(self, record: RunRecord) -> Finding | None:
+        """A first layer whose weight never gets a gradient, while its bias does."""
+        rows = [] if record.health is None else record.weighted_layers()
+        if not rows or any(of.batch is not None for of in record.training_facts().values()):
+            return None
+        norms, name = record.scalars.get(tags.GRADIENT_NORM, {}), rows[0].facts.layer
+        weight, bias = (norms.get(f"{name}.{own}") for own in ("weight", "bias"))
+        constant = record.layers().columns["constant"][:, record.layers().rows.index(rows[0])]
+        if weight is None or bias is None or len(weight.values) < self.least:
+            return None
+        if weight.values.any() or not bias.values.all() or (constant < 1 - ROUNDING).any():
+            return None
+        return Finding(
+            message=f"the first layer, `{name}`, receives zeros only: the gradient of its weight, "
+            f"and not that of its bias, is exactly 0 at each of {len(weight.values)} logged steps",
+            since_step=int(weight.steps[0]),
+            layer=rows[0].facts.label,
+            healthy="a gradient other than 0",
+            meaning="The inputs are not loaded, or lost by a conversion or a normalization",
+            advice="Print the input of a few batches, and check the dataset",
         )
 
 

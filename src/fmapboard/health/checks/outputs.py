@@ -153,8 +153,7 @@ class LossClimbedCheck(BuiltInCheck):
             since = lasting(steps, lambda each: each.is_climbed and bool(each.shape), 2)
             if since is None:
                 continue
-            losses = [each.loss for step, each in steps.items() if step >= since]
-            known = [loss for loss in losses if loss is not None]
+            known = [of.loss for at, of in steps.items() if at >= since and of.loss is not None]
             if known and known[-1] < known[0]:
                 continue  # something else makes it fall
             grew = f": it went from {known[0]:.3g} to {known[-1]:.3g}" if known else ""
@@ -190,12 +189,10 @@ class ConstantOutputCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         every = outputs(record)
-        since = []
-        for steps in every.values():
-            later = dict(list(steps.items())[1:])
-            since.append(lasting(later, self._is_constant, 2))
+        later = (dict(list(steps.items())[1:]) for steps in every.values())
+        since = (lasting(steps, self._is_constant, 2) for steps in later)
         begins = [step for step in since if step is not None]
-        if not begins or len(begins) < len(every):
+        if len(begins) < len(every):
             return
         value = max(list(steps.values())[-1].spread or 0.0 for steps in every.values())
         begin = max(begins)
@@ -241,10 +238,7 @@ class Labels:
     @property
     def total(self) -> Counter[int]:
         """Label -> number of images."""
-        found: Counter[int] = Counter()
-        for each in self.counts:
-            found.update(each)
-        return found
+        return sum(map(Counter, self.counts), Counter[int]())
 
 
 def labels_of(steps: Steps, *, of_masks: bool = False) -> Labels | None:
@@ -419,9 +413,9 @@ class InitialLossCheck(BuiltInCheck):
                 for step, each in steps.items()
                 if _is_over_classes(each) and (loss := _loss_at_0(step, each)) is not None
             ]
-            classes, loss = known[0] if known else (None, None)
+            classes, loss = known[0] if known else (1, 0.0)
             guessed = math.log(classes or 1)
-            if loss is None or not guessed or loss < max(self.factor * guessed, guessed + 1):
+            if loss < max(self.factor * guessed, guessed + 1) or not guessed:
                 continue
             yield Finding(
                 message=f"the loss of the output{_of(name)} is {loss:.3g} at step 0, with "
@@ -432,6 +426,5 @@ class InitialLossCheck(BuiltInCheck):
                 meaning="The initial logits are large, so the network starts out sure of wrong "
                 "answers: the last layer's weights or the images are not scaled, or the labels are "
                 "not those that loaded weights were trained on",
-                advice="Initialize the last layer with small weights, and check the scale of the "
-                "images",
+                advice="Initialize the last layer with small weights, and scale the images",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -110,6 +111,25 @@ def test_constant_images_only_if_all_of_the_batch_are_at_half_of_the_steps() -> 
     assert found.picture == "network_input/sample_0"
     assert said(ConstantImagesCheck(), FINE, FINE, FINE, black, black) == []
     assert said(ConstantImagesCheck(), *[replace(FINE, constant_images=(0, 1, 2))] * 8) == []
+
+
+def test_signals_of_zeros_give_the_first_weight_no_gradient() -> None:
+    def found(batch: int | None = None, constant: float = 1.0, **norms: list[float]) -> int:
+        given = {"weight": [0.0] * 8, "bias": [1.0] * 8} | norms
+        scalars = {f"gradient_norm/conv0.{name}": values for name, values in given.items()}
+        facts = [replace(FINE, batch=batch)] * 8
+        columns = {"constant": {0: [1.0] * 7 + [constant]}}
+        with suppress(NotRecorded):
+            (one,) = ConstantImagesCheck()(record(facts=facts, scalars=scalars, columns=columns))
+            assert (one.class_, one.since_step, one.layer) == ("note", 0, "conv0")
+            return 1
+        return 0
+
+    assert found() == 1
+    assert found(constant=0.9) == found(weight=[0.0] * 7 + [1e-9]) == 0
+    assert found(bias=[0.0] + [1.0] * 7) == found(weight=[0.0] * 3) == 0
+    with pytest.raises(ValueError, match="not enough values"):
+        found(batch=4)  # of images their values are known
 
 
 def test_the_picture_of_faulty_images_is_that_of_the_model_by_its_name() -> None:
