@@ -22,7 +22,7 @@ from fmapboard.runs.provider import Point, Provider
 
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, tags.CHECKS)
 _RECENT = 1.0
-"""Time in s for which a list of tags is used again: a page asks for several answers at once."""
+"""Time in s for which what was read is not renewed: a page asks for several answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RunOverview:
         checked: name of a model -> what the checks said last while it was logged.
         restored: steps at which findings begin, read from the run's files as they were dropped.
         tags: tags of all of the tab's records in the run.
-        listed_at: when they were listed, s.
+        listed_at: when that was, s.
     """
 
     run: str
@@ -122,9 +122,8 @@ def unread_step(provider: Provider, model: ModelOverview) -> int | None:
 def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverview:
     now = time.monotonic()
     if last is not None and now - last.listed_at < _RECENT:
-        listed, now = last.tags, last.listed_at
-    else:
-        listed = tuple(provider.tags_of(PLUGIN_NAME, run))
+        return last
+    listed = tuple(provider.tags_of(PLUGIN_NAME, run))
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
         return RunOverview(run, (), None, {}, {}, frozenset(), listed, now)

@@ -18,7 +18,7 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
-from fmapboard.plugin import http
+from fmapboard.plugin import http, overview_series
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes import health as health_route
@@ -181,6 +181,7 @@ def test_only_new_records_are_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(reads) == 17
     log_steps(tmp_path / "run", steps=[50], start_step=50)
     tab.provider._multiplexer.Reload()
+    monkeypatch.setattr(overview_series, "_RECENT", 0.0)
     facts, after = health(tab, "run")
     assert facts["steps"] == [0, 10, 20, 30, 40, 50]
     assert len(reads) == 17 + 3 + 1 + 1  # the new record, its first NaN and its checks
