@@ -51,8 +51,10 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
 
 
 def file_app(content: str, content_type: str) -> Any:
-    """A WSGI application that responds with a text file."""
-    return _guarded(lambda request: _respond(request, content, content_type))
+    """A WSGI application that responds with a text file, which is compressed once."""
+    packed = gzip.compress(content.encode(), mtime=0)
+    how = {"content_encoding": "gzip"}
+    return _guarded(lambda request: _respond(request, packed, content_type, **how))
 
 
 def _guarded(respond: Callable[[Request], Response]) -> Any:

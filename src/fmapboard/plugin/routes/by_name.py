@@ -17,22 +17,9 @@ from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.routes.sheet import sheet, sheet_input
 
-ROUTES: dict[str, Callable[..., Answer]] = {
-    "runs": runs,
-    "layers": layers,
-    "health": health,
-    "health_step": health_step,
-    "findings": findings,
-    "maps": maps,
-    "sheet": sheet,
-    "sheet_input": sheet_input,
-    "history": history,
-    "difference": difference,
-    "numbers": numbers,
-    "input": network_input,
-    "attribution": attribution,
-    "attribution_picture": attribution_picture,
-    "patches": patches,
-    "layer_patches": layer_patches,
-}
+_ROUTES: tuple[Callable[..., Answer], ...] = (
+    runs, layers, health, health_step, findings, maps, sheet, sheet_input, history, difference,
+    numbers, network_input, attribution, attribution_picture, patches, layer_patches,
+)  # fmt: skip
+ROUTES = {route.__name__.removeprefix("network_"): route for route in _ROUTES}
 """Name, as in ``data/<name>`` -> the route."""

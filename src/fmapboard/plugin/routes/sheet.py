@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.health.table import HealthTable
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.picture_values import decoded, is_png, tile_of
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
-from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
+from fmapboard.plugin.stored_record import LayerAt, PictureFacts, Record, records_at
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -27,6 +29,8 @@ _SIDES = 8, 256
 _NOT_DRAWN = 250
 """Palette index of a cell without a picture; those from here on are marks (`render.palettes`)."""
 _THREADS = 4
+Place = tuple[int, int]
+"""Row and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,38 @@ def sheet(
     layers = [found[one] for one in key if one in found]
     if not layers:
         raise Missing(f"no layer {key[0]!r} in run {run!r}")
-    logged, errors = _logged(provider, layers, steps)
-    channels = _channels(provider, run, logged)
+    table = run_overview(provider, run).health()
+    at = {
+        (row, column): point
+        for row, series in enumerate(layers)
+        for column, point in _at_steps(series.points, steps).items()
+    }
+    stamps = str([table.wall_times, [(place, point.wall_time) for place, point in at.items()]])
+    build = partial(_built, provider, table, layers, at, cell, len(steps))
+    return provider.built(("sheet", run, str(cell), *key, *step, stamps), build, _bytes)
+
+
+def _bytes(of: Sheet | SheetInput) -> int:
+    """Of memory; 0, so that it is not kept, while TensorBoard has not read all pictures."""
+    shown = of.kept if isinstance(of, SheetInput) else of.arrays["height"].ravel()
+    return of.arrays["pixels"].nbytes if all(shown) else 0
+
+
+def _built(
+    provider: Provider, table: HealthTable, layers: Sequence[Series], at: Mapping[Place, Point],
+    cell: int, steps: int, last: Sheet | None,
+) -> Sheet:  # fmt: skip
+    """The last version of a page, which has the same points at the same places, or a new one."""
+    if last is not None:
+        return last
+    records = dict(zip(at, records_at(provider, [*at.values()]), strict=True))
+    errors = {row: str(of) for (row, _), of in records.items() if isinstance(of, FormatError)}
+    logged = {
+        place: LayerAt(layers[place[0]], at[place], of)
+        for place, of in records.items()
+        if isinstance(of, Record)
+    }
+    channels = _channels(table, logged)
     drawn = [
         _Cell(row, column, at, maps, channels[row])
         for (row, column), at in logged.items()
@@ -117,7 +151,7 @@ def sheet(
 
     with ThreadPoolExecutor(_THREADS) as pool:  # decoding does not hold the interpreter's lock
         found_maps = list(pool.map(small, drawn, _pngs(provider, drawn)))
-    shape = (len(layers), len(steps))
+    shape = (len(layers), steps)
     arrays = {side: np.zeros(shape) for side in ("height", "width")}
     arrays |= {end: np.full(shape, np.nan) for end in ("lo", "hi")}
     pixels = [np.empty(0, np.uint8)]
@@ -151,38 +185,14 @@ def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
         raise Invalid(f"the query's steps must be integers: {error}") from None
 
 
-Logged = dict[tuple[int, int], LayerAt]
-"""Row and column -> a layer at a step at which it was logged."""
-
-
-def _logged(
-    provider: Provider, layers: Sequence[Series], steps: Sequence[int]
-) -> tuple[Logged, dict[int, str]]:
-    """What was logged, and why records of a row cannot be read."""
-    at = [
-        (row, column, point)
-        for row, series in enumerate(layers)
-        for column, point in _at_steps(series.points, steps).items()
-    ]
-    logged, errors = Logged(), dict[int, str]()
-    records = records_at(provider, [point for *_, point in at])
-    for (row, column, point), record in zip(at, records, strict=True):
-        if isinstance(record, FormatError):
-            errors[row] = str(record)
-        else:
-            logged[row, column] = LayerAt(layers[row], point, record)
-    return logged, errors
-
-
 def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> dict[int, Point]:
     """Place of each requested step -> its point, of those that there are."""
     known = {point.step: point for point in points}
     return {place: known[step] for place, step in enumerate(steps) if step in known}
 
 
-def _channels(provider: Provider, run: str, logged: Logged) -> dict[int, int]:
+def _channels(table: HealthTable, logged: Mapping[Place, LayerAt]) -> dict[int, int]:
     """Row -> the channel that is shown; without the layers of which nothing is drawn."""
-    table = run_overview(provider, run).health()
     layers = {row.key: place for place, row in enumerate(table.rows)}
     steps = {step: place for place, step in enumerate(table.steps)}
     spreads: dict[int, list[Floats]] = {}
@@ -296,6 +306,18 @@ def sheet_input(
     steps = _steps(step, cell, 1)
     tag = input_tag(name, 0)
     at = _at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps)
+    stamps = str([point.wall_time for point in at.values()])
+    build = partial(_input, provider, at, cell, len(steps), f"no {tag!r} in run {run!r}")
+    return provider.built(("sheet_input", run, tag, str(cell), *step, stamps), build, _bytes)
+
+
+def _input(
+    provider: Provider, at: Mapping[int, Point], cell: int, steps: int, none: str,
+    last: SheetInput | None,
+) -> SheetInput:  # fmt: skip
+    """As `_built`."""
+    if last is not None:
+        return last
     blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
     distinct = {png: None for png in blobs if png is not None and is_png(png)}
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -306,18 +328,18 @@ def sheet_input(
         if found is not None and found[0] in ("L", "RGB"):
             pictures[column] = found[1]
     if not pictures:
-        raise Missing(f"no {tag!r} in run {run!r} at these steps")
+        raise Missing(f"{none} at these steps")
     from PIL import Image
 
     first, *others = {id(picture): picture for picture in pictures.values()}.values()
     factor = cell / max(first.shape[:2])
     height, width = (max(1, round(side * factor)) for side in first.shape[:2])
-    pixels = np.zeros((len(steps), cell, cell, 3), np.uint8)
+    pixels = np.zeros((steps, cell, cell, 3), np.uint8)
     for column, picture in pictures.items():
         how = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
         small = Image.fromarray(picture).convert("RGB").resize((width, height), how)
         pixels[column, :height, :width] = np.asarray(small)
     is_same = all(np.array_equal(first, other) for other in others)
     same = is_same if len(pictures) > 1 else None
-    kept = tuple(column in pictures for column in range(len(steps)))
+    kept = tuple(column in pictures for column in range(steps))
     return SheetInput(same, width, height, kept, {"pixels": pixels})

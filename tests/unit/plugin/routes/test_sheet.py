@@ -96,6 +96,25 @@ def test_a_step_without_a_picture_is_an_empty_cell(tab: Tab) -> None:
     assert not np.isnan(ends["lo"][:, 0]).any()
 
 
+def test_a_page_is_made_again_only_while_pictures_are_missing(
+    tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = [], tab.provider.read_blob
+    monkeypatch.setattr(tab.provider, "read_blob", lambda *a, **k: reads.append(k) or read(*a, **k))
+
+    def asked(route: str, **query: Any) -> tuple[bytes, bool]:
+        reads.clear()
+        query = {"run": "same", "cell": 10, **query}
+        return tab.get(f"data/{route}", **query).data, bool(reads)
+
+    for route, of in (("sheet", {"key": ["fmapboard/0"]}), ("sheet_input", {})):
+        first, again = (asked(route, step=STEPS, **of) for _ in range(2))
+        assert again == (first[0], False)
+        assert first[1]
+        assert [asked(route, step=[0, 7], **of)[1] for _ in range(2)] == [True, True]
+    assert asked("sheet", key=["fmapboard/0"], step=STEPS, cell=11)[1]
+
+
 @pytest.mark.parametrize(("run", "same"), [("same", True), ("other", False)])
 def test_whether_the_input_was_the_same_at_all_steps_is_compared(
     tab: Tab, run: str, same: bool
