@@ -37,15 +37,23 @@ test("a map larger than its tile is drawn 1:1, not shrunk", () => {
   assert.equal(layout({ ...REQUEST, mapWidth: 224, mapHeight: 224 }).factor, 1);
 });
 
-test("without a tile size, tiles fill the window as well as whole pixels allow", () => {
-  const misfit = (/** @type {number} */ height) => Math.abs(Math.log(height / 400));
-  for (const count of [4, 16, 64, 200]) {
-    const of = layout({ ...REQUEST, count, tile: 0 });
-    for (const tile of [of.tileWidth - 8, of.tileWidth + 8].filter((side) => side >= 48)) {
-      const other = layout({ ...REQUEST, count, tile });
-      assert.ok(misfit(of.height) <= misfit(other.height), `${count}: ${of.tileWidth}, ${tile}`);
+test("without a tile size, tiles fill the width, in as many columns as fill the window best", () => {
+  for (const mapWidth of [8, 14, 32, 64, 100]) {
+    for (const [count, parts] of [
+      [16, 1],
+      [64, 1],
+      [200, 1],
+      [16, 2],
+    ]) {
+      const of = layout({ ...REQUEST, count, parts, tile: 0, mapWidth, mapHeight: mapWidth });
+      if (of.factor < 2 || of.lines < 2) continue;
+      const gap = corner(of, 1).left - corner(of, 0, parts - 1).left - of.tileWidth;
+      assert.ok(gap >= 8 && gap <= 8 * (parts + 1) + 1, `${count} of ${mapWidth}: ${gap}`);
     }
   }
+  const few = layout({ ...REQUEST, count: 4, tile: 0 });
+  const many = layout({ ...REQUEST, count: 200, tile: 0 });
+  assert.ok(few.tileWidth > 2 * many.tileWidth);
 });
 
 test("several lines of tiles reach from one margin to the other", () => {
@@ -110,6 +118,16 @@ test("a caption belongs to its channel without a position, and a point outside t
   assert.deepEqual([below?.cell, below?.u, below?.v], [3, null, null]);
   assert.equal(hit(of, 2, 2), null);
   assert.equal(hit(of, left, top + 1e6), null);
+});
+
+test("pixels of no whole size are drawn without gaps, each at least once", () => {
+  const out = new Uint32Array(8 * 5);
+  lay(out, 8, 5, 0, 0, Uint32Array.from([1, 2, 3, 4, 5, 6]), 3, 2.5);
+  assert.deepEqual([...out.subarray(0, 8)], [1, 1, 1, 2, 2, 3, 3, 3]);
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((y) => out[8 * y]),
+    [1, 1, 1, 4, 4],
+  );
 });
 
 test("pixels are drawn as blocks and clipped at the edges", () => {

@@ -161,11 +161,11 @@ export function paintTiles(context, where, background, tiles) {
 export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;
   const from = Math.max(0, left);
-  const to = Math.min(outWidth, left + width * factor);
+  const to = Math.min(outWidth, Math.round(left + width * factor));
   if (to <= from) return;
   for (let y = 0; y < height; y += 1) {
-    const first = Math.max(0, top + y * down);
-    const end = Math.min(outHeight, top + (y + 1) * down);
+    const first = Math.max(0, Math.round(top + y * down));
+    const end = Math.min(outHeight, Math.round(top + (y + 1) * down));
     if (end <= first) continue;
     const row = first * outWidth;
     const source = y * width;
@@ -175,7 +175,7 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
       let x = from;
       let column = Math.floor((from - left) / factor);
       while (x < to) {
-        const stop = Math.min(to, left + (column + 1) * factor);
+        const stop = Math.min(to, Math.round(left + (column + 1) * factor));
         out.fill(pixels[source + column], row + x, row + stop);
         x = stop;
         column += 1;

@@ -1,5 +1,5 @@
 // @ts-check
-/** Positions of tiles and rows: a map pixel is a whole number of device pixels, so it is sharp. */
+/** Positions of tiles and rows: nearly always, a map pixel is a whole number of device pixels. */
 
 /** @import {KernelCells} from "../model/kernel_scene.js" */
 /** @import {KernelsScene, MapsScene} from "../model/scene.js" */
@@ -60,9 +60,27 @@ export function layout(request) {
   const most = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
   // Of all sizes, the one whose tiles fill the window best; twice its height is as bad as half.
   const misfit = (/** @type {Layout} */ of) => Math.abs(Math.log(of.height / request.windowHeight));
-  return Array.from({ length: most - least }, (_, i) => laidOut(request, most - i))
+  const best = Array.from({ length: most - least }, (_, i) => laidOut(request, most - i))
     .filter((each) => widthOf(each) <= request.available - 2 * MARGIN)
-    .reduce((best, each) => (misfit(each) < misfit(best) ? each : best), laidOut(request, least));
+    .reduce(
+      (found, each) => (misfit(each) < misfit(found) ? each : found),
+      laidOut(request, least),
+    );
+  return best.factor > 1 && best.lines > 1 ? laidOut(request, filling(request, best)) : best;
+}
+
+/**
+ * The factor with which as many columns fill the width. It is not whole where whole ones leave wide
+ * gaps: then some pixels are a device pixel larger than others, and none is hidden.
+ * @param {LayoutRequest} request @param {Layout} of with a whole factor
+ */
+function filling({ available, ratio, mapWidth }, { columns, parts, factor }) {
+  const cell = (available - 2 * MARGIN + gapOf(parts)) / columns - gapOf(parts);
+  const wide = (cell - (parts - 1) * BETWEEN) / parts;
+  const fitting = Math.floor(wide * ratio) / mapWidth;
+  const isNarrow =
+    cell - widthOf({ parts, tileWidth: (mapWidth * Math.floor(fitting)) / ratio }) <= GAP;
+  return Math.max(factor, isNarrow ? Math.floor(fitting) : fitting);
 }
 
 /** @typedef {ReturnType<typeof laidOut>} Layout lengths are CSS px; `factor` and `factorDown` are device px per map px */
