@@ -177,13 +177,12 @@ function cropText({ value, name, field, size, place }, rank) {
 
 /**
  * Values of a channel, one per position; NaN where it is not finite.
- * @param {import("../model/value_scale.js").Side} side @param {number} channel @returns {number[]}
+ * @param {import("../model/value_scale.js").Side} side @param {number} channel
  */
 export function profile({ planes, lo, hi }, channel) {
-  return Array.from(
-    { length: planes.width },
-    (_, x) => valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value,
-  );
+  const valueOf = (/** @type {number} */ x) =>
+    valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value;
+  return Array.from({ length: planes.width }, (_, x) => valueOf(x));
 }
 
 /** @param {{scene: MapsScene, channel: number, colours: string[]}} props `colours` of the columns */
@@ -215,9 +214,8 @@ function History({ app, model, scene, channel }) {
   const { series: all, runs, steps, stepWords: words } = model;
   const curves = all.flatMap((series) => {
     const of = (/** @type {string} */ stat) => {
-      const array = series.history?.arrays[`${series.role}.${stat}`];
-      const known = array && channel < array.shape[1];
-      return known ? column(array.values, array.shape[1], channel) : null;
+      const { values, shape } = series.history?.arrays[`${series.role}.${stat}`] ?? {};
+      return values && shape && channel < shape[1] ? column(values, shape[1], channel) : null;
     };
     const [low, high, mean, std] = [of("minimum"), of("maximum"), of("mean"), of("std")];
     const at = series.history?.steps ?? [];
@@ -290,21 +288,16 @@ function Numbers({ scene, channel }) {
   rows.push({ text: "Change", terms: "change", cells: changes });
   rows.push({ text: "State", terms: "nonfinite large dead constant", cells: states });
   const batch = explanation("batch");
+  const heads = sides.map(({ question, letters }) => {
+    const name = sides.length > 2 ? letters : `${letters}: ${sideName(question, all)}`;
+    return html`<th scope="col" title=${origin(question)}>${name}</th>`;
+  });
+  const isOne = sides.length === 1;
   return html`
     <table class="numbers" title="Over all images of the batch and all positions of the map, as measured in training">
       <tr>
-        ${
-          sides.length === 1
-            ? html`<td /><th scope="col" ...${batch}>whole batch</th>`
-            : html`<td ...${batch}>whole batch</td>`
-        }
-        ${
-          sides.length !== 1 &&
-          sides.map(({ question, letters }) => {
-            const name = sides.length > 2 ? letters : `${letters}: ${sideName(question, all)}`;
-            return html`<th scope="col" title=${origin(question)}>${name}</th>`;
-          })
-        }
+        ${isOne ? html`<td />` : html`<td ...${batch}>whole batch</td>`}
+        ${isOne ? html`<th scope="col" ...${batch}>whole batch</th>` : heads}
       </tr>
       ${rows.map(
         ({ text, terms, cells }) => html`
@@ -336,11 +329,10 @@ const STRIP = 44;
 /** Minimum width of a picture with its caption, CSS px. */
 const MIN_WIDTH = 120;
 
-const DIFFERENCE = Object.freeze({
-  same: "Difference",
-  loading: "Difference",
-  different: "Difference of different inputs",
-  unknown: "Difference, inputs not known",
+/** What is said of the inputs of a difference, nothing if they are the same. */
+const INPUTS = /** @type {Record<string, string>} */ ({
+  different: " of different inputs",
+  unknown: ", inputs not known",
 });
 
 /**
@@ -393,7 +385,7 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
   }
   const all = scene.columns.map((each) => each.question);
   const text = isDifference(part)
-    ? DIFFERENCE[sides?.each[i]?.inputs ?? "same"]
+    ? `Difference${INPUTS[sides?.each[i]?.inputs ?? ""] ?? ""}`
     : question && sideName(question, all);
   const title = several ? `${partName(part)}: ${text}` : "";
   const bar = isDifference(part)

@@ -37,18 +37,12 @@ const LEAST = 60;
 /** Longest name of a layer in a heading, characters. */
 const LONGEST = 36;
 
-/** @typedef {{text: string, colour: string}} Text a value with the colour of its line, "" for none */
-
 /**
- * What is drawn of a chart, and said of it.
- * @typedef {object} Facts
- * @property {string} title
- * @property {string} terms of the glossary
- * @property {Text[]} texts
- * @property {boolean} [nonfinite] the chart marks steps with values that are not finite
- * @property {string} [tip]
- * @property {string} label
- * @property {((canvas: HTMLCanvasElement, width: number) => void)|null} paint
+ * What is drawn of a chart, and said of it: `terms` of the glossary, values with the colours of their
+ * lines ("" for none), and whether it marks steps with values that are not finite.
+ * @typedef {{title: string, terms: string, texts: {text: string, colour: string}[], tip?: string,
+ *   nonfinite?: boolean, label: string,
+ *   paint: ((canvas: HTMLCanvasElement, width: number) => void)|null}} Facts
  */
 
 /**
@@ -147,20 +141,23 @@ export function Key({ all, runs }) {
 }
 
 /**
- * What all charts share.
- * @typedef {object} At
- * @property {number} step of the slider
- * @property {[number, number]} span first and last step
- * @property {number[]} pinned steps of the columns
- * @property {import("../model/words.js").Words} words names of the main run's steps
- * @property {Series[]} all the main column's series first
- * @property {readonly RunEntry[]} runs
+ * What all charts share: the step of the slider, the first and last step, the steps of the columns, the
+ * names of the main run's steps, and the series, the main column's first.
+ * @typedef {{step: number, span: [number, number], pinned: number[],
+ *   words: import("../model/words.js").Words, all: Series[], runs: readonly RunEntry[]}} At
  */
 
-/** Lines at the steps of the slider and of the columns. @param {import("../chart/plot.js").Frame} plot @param {At} at */
-function drawSteps(plot, { step, pinned }) {
-  for (const each of new Set([step, ...pinned])) drawNow(plot, each, theme().text);
-}
+/**
+ * What paints a chart of lines over steps, with lines at the steps of the slider and of the columns.
+ * @param {At} at @param {number} height @param {[number, number]} values @param {boolean} log
+ * @param {(plot: import("../chart/plot.js").Frame) => void} draw
+ * @returns {NonNullable<Facts["paint"]>}
+ */
+const painted = (at, height, values, log, draw) => (canvas, width) => {
+  const plot = frame(canvas, width, height, at.span, values, log, at.words);
+  draw(plot);
+  for (const each of new Set([at.step, ...at.pinned])) drawNow(plot, each, theme().text);
+};
 
 /** @param {ArrayLike<number>} values @param {number[]} steps @param {number} step */
 function valueAtStep(values, steps, step) {
@@ -213,16 +210,14 @@ function perParameter(at, group, title, terms, usual = null) {
     ...{ title, terms, texts },
     label: `${title.toLowerCase()} over ${kindOf(at.words)}s`,
     nonfinite: !drawn.flat().every(Number.isFinite),
-    paint: (canvas, width) => {
-      const plot = frame(canvas, width, HEIGHT, at.span, axis.values, axis.log, at.words);
+    paint: painted(at, HEIGHT, axis.values, axis.log, (plot) => {
       if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
       for (const { steps, values, colour, dash } of lines) {
         drawLine(plot, steps, values, colour, dash);
         drawNonfinite(plot, steps, values);
         if (axis.log) drawZeros(plot, steps, values, colour);
       }
-      drawSteps(plot, at);
-    },
+    }),
   };
 }
 
@@ -263,13 +258,9 @@ function shares(at) {
   return {
     ...{ ...facts, label, texts: [...shown, LINEAR] },
     ...(several ? { tip: `solid: ${deadWord()}; dashed: constant; dotted: non-finite` } : {}),
-    paint: (canvas, width) => {
-      const plot = frame(canvas, width, HEIGHT - 16, at.span, [0, 1], false, at.words);
-      for (const { steps, values, colour, dash } of shown) {
-        drawLine(plot, steps, values, colour, dash);
-      }
-      drawSteps(plot, at);
-    },
+    paint: painted(at, HEIGHT - 16, [0, 1], false, (plot) => {
+      for (const of of shown) drawLine(plot, of.steps, of.values, of.colour, of.dash);
+    }),
   };
 }
 
@@ -295,17 +286,14 @@ function ranges(at) {
       LINEAR,
     ],
     nonfinite: found.some(({ finite }) => finite.some(Number.isNaN)),
-    paint: (canvas, width) => {
-      const ends = values ?? [0, 1];
-      const plot = frame(canvas, width, HEIGHT - 16, at.span, ends, false, at.words);
+    paint: painted(at, HEIGHT - 16, values ?? [0, 1], false, (plot) => {
       for (const { steps, least, most, finite, line: colour, band, dash } of found) {
         drawBand(plot, steps, least, most, band);
         drawLine(plot, steps, least, colour, dash);
         drawLine(plot, steps, most, colour, dash);
         drawNonfinite(plot, steps, finite);
       }
-      drawSteps(plot, at);
-    },
+    }),
   };
 }
 

@@ -327,6 +327,18 @@ export function show(element, shown) {
 }
 
 /**
+ * Scrolls as little as it takes to bring a stretch into sight.
+ * @param {HTMLElement} scroller @param {"Left"|"Top"} side
+ * @param {number} from @param {number} to CSS px in what is scrolled
+ */
+export function reveal(scroller, side, from, to) {
+  const at = /** @type {const} */ (`scroll${side}`);
+  const seen = side === "Top" ? scroller.clientHeight : scroller.clientWidth;
+  if (from < scroller[at]) scroller[at] = from;
+  else if (to > scroller[at] + seen) scroller[at] = to - seen;
+}
+
+/**
  * An element for a component, and a function that draws the component into it from its properties.
  * @template {object} P
  * @param {import("../vendor/preact_htm.js").Component<P>} component

@@ -23,7 +23,7 @@ import { pictureOf, valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
-import { h, mount, say, show } from "./controls.js";
+import { h, mount, reveal, say, show } from "./controls.js";
 import { saveFilm } from "./save.js";
 
 /** @import {App} from "../app.js" */
@@ -142,12 +142,6 @@ function FilmBar({ app, strips, missing }) {
   `;
 }
 
-/** False if all values of a map are NaN or infinite. @param {import("../server/decode.js").Planes} planes @param {number} channel */
-function hasFinite({ marks, height, width }, channel) {
-  const own = marks?.subarray(channel * height * width, (channel + 1) * height * width);
-  return !own?.every((_, i) => badMark(own, i));
-}
-
 /**
  * A frame in words: its value at a place, its range, its fault.
  * @param {Strip} strip @param {number} i @param {number} channel
@@ -163,7 +157,10 @@ export function describe(strip, i, channel, place) {
   if (!frame?.side) return `${name}: loading${word && ` · ${word}`}`;
   const { planes, lo, hi } = frame.side;
   const far = isBeyond(strip, frame.side, channel) ? "beyond the scale" : "";
-  const range = hasFinite(planes, channel) ? `${short(lo[channel])}…${short(hi[channel])}` : "";
+  const size = planes.height * planes.width;
+  const own = planes.marks?.subarray(channel * size, (channel + 1) * size);
+  const isFinite = !own?.every((_, i) => badMark(own, i));
+  const range = isFinite ? `${short(lo[channel])}…${short(hi[channel])}` : "";
   if (!place) return [name, range, word, far].filter(Boolean).join(" · ");
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
   const { block, layout } = /** @type {import("../server/answers.js").MapsPicture} */ (
@@ -323,11 +320,13 @@ const HELP =
 export function createPane(on) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
-  const scroller = h(
-    "div",
-    { class: "film-strip", tabindex: "0", role: "application", "aria-label": HELP },
-    sheet,
-  );
+  const attributes = {
+    class: "film-strip",
+    tabindex: "0",
+    role: "application",
+    "aria-label": HELP,
+  };
+  const scroller = h("div", attributes, sheet);
   const heading = h("h2");
   const element = h("div", { class: "film-pane" }, heading, scroller);
   /** @type {Strip|null} */
@@ -442,19 +441,16 @@ export function createPane(on) {
     if (at) on.open(at.column, at.row);
   });
 
-  function reveal() {
+  function revealStep() {
     if (!placed || !strip || strip.opensAt < 0) return;
     if (wraps) {
       const top = Math.floor(strip.opensAt / placed.across) * placed.height;
-      const { scrollTop, clientHeight } = scroller;
-      const isSeen = top >= scrollTop && top + placed.height <= scrollTop + clientHeight;
-      if (!isSeen) scroller.scrollTop = top;
+      reveal(scroller, "Top", top, top + Math.min(placed.height, scroller.clientHeight));
       return;
     }
-    const left = columnLeft(placed, strip.opensAt) - placed.gutter;
-    const seen = scroller.clientWidth - placed.gutter - placed.columnWidth;
-    if (left < scroller.scrollLeft) scroller.scrollLeft = Math.max(0, left - 8);
-    else if (left > scroller.scrollLeft + seen) scroller.scrollLeft = left - Math.max(0, seen) + 8;
+    const left = columnLeft(placed, strip.opensAt);
+    const wide = Math.min(placed.columnWidth, scroller.clientWidth - placed.gutter - 8);
+    reveal(scroller, "Left", left - placed.gutter - 8, left + wide + 8);
   }
 
   /** @param {number} left @param {number} top CSS px */
@@ -499,7 +495,7 @@ export function createPane(on) {
     const key = [run, of.layer.key, of.current, of.opensAt, tileWidth, height].join("\n");
     if (key === revealed) return;
     revealed = key;
-    reveal();
+    revealStep();
     paint();
   }
 
@@ -508,15 +504,6 @@ export function createPane(on) {
     revealed = "";
   }
 
-  return {
-    element,
-    draw,
-    wanted,
-    pointedAt,
-    scrolledTo,
-    follow,
-    layoutFor,
-    rest,
-    tile: () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64),
-  };
+  const tile = () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64);
+  return { element, draw, wanted, pointedAt, scrolledTo, follow, layoutFor, rest, tile };
 }

@@ -9,6 +9,7 @@ import {
   measured,
   partLetters,
   position,
+  unitOf,
   weightText,
 } from "../model/kernel_scene.js";
 import { columnOf, differenceOf, isDifference, partName } from "../model/scene.js";
@@ -23,12 +24,11 @@ import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/tile
 import { valueAt } from "../server/decode.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
 import { html, useRef } from "../vendor/preact_htm.js";
-import { ChannelHead, Painted, h, say, show } from "./controls.js";
+import { ChannelHead, Painted, h, reveal, say, show } from "./controls.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {KernelCells} from "../model/kernel_scene.js" */
-/** @import {MapsScene, Part, Scene} from "../model/scene.js" */
-/** @import {Side} from "../model/value_scale.js" */
+/** @import {MapsScene, Part} from "../model/scene.js" */
 
 const HELP =
   "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
@@ -85,8 +85,11 @@ export function createGrid(app) {
   }
 
   canvas.addEventListener("click", (event) => {
-    const at = under(event);
-    if (at && drawn?.scene) app.pick(channelAt(drawn.scene, at.cell), at, event);
+    const [at, scene] = [under(event), drawn?.scene];
+    if (!at || !scene) return;
+    const plane = scene.order[at.cell]; // a channel, except of kernels
+    const isKernel = scene.kind === "kernels" && scene.grid;
+    app.pick(isKernel ? channelOf(isKernel.of, plane) : plane, at, event);
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
@@ -111,13 +114,12 @@ export function createGrid(app) {
     requestAnimationFrame(paint);
   }
 
-  /** @param {MouseEvent|null} event null once the pointer has left */
-  function point(event) {
-    pointer = event;
-    readOut();
+  for (const type of /** @type {const} */ (["mousemove", "mouseleave"])) {
+    canvas.addEventListener(type, (event) => {
+      pointer = type === "mousemove" ? event : null;
+      readOut();
+    });
   }
-  canvas.addEventListener("mousemove", point);
-  canvas.addEventListener("mouseleave", () => point(null));
   const scrolled = () => {
     paint();
     readOut();
@@ -140,18 +142,17 @@ export function createGrid(app) {
     app.update({ channel: scene.order[to] });
   }
 
-  function reveal() {
-    const scene = drawn?.scene;
-    if (!placed || !scene || app.state.channel === null) return;
-    const cell = cellOfChannel(scene, app.state.channel);
+  function revealChannel() {
+    const [scene, { channel }] = [drawn?.scene, app.state];
+    if (!placed || !scene || channel === null) return;
+    const kernels = scene.kind === "kernels" ? scene.grid : null;
+    const cell = kernels ? cellOf(kernels, channel) : scene.order.indexOf(channel);
     if (cell < 0) return;
     const { left, top } = corner(placed, cell);
-    if (revealColumn(scene, scroller, left, placed)) return;
-    const bottom = top + placed.cellHeight;
-    if (top < scroller.scrollTop) scroller.scrollTop = top - 10;
-    else if (bottom > scroller.scrollTop + scroller.clientHeight) {
-      scroller.scrollTop = bottom - scroller.clientHeight;
-    }
+    // In a matrix of kernels a channel is a column, unless it is a row.
+    if (kernels?.columns && kernels.down !== "outputs")
+      reveal(scroller, "Left", left - placed.left, left + placed.cellWidth);
+    else reveal(scroller, "Top", top - 10, top + placed.cellHeight);
   }
 
   /** @param {Model} model */
@@ -166,7 +167,7 @@ export function createGrid(app) {
     const key = `${model.state.layer}/${model.state.channel}/${model.state.sort}`;
     if (key !== shownChannel) {
       shownChannel = key;
-      reveal();
+      revealChannel();
       paint();
     }
     readOut();
@@ -218,11 +219,6 @@ function describe(scene, at) {
   const x = Math.floor(at.u * side.planes.width);
   const place = positionText(scene.rows, scene.picture.block, y, x);
   return `${named(scene, channel, part)} · ${place} · ${reading(scene, part, channel, y, x)}`;
-}
-
-/** Uncertainty of a side's values. @param {Side} side @param {number} channel */
-function unitOf({ planes, lo, hi }, channel) {
-  return ((hi[channel] - lo[channel]) / 255) * planes.coarse;
 }
 
 /**
@@ -287,40 +283,6 @@ export function channelAway({ of, cells }, channel, by) {
   const known = [...drawn].sort((a, b) => a - b);
   const now = channel === null ? -1 : known.indexOf(channel);
   return known[now < 0 ? 0 : Math.min(known.length - 1, Math.max(0, now + by))];
-}
-
-/**
- * Channel of a cell: of kernels the output channel.
- * @param {Scene} scene @param {number} cell
- */
-export function channelAt(scene, cell) {
-  const plane = scene.order[cell];
-  return scene.kind === "kernels" && scene.grid ? channelOf(scene.grid.of, plane) : plane;
-}
-
-/**
- * Scrolls a column of a matrix of kernels into view, if a channel is a column there.
- * @param {Scene} scene @param {HTMLElement} scroller
- * @param {number} left of the column, CSS px @param {import("../picture/tile_layout.js").Layout} of
- */
-export function revealColumn(scene, scroller, left, of) {
-  if (scene.kind !== "kernels" || !scene.grid?.columns || scene.grid.down === "outputs")
-    return false;
-  const right = left + of.cellWidth;
-  if (left - of.left < scroller.scrollLeft) scroller.scrollLeft = left - of.left;
-  else if (right > scroller.scrollLeft + scroller.clientWidth) {
-    scroller.scrollLeft = right - scroller.clientWidth;
-  }
-  return true;
-}
-
-/**
- * First cell of a channel, -1 for none.
- * @param {Scene} scene @param {number} channel
- */
-export function cellOfChannel(scene, channel) {
-  const kernels = scene.kind === "kernels" ? scene.grid : null;
-  return kernels ? cellOf(kernels, channel) : scene.order.indexOf(channel);
 }
 
 /** Height that the kernels about fit, CSS px. */

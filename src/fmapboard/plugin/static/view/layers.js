@@ -13,7 +13,7 @@ import {
   useRef,
   useState,
 } from "../vendor/preact_htm.js";
-import { Icon, h, mount } from "./controls.js";
+import { Icon, h, mount, reveal } from "./controls.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
@@ -138,10 +138,7 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     const { current } = list;
     if (!current || selected < 0) return;
     const top = PADDING + selected * HEIGHT;
-    const { scrollTop, clientHeight } = current;
-    if (top < scrollTop) current.scrollTop = top;
-    else if (top + HEIGHT > scrollTop + clientHeight)
-      current.scrollTop = top + HEIGHT - clientHeight;
+    reveal(current, "Top", top, top + HEIGHT);
     fit();
   }, [state.layer, state.run, rows.map(({ id }) => id).join("\n")]);
   const siblings = useMemo(() => places(rows), [rows]);

@@ -20,7 +20,7 @@ import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
 import { packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { HELP, createCells } from "./cells.js";
-import { h, say, show } from "./controls.js";
+import { h, reveal, say, show } from "./controls.js";
 
 /** @import {Front} from "../model/front.js" */
 /** @import {Health, HealthLayer, SheetPage} from "../server/health.js" */
@@ -107,12 +107,8 @@ export function createSheet(app) {
     },
     reveal({ top: above, height }) {
       const scroller = /** @type {HTMLElement} */ (element.parentElement);
-      const from = element.offsetTop + above - head.offsetHeight;
-      const to = element.offsetTop + above + height;
-      if (from < scroller.scrollTop) scroller.scrollTop = from;
-      else if (to > scroller.scrollTop + scroller.clientHeight) {
-        scroller.scrollTop = to - scroller.clientHeight + GAP;
-      }
+      const from = element.offsetTop + above;
+      reveal(scroller, "Top", from - head.offsetHeight, from + height + GAP);
     },
   });
 
