@@ -85,6 +85,15 @@ class Finding(StoredFinding):
         }
 
 
+def rounded(value: float) -> str:
+    """Two digits of a number, as a person writes them.
+
+    >>> [rounded(value) for value in (0, 5.6e-7, 17.3, 929.0, 12345, 1.4e7)]
+    ['0', '5.6e-07', '17', '930', '12,000', '1.4e+07']
+    """
+    return f"{float(f'{value:.2g}'):,.0f}" if 100 <= value < 1e6 else f"{value:.2g}"
+
+
 def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:
     """The first names between backticks, and how many more there are.
 

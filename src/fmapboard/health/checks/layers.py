@@ -15,7 +15,7 @@ from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import lasting, outputs
-from fmapboard.health.finding import Finding, named
+from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
 from fmapboard.health.states import ROUNDING
@@ -440,8 +440,8 @@ class ExplodingCheck(BuiltInCheck):
         at = int(is_large[step].argmax())
         row, value = table.rows[at], float(grown[:, at].max())
         return Finding(
-            message=f"magnitudes in {call_text(table, row)} grew {value:.2g}-fold since step "
-            f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
+            message=f"magnitudes in {call_text(table, row)} grew {rounded(value)}-fold since step "
+            f"{table.steps[0]}, to {rounded(float(np.nanmax(magnitude[:, at])))} "
             f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
             since_step=table.steps[step],
             layer=row.facts.label,
@@ -474,7 +474,7 @@ class ExplodingCheck(BuiltInCheck):
             return None
         (first, _), (row, _) = part[0], part[-1]
         return Finding(
-            message=f"the standard deviation of the activations grows {value:.2g}-fold from "
+            message=f"the standard deviation of the activations grows {rounded(value)}-fold from "
             f"{call_text(table, first)} to {call_text(table, row)} "
             f"at {table.step_text(table.steps[0])}",
             since_step=table.steps[0],

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
-from fmapboard.health.finding import Finding
+from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 
 Steps = Mapping[int, OutputFacts]
@@ -198,7 +198,7 @@ class ConstantOutputCheck(BuiltInCheck):
         begin = max(begins)
         yield Finding(
             message=f"the output is nearly the same for all images since step {begin}: it varies "
-            f"by {value:.1e} of its magnitude",
+            f"by {rounded(value)} of its magnitude",
             since_step=begin,
             value=value,
             healthy="0.03 or more",
