@@ -193,8 +193,8 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
     values = np.array([row.facts.values for row in table.rows])
     of_all = values * [row.facts.channels for row in table.rows]
-    is_whole = table.columns["dead"] >= 1 - ROUNDING
-    flags["dead"] = lasting & (np.where(is_whole, of_all, values) >= _LEAST_VALUES)
+    counted = np.where(table.columns["dead"] >= 1 - ROUNDING, of_all, values)
+    flags["dead"] = lasting & (counted >= _LEAST_VALUES)
     # Of layers that are not drawn, constant channels behind dead ones are no news.
     is_drawn = np.array([row.key is not None for row in table.rows])
     flags["constant"] = in_a_row(flags["constant"] & is_drawn, LASTING)

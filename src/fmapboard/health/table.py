@@ -299,9 +299,9 @@ def call_text(table: HealthTable, row: HealthRow, *, with_model: bool = False) -
     return f"`{f'{row.name}: ' if row.name and with_model else ''}{facts.layer}`{call}"
 
 
-def is_normalized(row: HealthRow) -> bool:
+def is_normalized(row: HealthRow, by: str = "norm") -> bool:
     """True if a normalization follows the layer, as far as the order of definition tells."""
-    return any("norm" in kind.lower() for kind in row.facts.followed_by)
+    return any(by in kind.lower() for kind in row.facts.followed_by)
 
 
 def after_activation(table: HealthTable, row: HealthRow) -> str:

@@ -226,9 +226,8 @@ class SaturatedCheck(BuiltInCheck):
         for name, steps in outputs(record).items():
             last = list(steps.values())[-1]
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
-            if since is None or max(max(of.high, -of.low) for of in steps.values()) > 1:
-                continue
-            if len(last.shape) < 2 or last.shape[1] == 1:
+            is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
+            if since is None or is_free or len(last.shape) < 2 or last.shape[1] == 1:
                 continue
             yield Finding(
                 message=f"all values of the output{f' `{name}`' if name else ''} are beyond "
@@ -236,8 +235,7 @@ class SaturatedCheck(BuiltInCheck):
                 since_step=since,
                 value=last.low,
                 healthy="values between -1 or 0 and 1",
-                meaning="The tanh or sigmoid at the end passes hardly any gradient: the targets "
-                "are beyond what it can return, or what it receives is too large",
+                meaning="The tanh or sigmoid at the end passes hardly any gradient",
                 advice="Scale the targets to the range of the output, or leave out its activation",
             )
 

@@ -38,11 +38,10 @@ class NotInOptimizerCheck(BuiltInCheck):
             return
         last = newest(record)
         names, count = last.not_in_optimizer or (), last.count("not_in_optimizer")
-        are = "parameters are" if count > 1 else "parameter is"
         yield Finding(
             class_="warning",
-            message=f"{count} trainable {are} in no optimizer since step {since}: "
-            f"{named(names, count)}",
+            message=f"{count} trainable parameter{'s are' if count > 1 else ' is'} in no optimizer "
+            f"since step {since}: {named(names, count)}",
             since_step=since,
             parameter=names[0],
             value=count,

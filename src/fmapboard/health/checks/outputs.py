@@ -202,9 +202,8 @@ class ConstantOutputCheck(BuiltInCheck):
             since_step=begin,
             value=value,
             healthy="0.03 or more",
-            meaning="The network has collapsed, or nothing of the image reaches its end: layers "
-            "that are dead or saturated, a signal that vanishes, or labels that do not depend on "
-            "the image",
+            meaning="The network has collapsed, or nothing of the image reaches its end: dead or "
+            "saturated layers, a vanishing signal, or labels that do not depend on the image",
             advice="Look for the first layer whose maps are the same for all images; check that "
             "images and labels belong together",
         )
@@ -258,7 +257,7 @@ def labels_of(steps: Steps, *, of_masks: bool = False) -> Labels | None:
         return None
     if last.classes > last.rows and all(set(each) == {0} for each in counts):
         return None
-    is_cut = any(len(each) >= MAX_NAMES for each in counts)
+    is_cut = max(map(len, counts)) >= MAX_NAMES
     return Labels(last.classes, min(known), counts, is_cut, is_per_image)
 
 

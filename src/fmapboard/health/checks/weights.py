@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,6 +24,7 @@ from fmapboard.health.record import (
     over_steps,
     stays,
 )
+from fmapboard.health.table import is_normalized
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class UnchangedWeightsCheck(BuiltInCheck):
     kind: ClassVar[str] = "unchanged_weights"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        steps = list(record.training_facts())
         last = newest(record)
         found = {
             name: unchanged
@@ -66,10 +65,9 @@ class UnchangedWeightsCheck(BuiltInCheck):
             rules = self._idle, self._at_zero, self._no_gradients, self._without
             yield from first_of(rule(record) for rule in rules)
             return
-        first = min(found, key=lambda name: found[name].since)
-        names = [first, *(name for name in found if name != first)]
+        first, *_ = names = sorted(found, key=lambda name: found[name].since)
         same_as = found[first].since
-        since = next((step for step in steps if step > same_as), same_as)
+        since = next((step for step in record.facts if step > same_as), same_as)
         rate = f" at a learning rate of {last.rates[1]:.2g}" if last.rates else ""
         of = "weights" if len(found) == 1 else f"{len(found)} weights"
         yield Finding(
@@ -254,7 +252,7 @@ class UpdateRatioCheck(BuiltInCheck):
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
-        before = 0 if grown is None else bisect_right(steps, grown.since_step or 0)
+        before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
         large = self._large(median, before) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
@@ -433,14 +431,18 @@ class BatchnormGapCheck(BuiltInCheck):
 class BatchnormSmallBatchCheck(BuiltInCheck):
     """BatchNorm over batches of one image, whose variances are not those that eval mode uses.
 
+    Or over two values per channel, of which nothing is left but which one is larger.
+
     Attributes:
         batch: largest number of images.
+        values: the same of values per channel, of any number of images.
         gap: median over the layers of |log(batch variance / running variance)|, and over the second
             half of the logged steps, from which it is reported.
         least: number of logged steps.
     """
 
     batch: int = 1
+    values: int = 2
     gap: float = 0.4
     least: int = 4
     kind: ClassVar[str] = "batchnorm_small_batch"
@@ -449,22 +451,28 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         sizes = [of.batch for of in record.training_facts().values() if of.batch is not None]
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
-        if len(sizes) < self.least or max(sizes) > self.batch:
+        if len(sizes) < self.least:
             return
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
         value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
-        if value < self.gap:
-            return
+        seen = f"{max(sizes)} image per step"
+        if max(sizes) > self.batch or value < self.gap:
+            table = record.layers()
+            rows = zip(table.rows, table.columns["values"].max(0) <= self.values, strict=True)
+            names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]
+            if not names:
+                return
+            seen = f"at most {self.values} values per channel behind {named(names)}"
         yield Finding(
-            message=f"BatchNorm sees {max(sizes)} image per step, whose variance differs by a "
-            f"factor of {math.exp(min(value, 700)):.2g} from its running variance (median of "
+            message=f"BatchNorm sees {seen}, whose variance differs by a factor of "
+            f"{math.exp(min(value, 700)):.2g} from its running variance (median of "
             f"{len(record.group(BATCHNORM_GAP))} layers) since step {steps[0]}",
             since_step=int(steps[0]),
             value=value,
             healthy="8 images or more",
-            meaning="Each image is normalized by its own statistics in training, and by those of "
-            "all images in eval mode: the network then computes something else",
+            meaning="So few values are normalized by their own statistics in training, and by "
+            "those of all images in eval mode: the network then computes something else",
             advice="Use larger batches or GroupNorm; intended if the network is used in training "
             "mode too, as pix2pix is",
         )

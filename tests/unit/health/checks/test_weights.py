@@ -298,3 +298,20 @@ def test_batchnorm_over_one_image_whose_variance_is_not_that_of_eval_mode() -> N
     assert found(1.0, *[None] * 8) == []
     with pytest.raises(NotRecorded, match="batchnorm_gap"):
         found(1.0, 1, 1, 1, 1, gap="update_ratio")
+
+
+def test_batchnorm_over_two_values_leaves_only_which_one_is_larger() -> None:
+    def found(*values: float, norm: str = "BatchNormAct2d", batch: int = 2) -> list[Finding]:
+        layers = [layer(i, followed_by=(norm, "ReLU") if i == 4 else ()) for i in range(6)]
+        columns = {"values": {4: list(values)}}
+        scalars = {"batchnorm_gap/bn": [0.1] * LAST}
+        facts = [TrainingFacts(batch=batch)] * LAST
+        given = record(layers, facts=facts, columns=columns, scalars=scalars)
+        return list(BatchnormSmallBatchCheck()(given))
+
+    for batch in (1, 2):
+        (one,) = found(*[2.0] * LAST, batch=batch)
+        assert (one.class_, one.since_step, one.value) == ("note", 0, 0.1)
+        assert one.message.startswith("BatchNorm sees at most 2 values per channel behind `conv4`,")
+    assert found(*[3.0] * LAST) == found(3.0, *[2.0] * (LAST - 1)) == []
+    assert found(*[2.0] * LAST, norm="LayerNorm") == []
