@@ -349,8 +349,10 @@ class SortedLabelsCheck(BuiltInCheck):
 class UnusedClassesCheck(BuiltInCheck):
     """Classes of the output that no label names.
 
-    Reported only if a class half as frequent as the rarest of those that occur would be missing
-    with less than this chance, and not of batches that are the same or sorted by class.
+    Reported only if a class half as frequent as the rarest of those that occur, and one of a fifth
+    of their mean frequency, would be missing with less than this chance, and not of batches that
+    are the same or sorted by class. For the first class alone the rarest one decides: labels may
+    be counted from 1.
 
     Attributes:
         chance: 0 to 1.
@@ -370,9 +372,10 @@ class UnusedClassesCheck(BuiltInCheck):
             if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
                 continue
             count, used = labels.total.total(), len(labels.total)
-            missed = math.exp(-min(labels.total.values()) / 2)
+            rarest, mean = min(labels.total.values()) / 2, -count * math.log1p(-0.2 / used)
+            least = rarest if min(labels.total) == 1 == labels.classes - used else min(rarest, mean)
             chance = self.many if used * 4 <= labels.classes else self.chance
-            if used >= labels.classes or missed >= chance:
+            if used >= labels.classes or math.exp(-least) >= chance:
                 continue
             yield Finding(
                 message=f"the output{_of(name)} has {labels.classes} classes, and {count:,} labels "

@@ -203,17 +203,17 @@ def test_batches_of_nearly_one_class_each() -> None:
 
 
 def test_classes_that_no_label_names() -> None:
-    assert math.exp(-14 / 2) < 1e-3 < math.exp(-13 / 2)
-    four = labels(*((n, 7) for n in range(4)))
-    (found,) = said(UnusedClassesCheck(), four, replace(four, labels=((0, 60),)), four)
+    assert (1 - 0.2 / 4) ** 136 < 1e-3 < (1 - 0.2 / 4) ** 132
+    four = [labels(*((n, each) for n in range(4))) for each in (17, 16)]
+    (found,) = said(UnusedClassesCheck(), *four, four[0], labels(*((n, 9) for n in range(4))))
     assert (found.class_, found.since_step, found.value) == ("note", 0, 6)
     assert found.message == (
-        "the output has 10 classes, and 116 labels at 3 logged steps name 4 of them"
+        "the output has 10 classes, and 236 labels at 4 logged steps name 4 of them"
     )
-    rare = labels(*((n, 60) for n in range(3)), (3, 6))  # one as rare may well be missing
-    assert said(UnusedClassesCheck(), four, rare) == []
-    assert math.exp(-8 / 2) < 0.02 < math.exp(-7 / 2)
-    many = [labels(*((n, each) for n in range(4)), classes=16) for each in (4, 3)]
+    assert len(said(UnusedClassesCheck(), four[0], four[0])) == 1
+    assert said(UnusedClassesCheck(), four[0], four[1]) == []
+    assert (1 - 0.2 / 4) ** 80 < 0.02 < (1 - 0.2 / 4) ** 76
+    many = [labels(*((n, each) for n in range(4)), classes=16) for each in (10, 9)]
     assert len(said(UnusedClassesCheck(), many[0], many[0])) == 1
     assert said(UnusedClassesCheck(), many[0], many[1]) == []
     assert said(UnusedClassesCheck(), *[replace(many[0], classes=15)] * 2) == []
@@ -221,9 +221,19 @@ def test_classes_that_no_label_names() -> None:
     assert said(UnusedClassesCheck(), *[every] * 8) == []
 
 
+def test_a_class_as_rare_as_the_rarest_one_may_be_missing() -> None:
+    assert math.exp(-14 / 2) < 1e-3 < math.exp(-13 / 2)
+    rare = [labels(*((n, 60) for n in range(3)), (3, each)) for each in (7, 6)]
+    assert len(said(UnusedClassesCheck(), rare[0], rare[0])) == 1
+    assert said(UnusedClassesCheck(), rare[0], rare[1]) == []
+
+
 def test_labels_from_one_to_eight_leave_the_first_class_out() -> None:
     clamped = labels(*((n, 2) for n in range(1, 7)), (7, 4), classes=8)
-    assert len(said(UnusedClassesCheck(), *[clamped] * 8)) == 1
+    assert len(said(UnusedClassesCheck(), *[clamped] * 7)) == 1
+    assert said(UnusedClassesCheck(), *[clamped] * 6) == []
+    others = labels(*((n, 2) for n in range(1, 7)), (0, 4), classes=8)
+    assert said(UnusedClassesCheck(), *[others] * 7) == []
 
 
 def test_labels_that_say_nothing_of_all_classes_are_not_counted() -> None:
