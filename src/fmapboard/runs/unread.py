@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import itemgetter
 from typing import BinaryIO
 
 from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
@@ -91,18 +90,14 @@ class LogEnds:
             cannot be read, or have very many records, or because two directories have a run of this
             name. A record of the last 10 s does not count.
         """
-        before = time.time() - _LAG
+        before, last = time.time() - _LAG, list[tuple[str, _Record]]()
         with contextlib.suppress(OSError, ValueError):
-            ends = [
-                (record.wall_time, path, record)
-                for path, known, is_whole in self._files_of(run)
-                for record in known[-_LAST:]
-                if is_whole and read < record.wall_time <= before
-            ]
-            for _, path, record in sorted(ends, key=itemgetter(0), reverse=True):
-                with open(path, "rb", buffering=0) as opened:
-                    if tag.encode() in self._values(opened, record):
-                        return record.step
+            for path, known, is_whole in self._files_of(run):
+                last += [(path, record) for record in known[-_LAST:] if is_whole]
+            for path, record in sorted(last, key=lambda one: one[1].wall_time, reverse=True):
+                is_new = read < record.wall_time <= before
+                if is_new and tag.encode() in self._values(path, record):
+                    return record.step
         return None
 
     def fill(self, found: list[bytes | None], requested: Sequence[tuple[Point, int]]) -> None:
@@ -121,31 +116,31 @@ class LogEnds:
         with contextlib.suppress(OSError, ValueError):
             for run in {run for run, *_ in many}:
                 for path, known, _ in self._files_of(run):
-                    with open(path, "rb", buffering=0) as opened:
-                        for record in known:
-                            for i in many.get((run, record.step, record.wall_time), ()):
-                                found[i] = found[i] or self._blob(opened, record, *requested[i])
+                    for record in known:
+                        for i in many.get((run, record.step, record.wall_time), ()):
+                            found[i] = found[i] or self._blob(path, record, *requested[i])
 
-    def _blob(self, file: BinaryIO, record: _Record, point: Point, index: int) -> bytes | None:
+    def _blob(self, path: str, record: _Record, point: Point, index: int) -> bytes | None:
         """A blob in an event; None if it is not there, or if the file was replaced."""
         tag = point.tag.encode()
-        start, end = self._values(file, record).get(tag, (0, 0))
-        value = _read(file, start, end - start)
-        if events.tag_of(value, (0, len(value))) != tag:
+        value = _read(path, *self._values(path, record).get(tag, (0, 0)))
+        whole = 0, len(value)
+        if events.tag_of(value, whole) != tag:
             return None
-        blobs = events.strings(value, events.read_value(value, (0, len(value))).tensor)
+        blobs = events.strings(value, events.read_value(value, whole).tensor)
         return value[slice(*blobs[index])] if index < len(blobs) else None
 
-    def _values(self, file: BinaryIO, record: _Record) -> Mapping[bytes, events.Span]:
+    def _values(self, path: str, record: _Record) -> Mapping[bytes, events.Span]:
         """Where the larger values of an event are in its file, by tag."""
-        known: dict[bytes, events.Span] | None = self._places.get((file.name, record.offset))
+        known: dict[bytes, events.Span] | None = self._places.get((path, record.offset))
         if known is None:
-            content, known = _read(file, record.offset, record.length), {}
+            at, known = record.offset, {}
+            content = _read(path, at, at + record.length)
             for start, end in events.parse(content).values:
                 if end - start >= _LEAST:
-                    place = record.offset + start, record.offset + end
-                    known.setdefault(events.tag_of(content, (start, end)), place)
-            self._places.put((file.name, record.offset), known, _EACH * len(known))
+                    tag = events.tag_of(content, (start, end))
+                    known.setdefault(tag, (at + start, at + end))
+            self._places.put((path, at), known, _EACH * len(known))
         return known
 
     def _files_of(self, run: str) -> list[tuple[str, list[_Record], bool]]:
@@ -166,9 +161,10 @@ class LogEnds:
         return found
 
 
-def _read(file: BinaryIO, offset: int, size: int) -> bytes:
-    file.seek(offset)
-    return file.read(size) or b""
+def _read(path: str, start: int, end: int) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        return file.read(end - start)
 
 
 def _folder(run: str, name: str, logdir: str) -> str | None:
