@@ -50,11 +50,10 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
     return _guarded(respond)
 
 
-def file_app(content: str, content_type: str) -> Any:
+def file_app(content: str, kind: str) -> Any:
     """A WSGI application that responds with a text file, which is compressed once."""
     packed = gzip.compress(content.encode(), mtime=0)
-    how = {"content_encoding": "gzip"}
-    return _guarded(lambda request: _respond(request, packed, content_type, **how))
+    return _guarded(lambda request: _respond(request, packed, kind, content_encoding="gzip"))
 
 
 def _guarded(respond: Callable[[Request], Response]) -> Any:

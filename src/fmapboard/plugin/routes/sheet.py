@@ -307,28 +307,25 @@ def sheet_input(
     tag = input_tag(name, 0)
     at = _at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps)
     stamps = str([point.wall_time for point in at.values()])
-    build = partial(_input, provider, at, cell, len(steps), f"no {tag!r} in run {run!r}")
+
+    def build(last: SheetInput | None) -> SheetInput:
+        if last is not None:
+            return last
+        blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
+        distinct = {png: None for png in blobs if png is not None and is_png(png)}
+        with ThreadPoolExecutor(_THREADS) as pool:
+            images = dict(zip(distinct, pool.map(decoded, distinct), strict=True))
+        found = {column: images.get(png or b"") for column, png in zip(at, blobs, strict=True)}
+        pictures = {i: of[1] for i, of in found.items() if of and of[0] in ("L", "RGB")}
+        if not pictures:
+            raise Missing(f"no {tag!r} in run {run!r} at these steps")
+        return _input(pictures, len(steps), cell)
+
     return provider.built(("sheet_input", run, tag, str(cell), *step, stamps), build, _bytes)
 
 
-def _input(
-    provider: Provider, at: Mapping[int, Point], cell: int, steps: int, none: str,
-    last: SheetInput | None,
-) -> SheetInput:  # fmt: skip
-    """As `_built`."""
-    if last is not None:
-        return last
-    blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
-    distinct = {png: None for png in blobs if png is not None and is_png(png)}
-    with ThreadPoolExecutor(_THREADS) as pool:
-        images = dict(zip(distinct, pool.map(decoded, distinct), strict=True))
-    pictures = {}
-    for column, png in zip(at, blobs, strict=True):
-        found = images.get(png or b"")
-        if found is not None and found[0] in ("L", "RGB"):
-            pictures[column] = found[1]
-    if not pictures:
-        raise Missing(f"{none} at these steps")
+def _input(pictures: Mapping[int, Bytes8], steps: int, cell: int) -> SheetInput:
+    """The images of some columns, shrunk or enlarged to fit a cell."""
     from PIL import Image
 
     first, *others = {id(picture): picture for picture in pictures.values()}.values()
