@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -155,6 +156,26 @@ SETUPS: dict[str, Setup] = {
     "m.part = torch.compile(m.part)": _part_wrapped,
     "m.forward = torch.compile(m.forward)": _forward_method,
 }
+
+_UNWATCHED: dict[Setup, Setup] = {
+    _watch_what_was_compiled: _watch_compiled,
+    _compile_after_watch: _watch_compiled,
+    _in_place_after: _in_place_before,
+}
+"""Set-ups that are the same as another one when nothing is watched."""
+_TRAINS = {"backend", "fullgraph", "autocast", "shorter_batch"}
+"""Arguments of ``train`` that the training depends on; the others are those of ``watch``."""
+
+
+def train_unwatched(setup: Setup, make: Callable[[], nn.Module] = Own, **options: Any) -> Result:
+    """What ``train(False, ...)`` returns, trained once for all tests that compare with it."""
+    kept = {name: value for name, value in options.items() if name in _TRAINS}
+    return _trained_once(_UNWATCHED.get(setup, setup), make, **kept)
+
+
+@functools.cache
+def _trained_once(setup: Setup, make: Callable[[], nn.Module], **options: Any) -> Result:
+    return train(False, setup, make, **options)
 
 
 def train(

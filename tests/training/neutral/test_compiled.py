@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from compiled_training import EVERY, NETWORKS, SETUPS, STEPS, Block, Own, Setup, train
+from compiled_training import (
+    EVERY,
+    NETWORKS,
+    SETUPS,
+    STEPS,
+    Block,
+    Own,
+    Setup,
+    train,
+    train_unwatched,
+)  # fmt: skip
 from logged_step import picture_tags, statistics_of
 from torch import Tensor, nn
 from torch._dynamo.eval_frame import OptimizedModule
@@ -22,6 +32,10 @@ pytestmark = pytest.mark.slow
 
 DUE = list(range(0, STEPS, EVERY))
 UNSEEN = {("torch.compile(m), watch(m)", "container"), ("watch(m), torch.compile(m)", "container")}
+BACKENDS = {"own": "aot_eager", "container": "eager"}
+"""What differs with a container is what is traced; the sweep has all backends."""
+SCALAR = {"cpp.vec_isa_ok": False, "compile_threads": 1}
+"""Vector code takes 20 s more: trial programs for each instruction set, and large headers."""
 PASS_THE_COMPILED_ONE = "pass the compiled model, as in fmapboard.watch(torch.compile(model))"
 
 
@@ -41,8 +55,8 @@ def check(seen: Any, bare: Any) -> None:
 def test_a_compiled_training_is_bitwise_the_same(
     setup: str, network: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make = NETWORKS[network]
-    bare, seen = train(False, SETUPS[setup], make), train(True, SETUPS[setup], make)
+    run = {"setup": SETUPS[setup], "make": NETWORKS[network], "backend": BACKENDS[network]}
+    bare, seen = train_unwatched(**run), train(True, **run)
     seen.assert_is(bare)
     if network == "container" and not bare.compiled["calls"]:
         pytest.skip("this version of torch does not compile a container of its own in place")
@@ -69,7 +83,8 @@ def test_a_compiled_training_is_bitwise_the_same(
 )
 def test_with_inductor_too(setup: str, network: str) -> None:
     run = {"setup": SETUPS[setup], "make": NETWORKS[network], "backend": "inductor"}
-    check(train(True, **run), train(False, **run))
+    with torch._inductor.config.patch(SCALAR):
+        check(train(True, **run), train_unwatched(**run))
 
 
 FULL = {
@@ -85,7 +100,7 @@ FULL = {
     "setup", ["watch(torch.compile(m))", "m.compile(), watch(m)", "watch(m), m.compile()"]
 )
 def test_with_other_options_too(setup: str, options: Any) -> None:
-    check(train(True, SETUPS[setup], **options), train(False, SETUPS[setup], **options))
+    check(train(True, SETUPS[setup], **options), train_unwatched(SETUPS[setup], **options))
 
 
 def test_a_compiled_step_of_the_optimizer_too() -> None:
@@ -136,7 +151,7 @@ def test_all_set_ups_networks_options_and_backends(
     setup: str, network: str, options: Any, backend: str
 ) -> None:
     run = {"make": NETWORKS[network], "backend": backend, **options}
-    train(True, SETUPS[setup], **run).assert_is(train(False, SETUPS[setup], **run))
+    train(True, SETUPS[setup], **run).assert_is(train_unwatched(SETUPS[setup], **run))
 
 
 def test_the_maps_are_those_of_an_uncompiled_pass_and_the_gradients_of_the_compiled_one() -> None:
@@ -292,7 +307,7 @@ def test_eager_is_the_way_that_has_gradients_of_maps_and_says_that_it_is_not_neu
     options = {"activation_gradients": True, "attribution": True}
     setup: Setup = SETUPS["watch(torch.compile(m))"]
     beside = train(True, setup, **options)
-    beside.assert_is(train(False, setup))
+    beside.assert_is(train_unwatched(setup))
     (said,) = [r.message for r in caplog.records if "compiled" in r.message]
     assert said.startswith("fmapboard: the model is compiled, so activation_gradients= and")
     caplog.clear()
