@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from fmapboard.plugin import bundle
+from fmapboard.report import page
 
 TESTS = Path(__file__).parent
 collect_ignore = ["acceptance", "accuracy"]  # run by hand
@@ -107,6 +111,16 @@ def _one_torch_thread() -> Iterator[None]:
         environment.setenv("OMP_NUM_THREADS", "1")
         yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_front_end_is_bundled_once() -> Iterator[None]:
+    """For all tabs and reports of this process; test_bundle.py calls the function itself."""
+    bundled = functools.cache(bundle.script)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (bundle, page):
+            patched.setattr(module, "script", bundled)
+        yield
 
 
 @pytest.fixture(autouse=True)
