@@ -24,6 +24,8 @@ import tensorboard as tensorboard_package
 from tab_answers import expanded
 from warm_python import WarmPython
 
+from fmapboard.plugin import bundle
+
 START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
 
 
@@ -85,6 +87,12 @@ class Server:
         return 200
 
 
+_TAKE_SCRIPT = """from pathlib import Path
+from fmapboard.plugin import bundle
+bundle.script = lambda *_: Path({!r}).read_text("utf-8")
+"""
+
+
 @contextmanager
 def tensorboard(
     logdir: Path, output: Path, *flags: str, before: str = "", warm: bool = False
@@ -94,8 +102,13 @@ def tensorboard(
     Args:
         output: file for what it prints.
         before: Python code that its process runs first.
-        warm: start it from a process that has imported TensorBoard, but not the tab.
+        warm: start it from a process that has imported TensorBoard, but not the tab. It takes the
+            script that this process has bundled.
     """
+    if warm:
+        script = output.with_name("app.js")
+        script.write_text(bundle.script(bundle.FOLDER, "app.js"), "utf-8")
+        before += _TAKE_SCRIPT.format(str(script))
     code = f"{before}from tensorboard import main; main.run_main()"
     arguments = ["--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags]
     process: WarmPython | subprocess.Popen[bytes]
