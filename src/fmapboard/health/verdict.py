@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OutputFacts
-from fmapboard.health.finding import Cause, Finding, causes_of
+from fmapboard.health.finding import Cause, Finding, causes_of, percent
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
 from fmapboard.health.run import Report
 
@@ -310,16 +310,8 @@ def _of_updates(updates: Iterable[Update]) -> list[str]:
     model, rest = tags.split(tag)
     name = rest.partition("/")[2]
     name = f"{model}: {name}" if model else name
-    return [f"median update {_percent(usual)}, largest {_percent(most)} (`{name}`, step {step})"]
+    return [f"median update {percent(usual)}, largest {percent(most)} (`{name}`, step {step})"]
 
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _percent(share: float) -> str:
-    """A share in percent with two digits: "0.84 %", "57 %", "1,300 %"."""
-    value = 100 * share
-    if value >= 100:
-        return f"{float(f'{value:.2g}'):,.0f} %"
-    return f"{value:.2g} %" if value >= 1e-4 or value == 0 else f"{value:.1e} %"

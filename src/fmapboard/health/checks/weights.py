@@ -14,7 +14,7 @@ from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.layers import ExplodingCheck
 from fmapboard.health.checks.loop import newest
-from fmapboard.health.finding import Finding, named
+from fmapboard.health.finding import Finding, named, percent
 from fmapboard.health.record import (
     BuiltInCheck,
     NotRecorded,
@@ -257,16 +257,16 @@ class UpdateRatioCheck(BuiltInCheck):
         if large.stop:
             at, moved = large.start, median[large]
             value, most = float(np.nanmax(moved)), ratios[at]
-            low = "" if np.nanmin(moved) > 0.9 * value else f"{np.nanmin(moved):.2g} to "
+            low = "" if np.nanmin(moved) > 0.9 * value else f"{percent(np.nanmin(moved))} to "
             text = (
-                f"an optimizer step changes the weights by {low}{value:.2g} times their norm "
+                f"an optimizer step changes the weights by {low}{percent(value)} of their norm "
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
         elif len(steps) >= 4 and np.nanmax(ratios) < (self.low if _learns(record) else self.idle):
             at = 0
             value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
-            text = f"no optimizer step changes a weight by more than {value:.1e} of its norm,"
+            text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
             clipped = _clipped(record)
             meaning, advice = _SMALL if clipped is None else _of_clipped(clipped)
         else:
@@ -277,7 +277,7 @@ class UpdateRatioCheck(BuiltInCheck):
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy="1e-4 to 4e-2 times their norm",
+            healthy="0.01 to 4 %",
             meaning=meaning,
             advice=advice,
         )

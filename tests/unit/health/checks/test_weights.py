@@ -116,7 +116,7 @@ def updates(values: list[float]) -> dict[str, list[float]]:
 def test_updates_that_are_too_small_at_every_step() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([9e-7] * LAST)))
     assert (found.class_, found.parameter, found.value) == ("note", "conv0.weight", 9e-7)
-    assert found.healthy == "1e-4 to 4e-2 times their norm"
+    assert found.healthy == "0.01 to 4 %"
     assert UpdateRatioCheck()(record(scalars=updates([1.1e-6] * LAST))) == []
     assert UpdateRatioCheck()(record(scalars=updates([9e-7] * 3))) == []
 
@@ -151,7 +151,7 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates(ratios)))
     assert (found.since_step, found.value) == (20, 0.65)
     assert found.message == (
-        "an optimizer step changes the weights by 0.26 to 0.65 times their norm (median over the "
+        "an optimizer step changes the weights by 26 % to 65 % of their norm (median over the "
         "weights) at 3 logged steps since step 20; the most in `conv0.weight`"
     )
     assert found.meaning.startswith("Steps of this size may undo what")
@@ -166,7 +166,7 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
     assert (found.since_step, found.value) == (10, 1.1)
     (found,) = UpdateRatioCheck()(record(scalars=updates([4.1, *[1e-3] * 7])))
     assert (
-        "by 4.1 times their norm (median over the weights) at 1 logged step since" in found.message
+        "by 410 % of their norm (median over the weights) at 1 logged step since" in found.message
     )
     assert UpdateRatioCheck()(record(scalars=updates([3.9, 0.09, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []

@@ -352,8 +352,10 @@ export function isOfDifferences(run) {
 function differenceOf(source, asked, run) {
   const layers = source.layers(run).value?.layers ?? [];
   const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);
+  const before = layer ? layers.indexOf(layer) : 0;
+  const equal = before ? `; ${counted(before, "drawn layer")} before it equal` : "";
   const known = layer
-    ? `First difference: \`${callName(layer)}\``
+    ? `First difference: \`${callName(layer)}\`${equal}`
     : "No difference in any drawn layer";
   return { text: isKnown ? known : "Looking for the first difference…", layer };
 }

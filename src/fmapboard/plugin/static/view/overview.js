@@ -73,7 +73,8 @@ export function createOverview(app) {
     say(facts, [isSheet ? "" : size, lost(health)].filter(Boolean).join(" · "));
     show(facts, facts.textContent !== "");
     if (isSheet) {
-      states.draw({ health });
+      const begins = front.lines.some((each) => each.run === front.run && each.finding.since);
+      states.draw({ health, begins });
       app.overview.isUp = sheet.draw(front, element);
       return;
     }
@@ -115,8 +116,11 @@ export function showsPictures(front, state) {
   );
 }
 
-/** What the frames of cells mean, of the states that there are. @param {{health: import("../server/health.js").Health}} props */
-function Frames({ health }) {
+/**
+ * What the frames of cells and red steps mean, of those that there are.
+ * @param {{health: import("../server/health.js").Health, begins: boolean}} props
+ */
+function Frames({ health, begins }) {
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [KINDS[code], code]));
   return html`
@@ -129,10 +133,11 @@ function Frames({ health }) {
         return html`
           <li key=${kind} title=${what}>
             <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />
-            ${inWordsOf(word.replace("mostly ", ""))}
+            ${inWordsOf(word.replace("mostly ", "")) + (kind === "dead" ? " after the activation" : "")}
           </li>
         `;
       })}
+      ${begins && html`<li key="begins"><b class="onset">red</b> step: something found begins</li>`}
     </ul>
   `;
 }
@@ -189,12 +194,30 @@ function Name({ run, runs, end = "" }) {
   `;
 }
 
+/** Rows of further runs that are in view. */
+const MOST_ROWS = 8;
+/** @param {readonly {class: keyof typeof SIGNS}[]} of further runs */
+function summary(of) {
+  const found = {
+    warning: "faulty",
+    note: "suspicious",
+    unreadable: "unreadable",
+    well: "with nothing found",
+  };
+  const counts = Object.entries(found).map(([kind, word]) => [
+    of.filter((each) => each.class === kind).length,
+    word,
+  ]);
+  const said = counts.filter(([count]) => count).map((each) => each.join(" "));
+  return `${of.length} further runs: ${said.join(", ")}`;
+}
+
 /** How the shown run is, in one large line, and below it a row per further run. @param {Props} props */
 export function Verdicts({ app, model, front }) {
   const { runs, stepWords, unread } = model;
   const shown = front.verdicts.find(({ run }) => run === front.run);
   const others = front.verdicts
-    .filter(({ run }) => run !== front.run)
+    .filter(({ run, class: of }) => run !== front.run && !(front.difference && of === "well"))
     .sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
   // Runs in which nothing was found share a row.
   const well = others.filter((each) => each.class === "well");
@@ -215,6 +238,7 @@ export function Verdicts({ app, model, front }) {
     <div class="verdicts">
       <h1 class="verdict">
         ${shown && front.difference === null && html`<${Mark} of=${shown.class} />`}
+        ${others.length > 0 && html`<${Name} run=${front.run} runs=${runs} end=":" />`}
         ${shown && SIGNS[shown.class].word && html`<b>${SIGNS[shown.class].word}</b>`}
         <span class="sentence">${text === undefined ? "Looking through the run…" : sentence(text)}</span>
         ${
@@ -242,6 +266,7 @@ export function Verdicts({ app, model, front }) {
             </details>`
           : null
       }
+      ${others.length > MOST_ROWS && html`<p class="label">${summary(others)}</p>`}
       <ol class="run-rows" aria-label="Further runs" hidden=${!others.length}>
         ${others
           .filter((each) => !isShared(each))
