@@ -353,7 +353,7 @@ function differenceOf(source, asked, run) {
   const layers = source.layers(run).value?.layers ?? [];
   const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);
   const before = layer ? layers.indexOf(layer) : 0;
-  const equal = before ? `; ${counted(before, "drawn layer")} before it equal` : "";
+  const equal = before ? `; none in ${counted(before, "drawn layer")} before it` : "";
   const known = layer
     ? `First difference: \`${callName(layer)}\`${equal}`
     : "No difference in any drawn layer";

@@ -137,7 +137,7 @@ function Frames({ health, begins }) {
           </li>
         `;
       })}
-      ${begins && html`<li key="begins"><b class="onset">red</b> step: something found begins</li>`}
+      ${begins && html`<li key="begins"><b class="onset">red</b>${"\u00a0"}step: something found begins</li>`}
     </ul>
   `;
 }
