@@ -240,12 +240,11 @@ class Labels:
         return sum(map(Counter, self.counts), Counter[int]())
 
 
-def labels_of(steps: Steps, *, of_masks: bool = False) -> Labels | None:
+def labels_of(steps: Steps) -> Labels | None:
     """The labels of an output; None if there is no hard label per image or per pixel.
 
-    Those of a single unit per pixel are read of masks. Not read are two classes per image, of which
-    each batch of a discriminator has one, and losses against more candidates than there are images,
-    whose label is the place of the right one: 0.
+    Not read are two classes per image, of which each batch of a discriminator has one, and losses
+    against more candidates than there are images, whose label is the place of the right one: 0.
     """
     known = {at: of for at, of in steps.items() if of.labels}
     if not known:
@@ -253,7 +252,7 @@ def labels_of(steps: Steps, *, of_masks: bool = False) -> Labels | None:
     last = list(known.values())[-1]
     counts = tuple(dict(of.labels or ()) for of in known.values())
     is_per_image = last.label_changes is not None
-    if last.classes is None or last.classes < (3 if is_per_image else 2 - of_masks):
+    if last.classes is None or last.classes < (3 if is_per_image else 2):
         return None
     if last.classes > last.rows and all(set(each) == {0} for each in counts):
         return None
@@ -268,8 +267,8 @@ class OneLabelCheck(BuiltInCheck):
     Attributes:
         steps: least number of logged steps.
         images: least number of labels.
-        pixels: the same of pixels that are all background, or labels of a mask: with so many, less
-            than one in 10,000 has another label.
+        pixels: the same of pixels that are all background: with so many, less than one in 10,000
+            has another label.
     """
 
     steps: int = 4
@@ -279,16 +278,15 @@ class OneLabelCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            labels = labels_of(steps, of_masks=_is_mask(record, list(steps.values())[-1]))
+            labels = labels_of(steps)
             if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
                 continue
             (label, count) = labels.total.most_common(1)[0]
-            is_rare = not labels.is_per_image and (label == 0 or labels.classes == 1)
-            if count < (self.pixels if is_rare else self.images):
+            if count < (self.images if label or labels.is_per_image else self.pixels):
                 continue
             yield Finding(
                 message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
-                f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
+                f"{record.steps_called} are {label}, of {labels.classes} classes",
                 since_step=labels.first,
                 value=label,
                 healthy="several labels",
@@ -296,12 +294,6 @@ class OneLabelCheck(BuiltInCheck):
                 "lost on their way, or the data are sorted by class and not shuffled",
                 advice="Print the labels of a few batches; shuffle the data",
             )
-
-
-def _is_mask(record: RunRecord, output: OutputFacts) -> bool:
-    """True for a map at least as large as the first layer's; that of a patch critic is smaller."""
-    rows = [] if record.health is None else record.weighted_layers()
-    return bool(rows) and math.prod(output.shape) >= rows[0].facts.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +343,7 @@ class UnusedClassesCheck(BuiltInCheck):
 
     Reported only if a class half as frequent as the rarest of those that occur, and one of a fifth
     of their mean frequency, would be missing with less than this chance, and not of batches that
-    are the same or sorted by class. For the first class alone the rarest one decides: labels may
-    be counted from 1.
+    are the same or sorted by class.
 
     Attributes:
         chance: 0 to 1.
@@ -372,8 +363,8 @@ class UnusedClassesCheck(BuiltInCheck):
             if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
                 continue
             count, used = labels.total.total(), len(labels.total)
-            rarest, mean = min(labels.total.values()) / 2, -count * math.log1p(-0.2 / used)
-            least = rarest if min(labels.total) == 1 == labels.classes - used else min(rarest, mean)
+            mean = -count * math.log1p(-0.2 / used)
+            least = min(min(labels.total.values()) / 2, mean)
             chance = self.many if used * 4 <= labels.classes else self.chance
             if used >= labels.classes or math.exp(-least) >= chance:
                 continue
