@@ -45,7 +45,7 @@ test("a layer without pictures leads to the one before it, or the last of its bl
     nearestLayer(layers, { step: 0, text: "", name: "", label, shown_at })?.key;
   assert.equal(first("fc"), "fc");
   assert.equal(first("act.call2", "layer4.0.conv2"), "layer4.0.conv2");
-  assert.equal(first("layer4.0.relu"), "layer4.0.conv1");
+  assert.equal(first("layer4.0.relu", "layer4.0.conv1"), "layer4.0.conv1");
   assert.equal(first("layer4.0.relu.call2"), "layer4.0.conv2");
   assert.equal(first("other"), undefined);
   assert.equal(first(null), undefined);

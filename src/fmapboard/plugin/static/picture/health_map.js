@@ -214,11 +214,10 @@ export function paintMap(context, of, cells, names, look) {
 }
 
 /**
- * @typedef {object} Names
- * @property {readonly string[]} layers
- * @property {readonly number[]} steps
- * @property {(layer: number) => string} severe word of the worst state of a layer, "" for others
- * @property {Uint8Array} worst code of each layer
+ * `severe` is the word of the worst state of a layer, "" for one that is not severe; `worst` is the code of
+ * each layer.
+ * @typedef {{layers: readonly string[], steps: readonly number[], severe: (layer: number) => string,
+ *   worst: Uint8Array}} Names
  */
 
 /**

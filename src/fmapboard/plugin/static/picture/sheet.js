@@ -1,6 +1,7 @@
 // @ts-check
 /** Rows, columns and cells of the contact sheet: layers × steps as pictures. */
 
+import { inWordsOf } from "../model/words.js";
 import { paintTiles, stretched } from "./paint.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
@@ -78,8 +79,7 @@ export function thinned(steps, count, onsets) {
 
 // Paints a page of the contact sheet: maps, what stands in place of a map, and frames of states.
 
-/** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. */
-/** @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
+/** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
 export const FRAMES = Object.freeze({
   nonfinite: { width: 3, dash: [] },
   large: { width: 3, dash: [12, 3] },
@@ -127,7 +127,7 @@ export function wholeMark({ pixels, height, width, starts }, i) {
  * @param {CanvasRenderingContext2D} context of a canvas in CSS px, which begins with half a gap
  * @param {Page} page @param {number} side of a cell, CSS px @param {string} palette
  * @param {(row: number, column: number) => FaultName|null} stateOf
- * @param {{text: string, font: string, ratio: number, word: (text: string) => string}} look
+ * @param {{text: string, font: string, ratio: number}} look
  */
 export function paintPage(context, page, side, palette, stateOf, look) {
   const { ratio } = look;
@@ -142,17 +142,9 @@ export function paintPage(context, page, side, palette, stateOf, look) {
       return mark ? null : tile(page, i, place(column), place(row), palette, ratio);
     }),
   );
-  const size = {
-    width: context.canvas.width / ratio,
-    height: context.canvas.height / ratio,
-    ratio,
-  };
-  paintTiles(
-    context,
-    size,
-    "transparent",
-    tiles.filter((each) => each !== null),
-  );
+  const [width, height] = [context.canvas.width / ratio, context.canvas.height / ratio];
+  const drawn = tiles.filter((each) => each !== null);
+  paintTiles(context, { width, height, ratio }, "transparent", drawn);
   for (const { row, column, mark } of whole) {
     const of = WHOLE[mark];
     if (!of) continue;
@@ -163,7 +155,7 @@ export function paintPage(context, page, side, palette, stateOf, look) {
     context.font = look.font;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.fillText(look.word(of.word), x + side / 2, y + side / 2, side - 4);
+    context.fillText(inWordsOf(of.word), x + side / 2, y + side / 2, side - 4);
   }
   page.rows.forEach((_, row) => {
     for (let column = 0; column < page.steps; column += 1) {

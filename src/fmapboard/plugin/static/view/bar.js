@@ -288,13 +288,10 @@ function OverviewTools({ app, model, front }) {
 }
 
 /**
- * @typedef {object} BarProps
- * @property {App} app @property {Model} model
- * @property {boolean} nothing there is no layer to show
- * @property {string} said a text for a while, or what is going on
- * @property {() => void} save @property {() => void} share
- * @property {string|undefined} drawer that is open
- * @property {(name: import("./page.js").Drawer) => void} pull opens or closes a drawer
+ * @typedef {Props & {nothing: boolean, said: string, save: () => void, share: () => void,
+ *   drawer: string|undefined, pull: (name: import("./page.js").Drawer) => void}} BarProps `nothing`:
+ *   there is no layer to show; `said` is a text for a while, or what is going on; `drawer` is open, and
+ *   `pull` opens or closes one
  */
 
 /** @param {BarProps} props */
@@ -306,10 +303,8 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
   const isMaps = view === "maps" && !nothing;
   const hasSteps = !nothing && !front;
   const of = { app, model };
-  const drawerButton = (
-    /** @type {import("./page.js").Drawer} */ name,
-    /** @type {string} */ text,
-  ) =>
+  /** @param {import("./page.js").Drawer} name @param {string} text */
+  const drawerButton = (name, text) =>
     isMaps || (view === "film" && name === "layers" && !nothing)
       ? html`<button type="button" class="drawer-button" aria-expanded=${String(drawer === name)}
           aria-controls=${`drawer-${name}`} onClick=${() => pull(name)}>
@@ -356,13 +351,11 @@ export function createBar(app) {
   let until = 0;
   let again = () => {};
 
-  /** @param {string} now */
-  function tell(now) {
-    text = now;
-    until = performance.now() + 2500;
+  const tell = (/** @type {string} */ now) => {
+    [text, until] = [now, performance.now() + 2500];
     app.redraw();
     window.setTimeout(() => app.redraw(), 2600);
-  }
+  };
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
     else if (app.model && app.state.view === "attribution") tell(await saveAttribution(app.model));

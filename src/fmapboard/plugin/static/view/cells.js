@@ -237,12 +237,9 @@ function sample(canvas, code, name, unknown = false) {
 // The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
 
 /**
- * @typedef {object} Drawn
- * @property {Health} health
- * @property {MapLayout} layout
- * @property {Binned} cells
- * @property {Map<string, string>} labels of layers by key
- * @property {Shade} shade
+ * What is drawn; `labels` are those of layers by key.
+ * @typedef {{health: Health, layout: MapLayout, cells: Binned, labels: Map<string, string>,
+ *   shade: Shade}} Drawn
  */
 
 /** Length of the names of layers, characters. */
@@ -306,49 +303,29 @@ export function createHealthMap(app) {
     );
     measure.font = look.font;
     const longest = [...layers].sort((a, b) => b.length - a.length).slice(0, 12);
-    const layout = mapLayout({
-      layers: layers.length,
-      steps: health.steps.length,
-      width,
-      height,
-      names: Math.max(0, ...longest.map((name) => measure.measureText(name).width)),
-    });
+    const names = Math.max(0, ...longest.map((name) => measure.measureText(name).width));
+    const { steps } = health;
+    const count = { layers: layers.length, steps: steps.length };
+    const layout = mapLayout({ ...count, width, height, names });
     const of = binned(layout, codes, shading(shade).levels);
     const labels = new Map(
       health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
     );
     drawn = { health, layout, cells: of, labels, shade };
-    const { left, top } = layout;
-    element.dataset.plot = JSON.stringify({
-      left,
-      top,
-      width: layout.width,
-      height: layout.height,
-    });
-    const context = prepare(canvas, width, layout.top + layout.height + 2);
-    paintMap(
-      context,
-      layout,
-      of,
-      {
-        layers,
-        steps: health.steps,
-        worst,
-        severe: (layer) => (worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : ""),
-      },
-      look,
-    );
-    element.setAttribute(
-      "aria-label",
-      `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${runText(health.run)}. ${HELP}`,
-    );
+    const { left, top, width: wide, height: high } = layout;
+    element.dataset.plot = JSON.stringify({ left, top, width: wide, height: high });
+    const context = prepare(canvas, width, top + high + 2);
+    const severe = (/** @type {number} */ layer) =>
+      worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : "";
+    paintMap(context, layout, of, { layers, steps, worst, severe }, look);
+    const said = `${counted(layers.length, "layer")} × ${counted(steps.length, "step")}`;
+    element.setAttribute("aria-label", `${said} of ${runText(health.run)}. ${HELP}`);
     cells.renew(isOther);
   }
   const { said, move, enter } = cells;
   return { element, said, draw, move, enter };
 }
 
-/** @returns {"light"|"dark"} */
-function themeName() {
-  return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
-}
+/** @returns {Theme} */
+export const themeName = () =>
+  document.documentElement.dataset.theme === "dark" ? "dark" : "light";

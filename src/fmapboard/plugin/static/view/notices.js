@@ -12,18 +12,14 @@ import { html } from "../vendor/preact_htm.js";
 /** @import {FirstFault as FirstNonfinite} from "../server/routes.js" */
 
 /**
- * The layer with pictures that is nearest to a measured one: itself, the one before its activation,
- * the one that the server names, or the last one with the longest common beginning of its name.
+ * The layer with pictures that is nearest to a measured one: the one that the server names, or of a
+ * module the last one with the longest common beginning of its name.
  * @param {Layer[]} layers in network order @param {FirstNonfinite} first
  */
 export function nearestLayer(layers, { name, label, shown_at }) {
+  const named = layers.find((each) => each.key === shown_at);
+  if (label === null || named) return named;
   const own = layers.filter((each) => (each.name ?? "") === name);
-  if (label === null) return undefined;
-  const exact =
-    own.find((each) => each.label === label) ??
-    own.find((each) => each.activation === label) ??
-    own.find((each) => each.key === shown_at);
-  if (exact) return exact;
   const parts = label.split(".");
   const shared = (/** @type {Layer} */ each) => {
     const other = each.label.split(".");
@@ -113,13 +109,9 @@ function Sampling({ keepsEnough, layers }) {
 // What a report says about itself: which images it shows, and what it leaves out.
 
 /**
- * Written by `fmapboard.report`.
- * @typedef {object} ReportFacts
- * @property {string} title
- * @property {string} version of fmapboard
- * @property {string} written date and time
- * @property {string} privacy which images it contains
- * @property {string[]} left_out in words
+ * Written by `fmapboard.report`, in words: `privacy` says which images it contains.
+ * @typedef {{title: string, version: string, written: string, privacy: string,
+ *   left_out: string[]}} ReportFacts
  */
 
 /** @param {{report: ReportFacts|null}} props null in TensorBoard */

@@ -377,41 +377,34 @@ export function Findings({ app, model, front }) {
  * @param {(run: string) => import("../vendor/preact_htm.js").Child} named
  */
 function quiet(answers, named) {
-  const lines = [];
-  const healthy = answers.filter(({ answer }) => answer && isQuiet(answer));
-  const together = healthy.length > 1;
-  if (together) {
-    const runs = healthy.map(({ run, answer }, i) => [
-      i ? "; " : "",
-      named(run),
-      answer ? scope(answer) : "",
-    ]);
-    lines.push(html`<li class="quiet">nothing found in ${runs}</li>`);
-  }
-  for (const { run, answer, error } of answers) {
-    if (error) {
-      lines.push(
-        html`<li class="quiet problem">${named(run)}findings cannot be read: ${error}</li>`,
-      );
-    } else if (answer && !(together && isQuiet(answer))) {
-      const sofar = answer.unread === null ? "" : "so far ";
-      const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
-      const text = [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
-      if (text) lines.push(html`<li class="quiet">${named(run)}${text}</li>`);
-    }
-  }
-  const awaited = answers.filter(({ answer, error }) => !answer && !error);
-  if (awaited.length) {
-    const of =
-      awaited.length < answers.length ? ` in ${counted(awaited.length, "further run")}` : "";
-    lines.push(html`<li class="quiet">looking for findings${of}…</li>`);
-  }
-  return lines;
-}
-
-/** True if nothing was found in the whole run. @param {import("../server/health.js").FindingsAnswer} of */
-function isQuiet({ findings, unread }) {
-  return !findings.length && unread === null;
+  /** @typedef {Front["answers"][number]} Answer */
+  const isQuiet = (/** @type {Answer} */ { answer }) =>
+    answer && !answer.findings.length && answer.unread === null;
+  const together = answers.filter(isQuiet);
+  const runs = together.map(({ run, answer }, i) => [
+    i ? "; " : "",
+    named(run),
+    answer && scope(answer),
+  ]);
+  const textOf = (/** @type {Answer} */ of) => {
+    const { answer, error } = of;
+    if (error) return `findings cannot be read: ${error}`;
+    if (!answer || (together.length > 1 && isQuiet(of))) return "";
+    const sofar = answer.unread === null ? "" : "so far ";
+    const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
+    return [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
+  };
+  const awaited = answers.filter(({ answer, error }) => !answer && !error).length;
+  const of = awaited < answers.length ? ` in ${counted(awaited, "further run")}` : "";
+  return html`
+    ${together.length > 1 && html`<li class="quiet">nothing found in ${runs}</li>`}
+    ${answers.map((each) => {
+      const text = textOf(each);
+      const name = each.error ? "quiet problem" : "quiet";
+      return text && html`<li class=${name}>${named(each.run)}${text}</li>`;
+    })}
+    ${awaited > 0 && html`<li class="quiet">looking for findings${of}…</li>`}
+  `;
 }
 
 /** The layers that a line stands for besides its own, unless its message says so. @param {Finding} of */

@@ -32,14 +32,11 @@ const MOVES = Object.freeze({ ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -
 let pickers = 0;
 
 /**
- * @typedef {object} Offer
- * @property {string} label
- * @property {readonly string[]} runs
- * @property {string} chosen
- * @property {(run: string) => string} colourOf
- * @property {(run: string) => string} [warned] what is said behind the name of a run
- * @property {string} [same] entry that means "the run of the main column"; absent to offer none
- * @property {(run: string) => void} choose called with "" for `same`
+ * `warned` is said behind the name of a run, `same` is the entry that means "the run of the main
+ * column", for which `choose` gets "".
+ * @typedef {{label: string, runs: readonly string[], chosen: string, same?: string,
+ *   colourOf: (run: string) => string, warned?: (run: string) => string,
+ *   choose: (run: string) => void}} Offer
  */
 
 /** @param {Offer} offer */
@@ -129,9 +126,8 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
 const MOST_LISTED = 200;
 
 /**
- * @typedef {object} Chosen
- * @property {readonly import("../server/routes.js").RunEntry[]} runs
- * @property {readonly string[]} chosen @property {(runs: string[]) => void} choose
+ * @typedef {{runs: readonly import("../server/routes.js").RunEntry[], chosen: readonly string[],
+ *   choose: (runs: string[]) => void}} Chosen
  */
 
 /** @param {Chosen} props */

@@ -19,7 +19,7 @@ import { prepare, theme } from "../picture/canvas.js";
 import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
 import { packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
-import { HELP, createCells } from "./cells.js";
+import { HELP, createCells, themeName } from "./cells.js";
 import { h, reveal, say, show } from "./controls.js";
 
 /** @import {Front} from "../model/front.js" */
@@ -31,15 +31,10 @@ import { h, reveal, say, show } from "./controls.js";
  */
 
 /**
- * What is laid out.
- * @typedef {object} Drawn
- * @property {Health} health
- * @property {HealthLayer[]} layers with pictures
- * @property {number[]} indices of these layers in `health.layers`
- * @property {import("../picture/sheet.js").SheetLayout} layout
- * @property {string[][]} keys of the layers of each page
- * @property {string[]} names of these layers, as short as they must be
- * @property {Placed[]} pages
+ * What is laid out: the layers with pictures, their indices in `health.layers` and their names, as
+ * short as they must be, and the keys of the layers of each page.
+ * @typedef {{health: Health, layers: HealthLayer[], indices: number[], names: string[],
+ *   layout: import("../picture/sheet.js").SheetLayout, keys: string[][], pages: Placed[]}} Drawn
  */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
@@ -216,8 +211,8 @@ export function createSheet(app) {
   /** @param {Drawn} of @param {number} i @param {SheetPage} page */
   function paint({ health, layout, pages, layers, indices, names: shortest }, i, page) {
     const ratio = window.devicePixelRatio || 1;
-    const { name, colours, look } = lookOf(inPalette(app.state).colours);
-    const now = `${name} ${colours} ${ratio} ${deadWord()}`;
+    const { colours } = inPalette(app.state);
+    const now = `${themeName()} ${colours} ${ratio} ${deadWord()}`;
     if (pages[i].painted === now && pages[i].page === page) return;
     pages[i] = { ...pages[i], painted: now, page };
     const pitch = layout.side + GAP;
@@ -230,7 +225,7 @@ export function createSheet(app) {
         health.cells.codes[columns[column] * health.layers.length + indices[first + row]];
       return KINDS[code] ?? null;
     };
-    paintPage(context, page, layout.side, colours, stateOf, { ...look, ratio });
+    paintPage(context, page, layout.side, colours, stateOf, { ...theme(), ratio });
     const names = page.rows.map(({ channel }, row) =>
       nameOf(layers[first + row], shortest[first + row], channel, pitch),
     );
@@ -313,12 +308,4 @@ function nameOf(layer, shown, channel, pitch) {
     h("b", { text: shown }),
     ...rest.map((text) => h("span", { text })),
   );
-}
-
-/** @param {string} colours palette */
-function lookOf(colours) {
-  const name = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
-  const { text, font } = theme();
-  const word = (/** @type {string} */ text) => (text === "dead" ? deadWord() : text);
-  return { name, colours, look: { text, font, word } };
 }
