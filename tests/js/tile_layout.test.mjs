@@ -46,7 +46,8 @@ test("without a tile size, tiles fill the width, in as many columns as fill the 
       [16, 2],
     ]) {
       const of = layout({ ...REQUEST, count, parts, tile: 0, mapWidth, mapHeight: mapWidth });
-      if (of.factor < 2 || of.lines < 2) continue;
+      // Few tiles stay in the window instead.
+      if (of.factor < 2 || of.lines < 2 || of.height <= 400) continue;
       const gap = corner(of, 1).left - corner(of, 0, parts - 1).left - of.tileWidth;
       assert.ok(gap >= 8 && gap <= 8 * (parts + 1) + 1, `${count} of ${mapWidth}: ${gap}`);
     }

@@ -66,7 +66,10 @@ export function layout(request) {
       (found, each) => (misfit(each) < misfit(found) ? each : found),
       laidOut(request, least),
     );
-  return best.factor > 1 && best.lines > 1 ? laidOut(request, filling(request, best)) : best;
+  if (best.factor < 2 || best.lines < 2) return best;
+  const full = laidOut(request, filling(request, best));
+  const isPushedOut = best.height <= request.windowHeight && full.height > request.windowHeight;
+  return isPushedOut ? best : full;
 }
 
 /**

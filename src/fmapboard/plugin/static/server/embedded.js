@@ -67,15 +67,16 @@ export async function sheets(query, signal) {
   const keys = [query.key ?? []].flat().map(String);
   const rows = await Promise.all(keys.map((key) => rowOf(asked, key, table, stds, signal)));
   const cells = rows.flatMap((row) => row.cells);
-  const numbers = (/** @type {"height"|"width"|"lo"|"hi"} */ name) =>
-    Float32Array.from(cells, (of) => of[name]);
-  return answer({ rows: rows.map((row) => row.facts) }, [
-    ["height", numbers("height")],
-    ["width", numbers("width")],
-    ["lo", numbers("lo")],
-    ["hi", numbers("hi")],
-    ["pixels", joined(cells.map((of) => of.pixels))],
-  ]);
+  const names = /** @type {const} */ (["height", "width", "lo", "hi"]);
+  return answer(
+    { rows: rows.map((row) => row.facts) },
+    {
+      ...Object.fromEntries(
+        names.map((name) => [name, [Float32Array.from(cells, (of) => of[name])]]),
+      ),
+      pixels: cells.map((of) => of.pixels),
+    },
+  );
 }
 
 /**
@@ -188,33 +189,23 @@ export async function sheetInputs(query, signal) {
   });
   const same = others.length ? others.every((each) => samePixels(first, each)) : null;
   const facts = { same, width, height, kept: pictures.map(Boolean) };
-  return answer(facts, [["pixels", pixels]]);
-}
-
-/** @param {Uint8Array[]} parts */
-function joined(parts) {
-  const whole = new Uint8Array(parts.reduce((sum, each) => sum + each.length, 0));
-  let at = 0;
-  for (const each of parts) {
-    whole.set(each, at);
-    at += each.length;
-  }
-  return whole;
+  return answer(facts, { pixels: [pixels] });
 }
 
 /**
  * A binary answer as the server sends it (`container.js`).
- * @param {object} facts @param {[string, Float32Array<ArrayBuffer>|Uint8Array<ArrayBuffer>][]} arrays
+ * @param {object} facts
+ * @param {Record<string, (Float32Array<ArrayBuffer>|Uint8Array<ArrayBuffer>)[]>} arrays in parts
  */
 function answer(facts, arrays) {
-  /** @type {Record<string, {offset: number, shape: number[]}>} */
-  const listed = {};
   let offset = 0;
-  for (const [name, values] of arrays) {
-    listed[name] = { offset, shape: [values.length] };
-    offset += values.byteLength;
-  }
-  const text = new TextEncoder().encode(JSON.stringify({ ...facts, arrays: listed }));
-  const length = Uint32Array.of(text.length);
-  return new Response(new Blob([length, text, ...arrays.map(([, values]) => values)]));
+  const listed = Object.entries(arrays).map(([name, parts]) => {
+    const entry = { offset, shape: [parts.reduce((sum, { length }) => sum + length, 0)] };
+    offset += parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return [name, entry];
+  });
+  const json = JSON.stringify({ ...facts, arrays: Object.fromEntries(listed) });
+  const text = new TextEncoder().encode(json);
+  const parts = Object.values(arrays).flat();
+  return new Response(new Blob([Uint32Array.of(text.length), text, ...parts]));
 }

@@ -40,31 +40,19 @@ export async function health(run, signal) {
   };
 }
 
+/** @typedef {number|null} Known null if it was not logged */
+
 /**
- * The state and the numbers of one layer at a step; those that were not logged are NaN or null.
- * @typedef {object} Overview
- * @property {string} key
- * @property {number} step the kept step that the numbers are from
- * @property {number} code of its state, see `health_states.js`
- * @property {number} minimum
- * @property {number} maximum
- * @property {number} mean
- * @property {number} std
- * @property {number|null} nan
- * @property {number|null} positive_infinity
- * @property {number|null} negative_infinity
- * @property {boolean} counted false if the three counts are lower bounds
- * @property {number|null} channels_nonfinite
- * @property {number|null} channels_constant
- * @property {number|null} channels_dead
- * @property {boolean} dead_known
- * @property {number} channels
- * @property {number|null} change mean over the channels; null if it was not recorded
- * @property {"maps"|"weights"|null} change_of maps in standard deviations, or weights relative to
- *   their norm
- * @property {number|null} change_since logged step that was compared with
- * @property {number|null} weights_unchanged_since step since which no recorded weight has changed
- * @property {string} [error] why the record cannot be read
+ * The state (a code of `health_states.js`) and the numbers of one layer, and the kept step that they are
+ * from; numbers that were not logged are NaN or null. `counted`: the numbers of NaN and infinities are no
+ * lower bounds. `change` is the mean over the channels, of maps in standard deviations or of weights
+ * relative to their norm, since a logged step. `error` says why the record cannot be read.
+ * @typedef {{key: string, step: number, code: number, channels: number, error?: string,
+ *   minimum: number, maximum: number, mean: number, std: number,
+ *   nan: Known, positive_infinity: Known, negative_infinity: Known, counted: boolean,
+ *   channels_nonfinite: Known, channels_constant: Known, channels_dead: Known, dead_known: boolean,
+ *   change: Known, change_of: "maps"|"weights"|null, change_since: Known,
+ *   weights_unchanged_since: Known}} Overview
  */
 
 /** @typedef {{run: string, step: number, ts?: number}} StepOfRun `ts` is the step's time, s */
@@ -144,20 +132,20 @@ function layerAt(json, numbers, code, key, row) {
   const [maps, weights] = ["change_steps", "weights_steps"].map((age) =>
     Number.isNaN(value(age)) ? null : step - whole(age),
   );
-  const { change, change_of, change_since } =
-    maps !== null
-      ? changeOf("maps", value("change"), maps)
-      : weights !== null
-        ? changeOf("weights", value("weights_change"), weights)
-        : NO_CHANGE;
+  const changed = maps === null ? weights : maps;
+  const of = maps === null ? "weights" : "maps";
+  const change = value(maps === null ? "weights_change" : "change");
   const still = value("weights_change") === 0 ? weights : null;
+  const [minimum, maximum, mean, std] = ["minimum", "maximum", "mean", "std"].map(value);
+  const [nan, positive_infinity, negative_infinity] = [
+    "nan",
+    "positive_infinity",
+    "negative_infinity",
+  ].map(whole);
   return {
-    ...{ key, step, code, channels, change, change_of, change_since },
-    ...{ minimum: value("minimum"), maximum: value("maximum") },
-    ...{ mean: value("mean"), std: value("std"), nan: whole("nan") },
-    positive_infinity: whole("positive_infinity"),
-    negative_infinity: whole("negative_infinity"),
-    counted: value("counted") !== 0,
+    ...{ key, step, code, channels, minimum, maximum, mean, std },
+    ...(changed === null ? NO_CHANGE : changeOf(of, change, changed)),
+    ...{ nan, positive_infinity, negative_infinity, counted: value("counted") !== 0 },
     channels_nonfinite: count("nonfinite"),
     channels_constant: count("constant"),
     channels_dead: count("dead"),
@@ -258,12 +246,8 @@ function memoryOf(of) {
 /** @typedef {Omit<SheetInputAnswer, "arrays"> & {pixels: Uint8Array, cell: number}} SheetInput */
 
 /**
- * What a sheet is asked for.
- * @typedef {object} Asked
- * @property {string} run
- * @property {string} name of the model whose input is shown
- * @property {readonly number[]} steps
- * @property {number} cell side, device px
+ * What a sheet is asked for: `name` is that of the model whose input is shown, `cell` a side in device px.
+ * @typedef {{run: string, name: string, steps: readonly number[], cell: number}} Asked
  */
 
 /**

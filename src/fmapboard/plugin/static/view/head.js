@@ -118,10 +118,8 @@ export function kernelBars({ grid, picture }) {
 
 // The colour bar with its values, and the meaning of the colours of marks.
 
-/** What a title of a difference says of the inputs of its sides. */
-const INPUTS = Object.freeze({
-  same: "",
-  loading: "",
+/** What a title of a difference says of the inputs of its sides, nothing if they are the same. */
+const INPUTS = /** @type {Record<string, string>} */ ({
   different: ", different inputs",
   unknown: ", inputs not known",
 });
@@ -214,7 +212,7 @@ function barsOf({ scene, state, sides }, hovered) {
     );
     const pair = `${sideName(scene.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
     const of = state.scale === "layer" ? "whole layer" : `channel ${c}`;
-    const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? "same"]}`;
+    const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? ""] ?? ""}`;
     bars.push({ range: differenceRange(scene, c), palette: "signed", title });
   }
   return bars;

@@ -54,26 +54,26 @@ export function nextTile(shown, by) {
   return sides.findLast((side) => side < shown * 0.9) ?? sides[0];
 }
 
-/** @param {App} app */
-function shownTile({ state, page }) {
-  return state.view === "film" ? page.film.shownTile() : page.grid.shownTile();
-}
+/** What makes tiles larger or smaller. @param {number} by 1 or -1 */
+const resize = (by) => (/** @type {App} */ app) => {
+  const { film, grid } = app.page;
+  app.update({ tile: nextTile((app.state.view === "film" ? film : grid).shownTile(), by) });
+};
 
 /** @param {App} app */
 export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // A slider has no use for other keys than these.
+    const isText = !target.matches("[type=range]") || /^(Arrow|Home|End|Page)/.test(event.key);
+    const isTyped = target.matches("input") && event.key !== "Escape" && isText;
     if (byPointer(target) && STEP_KEY.test(event.key)) target.blur();
-    else if (
-      target.matches("select, textarea") ||
-      (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))
-    ) {
-      return;
-    }
-    if (app.state.view === "attribution" && !ATTRIBUTION_KEYS.has(event.key)) return;
-    const ofPage = app.state.view === "overview" ? OVERVIEW_ACTS : ACTS;
-    const act = pointAct(app, event.key) ?? ofPage[event.key];
+    else if (target.matches("select, textarea") || isTyped) return;
+    const { view } = app.state;
+    if (view === "attribution" && !ATTRIBUTION_KEYS.has(event.key)) return;
+    const ofPoint = view === "maps" && isPointing(app) ? POINT_ACTS[event.key] : undefined;
+    const act = ofPoint ?? (view === "overview" ? OVERVIEW_ACTS : ACTS)[event.key];
     if (!act) return;
     // The space bar presses a focused button, as on any page.
     if (event.key === " " && target.matches("button")) return;
@@ -81,25 +81,13 @@ export function installKeys(app) {
   });
 }
 
-/** Cells down and right that an arrow key moves the point by. @type {Record<string, [number, number]>} */
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-/**
- * What a key does while a point is looked at; undefined for what it does otherwise.
- * @param {App} app @param {string} key
- */
-function pointAct(app, key) {
-  const by = app.state.view === "maps" && isPointing(app) ? MOVES[key] : undefined;
-  return by && (() => movePoint(app, ...by));
-}
-
-/**
- * True if the target is a slider, which has no use for the key.
- * @param {HTMLElement} target @param {string} key
- */
-function isSlider(target, key) {
-  return target.getAttribute("type") === "range" && !/^(Arrow|Home|End|Page)/.test(key);
-}
+/** What arrow keys do while a point is looked at. @type {typeof ACTS} */
+const POINT_ACTS = {
+  ArrowUp: (app) => movePoint(app, -1, 0),
+  ArrowDown: (app) => movePoint(app, 1, 0),
+  ArrowLeft: (app) => movePoint(app, 0, -1),
+  ArrowRight: (app) => movePoint(app, 0, 1),
+};
 
 /** @param {App} app @param {HTMLElement} target @param {number} by */
 function vertical(app, target, by) {
@@ -145,9 +133,9 @@ const ACTS = Object.freeze({
   r: nextKind,
   d: (app) => app.toggleColumns(),
   o: (app) => app.toggleOverlay(),
-  "+": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
-  "=": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
-  "-": (app) => app.update({ tile: nextTile(shownTile(app), -1) }),
+  "+": resize(1),
+  "=": resize(1),
+  "-": resize(-1),
   0: (app) => app.update({ tile: 0 }),
   p: (app) => void app.page.bar.save(),
   "?": (app) => app.page.help.toggle(),
