@@ -13,6 +13,8 @@ const BETWEEN = 6;
 const MARGIN = 10;
 const FIT_MIN = 48;
 const FIT_MAX = 256;
+/** Tiles as large as this are all in view rather than larger, CSS px. */
+const READABLE = 112;
 
 /**
  * @typedef {object} LayoutRequest
@@ -58,18 +60,17 @@ export function layout(request) {
   if (request.tile > 0) return laidOut(request, factorOf(request.tile));
   const least = factorOf(FIT_MIN);
   const most = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
+  const sizes = Array.from({ length: most - least + 1 }, (_, i) => laidOut(request, most - i))
+    .filter((of) => of.factor === least || widthOf(of) <= request.available - 2 * MARGIN)
+    .map((of) =>
+      of.factor > 1 && of.lines > 1 && of.columns > 1 ? laidOut(request, filling(request, of)) : of,
+    );
   // Of all sizes, the one whose tiles fill the window best; twice its height is as bad as half.
   const misfit = (/** @type {Layout} */ of) => Math.abs(Math.log(of.height / request.windowHeight));
-  const best = Array.from({ length: most - least }, (_, i) => laidOut(request, most - i))
-    .filter((each) => widthOf(each) <= request.available - 2 * MARGIN)
-    .reduce(
-      (found, each) => (misfit(each) < misfit(found) ? each : found),
-      laidOut(request, least),
-    );
-  if (best.factor < 2 || best.lines < 2) return best;
-  const full = laidOut(request, filling(request, best));
-  const isPushedOut = best.height <= request.windowHeight && full.height > request.windowHeight;
-  return isPushedOut ? best : full;
+  return (
+    sizes.find((of) => of.height <= request.windowHeight && of.tileWidth >= READABLE) ??
+    sizes.reduce((best, each) => (misfit(each) < misfit(best) ? each : best))
+  );
 }
 
 /**
