@@ -62,29 +62,31 @@ export function layout(request) {
   const most = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
   const sizes = Array.from({ length: most - least + 1 }, (_, i) => laidOut(request, most - i))
     .filter((of) => of.factor === least || widthOf(of) <= request.available - 2 * MARGIN)
-    .map((of) =>
-      of.factor > 1 && of.lines > 1 && of.columns > 1 ? laidOut(request, filling(request, of)) : of,
-    );
+    .map((of) => filled(request, of));
   // Of all sizes, the one whose tiles fill the window best; twice its height is as bad as half.
   const misfit = (/** @type {Layout} */ of) => Math.abs(Math.log(of.height / request.windowHeight));
+  const isInView = (/** @type {Layout} */ of) =>
+    of.height <= request.windowHeight && of.tileWidth >= READABLE;
   return (
-    sizes.find((of) => of.height <= request.windowHeight && of.tileWidth >= READABLE) ??
+    sizes.find((of) => isInView(of) && (of.columns > 1 || of.lines === 1)) ??
     sizes.reduce((best, each) => (misfit(each) < misfit(best) ? each : best))
   );
 }
 
 /**
- * The factor with which as many columns fill the width. It is not whole where whole ones leave wide
- * gaps: then some pixels are a device pixel larger than others, and none is hidden.
+ * With tiles that fill the width in as many columns. Their factor is not whole where whole ones leave
+ * wide gaps: then some pixels are a device pixel larger than others, and none is hidden.
  * @param {LayoutRequest} request @param {Layout} of with a whole factor
  */
-function filling({ available, ratio, mapWidth }, { columns, parts, factor }) {
+function filled(request, of) {
+  const [{ available, ratio, mapWidth }, { columns, parts, factor }] = [request, of];
+  if (factor < 2 || columns < 2 || of.lines < 2) return of;
   const cell = (available - 2 * MARGIN + gapOf(parts)) / columns - gapOf(parts);
   const wide = (cell - (parts - 1) * BETWEEN) / parts;
   const fitting = Math.floor(wide * ratio) / mapWidth;
   const isNarrow =
     cell - widthOf({ parts, tileWidth: (mapWidth * Math.floor(fitting)) / ratio }) <= GAP;
-  return Math.max(factor, isNarrow ? Math.floor(fitting) : fitting);
+  return laidOut(request, Math.max(factor, isNarrow ? Math.floor(fitting) : fitting));
 }
 
 /** @typedef {ReturnType<typeof laidOut>} Layout lengths are CSS px; `factor` and `factorDown` are device px per map px */
