@@ -196,18 +196,8 @@ export function drawHeat({ context, x, height }, heat) {
     const left = s === 0 ? x(heat.steps[0]) : (x(heat.steps[s - 1]) + x(heat.steps[s])) / 2;
     const right =
       s === columns - 1 ? x(heat.steps[s]) : (x(heat.steps[s]) + x(heat.steps[s + 1])) / 2;
-    const wide = columns === 1 ? 24 : Math.max(1, right - left);
-    context.drawImage(
-      small,
-      s,
-      0,
-      1,
-      heat.rows,
-      columns === 1 ? left - 12 : left,
-      TOP,
-      wide,
-      height - TOP - BOTTOM,
-    );
+    const [at, wide] = columns === 1 ? [left - 12, 24] : [left, Math.max(1, right - left)];
+    context.drawImage(small, s, 0, 1, heat.rows, at, TOP, wide, height - TOP - BOTTOM);
   }
 }
 

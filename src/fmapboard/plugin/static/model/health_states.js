@@ -281,12 +281,8 @@ export function shownInstead(of, shown) {
 function cellNumbers(value, channels) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
-  const shares = [
-    share("nonfinite", "non-finite"),
-    share("dead", deadWord()),
-    share("constant", "constant"),
-  ];
-  const known = shares.filter(Boolean);
+  const faults = [share("nonfinite", "non-finite"), share("dead", deadWord())];
+  const known = [...faults, share("constant", "constant")].filter(Boolean);
   const [least, most] = [value("minimum"), value("maximum")];
   return [
     known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
@@ -368,11 +364,9 @@ export function numbersOf(cache, pass, health, at) {
   const i = Math.floor(at / count);
   const of = { run: health.run, step: health.steps[i], ts: health.wall_times[i] };
   cache.begin(pass);
-  const { value, error } = cache.get(
-    `numbers_at/${JSON.stringify(of)}`,
-    (signal) => numbersAt(of, signal),
-    { of: pass, bytes: sizeOf },
-  );
+  const load = (/** @type {AbortSignal} */ signal) => numbersAt(of, signal);
+  const how = { of: pass, bytes: sizeOf };
+  const { value, error } = cache.get(`numbers_at/${JSON.stringify(of)}`, load, how);
   cache.end(pass);
   return value ? numbers(value, at % count) : (error?.message ?? "numbers: loading …");
 }

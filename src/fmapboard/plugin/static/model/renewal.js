@@ -117,11 +117,8 @@ export class Renewal {
     const isIdle = model?.listed && !source.cache.left();
     const empty = isIdle && !model.layers.length;
     const unread = isIdle && (model.unread !== null || model.front?.unread);
-    const pauses = [
-      unread ? this.unreadEvery(now) : Infinity,
-      empty ? EMPTY_EVERY_MS : Infinity,
-      this.live ? LIVE_EVERY_MS : Infinity,
-    ];
+    const pauses = [this.live ? LIVE_EVERY_MS : Infinity, empty ? EMPTY_EVERY_MS : Infinity];
+    if (unread) pauses.push(this.unreadEvery(now));
     const runsEvery = now - this.startedAt < FIRST_MS ? FIRST_RUNS_EVERY_MS : RUNS_EVERY_MS;
     if (this.missed || since > Math.min(...pauses)) {
       this.reload();

@@ -162,22 +162,16 @@ const AROUND = 10;
 export function paintStored(context, picture, sheet, scroller, look) {
   const { clientWidth: width, clientHeight: height } = scroller;
   const ratio = window.devicePixelRatio || 1;
-  const fit = Math.min(
-    (width - 2 * AROUND) / picture.width,
-    (height - 2 * AROUND) / Math.max(picture.height, 1),
-  );
+  const down = (height - 2 * AROUND) / Math.max(picture.height, 1);
+  const fit = Math.min((width - 2 * AROUND) / picture.width, down);
   const factor = Math.max(LEAST, Math.floor(fit * ratio)) / ratio;
-  sheet.style.height = `${picture.height * factor + 2 * AROUND}px`;
-  sheet.style.width = `${picture.width * factor + 2 * AROUND}px`;
+  const [wide, high] = [picture.width * factor, picture.height * factor];
+  sheet.style.height = `${high + 2 * AROUND}px`;
+  sheet.style.width = `${wide + 2 * AROUND}px`;
   context.fillStyle = look.background;
   context.fillRect(0, 0, width, height);
-  context.drawImage(
-    picture,
-    AROUND - scroller.scrollLeft,
-    AROUND - scroller.scrollTop,
-    picture.width * factor,
-    picture.height * factor,
-  );
+  const [left, top] = [AROUND - scroller.scrollLeft, AROUND - scroller.scrollTop];
+  context.drawImage(picture, left, top, wide, high);
 }
 
 // The kernel of one channel, for a film strip.

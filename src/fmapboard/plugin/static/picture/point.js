@@ -13,12 +13,14 @@ import { badMark } from "../server/palettes.js";
 /** @import {Layout} from "./tile_layout.js" */
 
 /** A dark line below a light one, which is visible on any colour. */
-const LINES = Object.freeze(
-  /** @type {[string, number][]} */ ([
-    ["#000000", 3],
-    ["#ffffff", 1],
-  ]),
-);
+const LINES = Object.entries({ "#000000": 3, "#ffffff": 1 });
+/** Right, left, down, up. @type {[number, number][]} */
+const DIRECTIONS = [1, -1].flatMap((way) => [
+  [way, 0],
+  [0, way],
+]);
+/** @param {number} at @param {number} lo @param {number} hi */
+const within = (at, lo, hi) => Math.min(hi, Math.max(lo, at));
 
 /**
  * Draws a cross hair over a tile, open around the point, and the outline of its cell.
@@ -35,26 +37,17 @@ export function drawCrosshair(context, box, point, map) {
     context.strokeStyle = colour;
     context.lineWidth = thick;
     context.beginPath();
-    for (const [dx, dy] of [
-      [1, 0],
-      [-1, 0],
-      [0, 1],
-      [0, -1],
-    ]) {
-      const end = (/** @type {number} */ at, /** @type {number} */ lo, /** @type {number} */ hi) =>
-        Math.min(hi, Math.max(lo, at));
-      context.moveTo(end(x + dx * gap, left, left + width), end(y + dy * gap, top, top + height));
-      context.lineTo(end(x + dx * arm, left, left + width), end(y + dy * arm, top, top + height));
+    for (const [dx, dy] of DIRECTIONS) {
+      const across = (/** @type {number} */ by) => within(x + dx * by, left, left + width);
+      const down = (/** @type {number} */ by) => within(y + dy * by, top, top + height);
+      context.moveTo(across(gap), down(gap));
+      context.lineTo(across(arm), down(arm));
     }
     context.stroke();
     if (!map || map.width * 3 > width) continue; // a cell of less than 3 px is hidden by its outline
     const cell = cellOf(point, map.height, map.width);
-    context.strokeRect(
-      left + (cell.x * width) / map.width,
-      top + (cell.y * height) / map.height,
-      width / map.width,
-      height / map.height,
-    );
+    const [wide, high] = [width / map.width, height / map.height];
+    context.strokeRect(left + cell.x * wide, top + cell.y * high, wide, high);
   }
 }
 

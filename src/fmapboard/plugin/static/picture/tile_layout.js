@@ -99,26 +99,13 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered
   const cellHeight = tileHeight + CAPTION + (numbered ? CAPTION_LINE : 0) + GAP;
   const columns = Math.max(1, Math.floor((available - 2 * MARGIN + gapOf(parts)) / cellWidth));
   const rows = Math.ceil(count / columns);
-  const height = 2 * MARGIN + rows * cellHeight;
+  const height = 2 * MARGIN + rows * cellHeight; // the width always fits
   // With more than one line, what is left of the width is put between the cells.
   const free = rows > 1 ? available - 2 * MARGIN + gapOf(parts) - columns * cellWidth : 0;
-  return {
-    count,
-    parts,
-    tileWidth,
-    tileHeight,
-    cellWidth: cellWidth + Math.max(0, Math.floor(free / Math.max(1, columns - 1))),
-    cellHeight,
-    columns,
-    height,
-    factor,
-    factorDown: factor,
-    left: MARGIN,
-    top: MARGIN,
-    width: 0, // it always fits
-    rows: false,
-    lines: rows,
-  };
+  const pitch = cellWidth + Math.max(0, Math.floor(free / Math.max(1, columns - 1)));
+  const tile = { tileWidth, tileHeight, factor, factorDown: factor };
+  const cells = { count, parts, columns, lines: rows, cellWidth: pitch, cellHeight };
+  return { ...tile, ...cells, left: MARGIN, top: MARGIN, width: 0, height, rows: false };
 }
 
 /**
@@ -132,32 +119,16 @@ function rowsLayout(request) {
   const span = ((available - gutter - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
   const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
   const factor = fit * Math.max(1, Math.round(tile / 64));
-  const auto = Math.min(
-    ROW_MAX,
-    Math.max(ROW_MIN, (windowHeight - HEADING - MARGIN) / Math.max(count, 1)),
-  );
+  const each = (windowHeight - HEADING - MARGIN) / Math.max(count, 1);
+  const auto = Math.min(ROW_MAX, Math.max(ROW_MIN, each));
   const factorDown = Math.max(1, Math.floor((tile > 0 ? tile / ROW_SHARE : auto) * ratio));
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = factorDown / ratio;
   const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN;
   const height = HEADING + count * tileHeight + MARGIN;
-  return {
-    count,
-    parts,
-    tileWidth,
-    tileHeight,
-    cellWidth,
-    cellHeight: tileHeight,
-    columns: 1,
-    height,
-    factor,
-    factorDown,
-    left: gutter,
-    top: HEADING,
-    width: gutter + cellWidth + MARGIN,
-    rows: true,
-    lines: count,
-  };
+  const cells = { count, parts, columns: 1, lines: count, cellWidth, cellHeight: tileHeight };
+  const place = { left: gutter, top: HEADING, width: gutter + cellWidth + MARGIN, height };
+  return { tileWidth, tileHeight, factor, factorDown, ...cells, ...place, rows: true };
 }
 
 /** Top left corner of a tile. @param {Layout} of @param {number} cell @param {number} part */
@@ -214,16 +185,10 @@ const [KERNEL_MIN, KERNEL_SHARE] = [6, 4];
 
 /** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
 export function kernelLayout(grid, request) {
-  const { of, cells, columns, parts } = grid;
-  if (columns) return matrix(grid, request);
-  const count = cells.length;
-  return layout({
-    ...request,
-    parts: parts.length,
-    count,
-    mapHeight: of.height,
-    mapWidth: of.width,
-  });
+  const { of, cells, parts } = grid;
+  if (grid.columns) return matrix(grid, request);
+  const map = { mapHeight: of.height, mapWidth: of.width };
+  return layout({ ...request, ...map, parts: parts.length, count: cells.length });
 }
 
 /** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
@@ -247,23 +212,11 @@ function matrix(
   const tileHeight = (of.height * factorDown) / ratio;
   const cellWidth = parts * tileWidth + between + gap;
   const cellHeight = tileHeight + gap;
-  return {
-    count: cells.length,
-    parts,
-    tileWidth,
-    tileHeight,
-    cellWidth,
-    cellHeight,
-    columns,
-    lines,
-    factor,
-    factorDown,
-    left: MATRIX_GUTTER,
-    top: MATRIX_HEADING,
-    height: MATRIX_HEADING + lines * cellHeight + MARGIN,
-    width: MATRIX_GUTTER + columns * cellWidth + MARGIN,
-    rows: false,
-  };
+  const [left, top] = [MATRIX_GUTTER, MATRIX_HEADING];
+  const width = left + columns * cellWidth + MARGIN;
+  const place = { left, top, width, height: top + lines * cellHeight + MARGIN };
+  const count = { count: cells.length, parts, columns, lines, cellWidth, cellHeight };
+  return { tileWidth, tileHeight, factor, factorDown, ...count, ...place, rows: false };
 }
 
 // Positions of what a scene shows.
@@ -277,17 +230,10 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
   if (scene.kind === "kernels" && scene.grid) {
     return kernelLayout(scene.grid, { tile, available, windowHeight, ratio });
   }
-  const planes = scene.a?.planes;
+  const { height = 1, width = 1 } = scene.a?.planes ?? {};
   return layout({
-    count: scene.order.length,
-    parts: scene.parts.length,
-    mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1,
-    tile,
-    available,
-    windowHeight,
-    ratio,
-    rows: scene.rows,
+    ...{ count: scene.order.length, parts: scene.parts.length, rows: scene.rows },
+    ...{ mapHeight: height, mapWidth: width, tile, available, windowHeight, ratio },
     numbered: scene.kind === "maps" && Boolean(scene.sorting.texts),
   });
 }

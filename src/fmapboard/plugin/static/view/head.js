@@ -194,11 +194,8 @@ function barsOf({ scene, state, sides }, hovered) {
   const whose = scene.wholeLayer ? "whole layer" : `channel ${c}`;
   const hasMaps = !isDifference(scene.parts[0]);
   if (hasMaps && !scene.ownScale) {
-    bars.push({
-      range: drawnRange(scene, c),
-      palette,
-      title: `${whose}, ${drawnOf(scene, state)}`,
-    });
+    const title = `${whose}, ${drawnOf(scene, state)}`;
+    bars.push({ range: drawnRange(scene, c), palette, title });
   }
   scene.columns.forEach((column, i) => {
     if (!hasMaps || !scene.ownScale || !column.side) return;

@@ -167,16 +167,11 @@ function kernelTexts(scene) {
 function rampsOf(palette) {
   if (palette !== "rgb") return [ramp(palette, RAMP)];
   const greys = ramp("grey", RAMP).map(([grey]) => grey);
-  return [0, 1, 2].map((own) =>
-    greys.map(
-      (grey) =>
-        /** @type {const} */ ([
-          own === 0 ? grey : 128,
-          own === 1 ? grey : 128,
-          own === 2 ? grey : 128,
-        ]),
-    ),
-  );
+  return [
+    greys.map((grey) => /** @type {const} */ ([grey, 128, 128])),
+    greys.map((grey) => /** @type {const} */ ([128, grey, 128])),
+    greys.map((grey) => /** @type {const} */ ([128, 128, grey])),
+  ];
 }
 
 // Attribution: both pictures of each layer, with what they show.
@@ -282,15 +277,11 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
       tell(`Loading ${unit} ${first + 1} of ${steps.length}…`);
       if (!(await source.load(strip, band))) return "Not saved: the film strip was left";
       const y = top + FILM_HEAD + at * Math.ceil(all[k].height);
-      paintBand(
-        context,
+      const [film, how] = [
         { ...strip, current: -1 },
-        all[k],
-        at,
-        y,
         { ratio: 1, hovered: null },
-        colours,
-      );
+      ];
+      paintBand(context, film, all[k], at, y, how, colours);
     }
     top += heightOf(all[k]);
   }
