@@ -71,7 +71,7 @@ export class App {
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
     host.followFont(() => this.redraw());
-    host.listen(() => this.reload());
+    host.listen(() => this.renewal.reload());
     host.onAddress(() => this.follow());
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
@@ -119,11 +119,6 @@ export class App {
     });
   }
 
-  /** Requests again what may have grown, without changing the state. */
-  reload() {
-    this.renewal.reload();
-  }
-
   draw() {
     const before = this.model;
     this.source.cache.begin();
@@ -154,7 +149,7 @@ export class App {
   relist(what) {
     if (this.relisted.has(what)) return;
     this.relisted.add(what);
-    window.setTimeout(() => this.reload(), 0);
+    window.setTimeout(() => this.renewal.reload(), 0);
   }
 
   /** Publishes what is shown on the document, for tests and scripts. @param {Model} model */

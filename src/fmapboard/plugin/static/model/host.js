@@ -159,23 +159,17 @@ export function followFont(changed) {
   const copy = async (page) => {
     const loaded = [...page.fonts].filter(({ status }) => status === "loaded");
     const known = new Set(loaded.map((of) => keyOf(of.weight, of.style, of.unicodeRange)));
+    const facts = ["font-weight", "font-style", "unicode-range"];
     const rules = rulesOf(page).filter(({ style: of }) =>
-      known.has(
-        keyOf(
-          ...["font-weight", "font-style", "unicode-range"].map((name) =>
-            of.getPropertyValue(name),
-          ),
-        ),
-      ),
+      known.has(keyOf(...facts.map((name) => of.getPropertyValue(name)))),
     );
-    const texts = rules.map(({ cssText }) =>
-      cssText.replace(
-        /url\(["']?([^"')]+)["']?\)/g,
-        (_, url) => `url("${new URL(url, page.baseURI).href}")`,
-      ),
-    );
-    if (style.textContent === texts.join("\n")) return;
-    style.textContent = texts.join("\n");
+    const whole = (/** @type {string} */ _, /** @type {string} */ url) =>
+      `url("${new URL(url, page.baseURI).href}")`;
+    const text = rules
+      .map(({ cssText }) => cssText.replace(/url\(["']?([^"')]+)["']?\)/g, whole))
+      .join("\n");
+    if (style.textContent === text) return;
+    style.textContent = text;
     await document.fonts.ready;
     changed();
   };

@@ -17,16 +17,6 @@ import * as api from "../server/api.js";
  */
 
 /**
- * @typedef {object} Crop
- * @property {number} value
- * @property {string} name of the image
- * @property {number[]} field top, left, bottom, right in px of the image
- * @property {number[]} size height, width of the image in px
- * @property {number[]} place index in the layer's output
- * @property {[number, number]} corner left and top in the picture
- */
-
-/**
  * @param {Source} source @param {State} state @param {Layer} layer
  * @param {number|undefined} step of the slider
  */
@@ -65,25 +55,24 @@ function load(source, of) {
   });
 }
 
+/** @typedef {ReturnType<typeof cropsOf>[0]} Crop lengths are px */
+
 /** The crops of a channel, best first. @param {LayerPatches} found @param {number} channel */
 export function cropsOf({ header, arrays: of }, channel) {
   const { k, names, picture } = header;
   const values = of.value?.values ?? new Float32Array();
-  /** @type {Crop[]} */
   const crops = [];
   for (let i = 0; i < k; i += 1) {
     const at = channel * k + i;
     if (!(at < values.length) || Number.isNaN(values[at]) || channel >= header.searched) break;
     crops.push({
       value: values[at],
-      name: names[of.image?.values[at] ?? -1] ?? "",
-      field: numbers(of.field, at),
-      size: numbers(of.size, at),
-      place: numbers(of.place, at),
-      corner: [
-        picture.left + i * picture.across,
-        picture.top + (channel % picture.rows) * picture.down,
-      ],
+      name: names[of.image?.values[at] ?? -1] ?? "", // of the image
+      field: numbers(of.field, at), // top, left, bottom, right in the image
+      size: numbers(of.size, at), // height, width of the image
+      place: numbers(of.place, at), // index in the layer's output
+      left: picture.left + i * picture.across, // in the picture
+      top: picture.top + (channel % picture.rows) * picture.down,
     });
   }
   return crops;

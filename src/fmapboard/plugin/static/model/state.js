@@ -9,12 +9,9 @@ import { indexOf } from "../server/steps.js";
 /** @typedef {"step"|"run"|"sample"|"role"} Kind what a new column has of its own */
 
 /**
- * A column; what it has not of its own is that of the main column.
- * @typedef {object} Column
- * @property {string} run "" for that of the main column
- * @property {number|null} step pinned step; null follows the slider
- * @property {number|null} sample null for that of the main column
- * @property {Role|""} role "" for that of the main column
+ * A column; what it has not of its own, "" or null, is that of the main column: without a pinned step it
+ * follows the slider.
+ * @typedef {{run: string, step: number|null, sample: number|null, role: Role|""}} Column
  */
 
 /** Most columns beside the main one. */

@@ -133,18 +133,12 @@ export function badge(context, fault, left, top, available, colour, squeezes = f
 const GAP = 8;
 
 /**
- * @typedef {object} BarLabel
- * @property {string} text
- * @property {number} left start of the text, CSS px
- * @property {boolean} end it is that of an end of the bar
- */
-
-/**
  * Labels from left to right: both ends, with as few digits as it takes, and round values between
  * them where there is space.
  * @param {number} lo @param {number} hi @param {number} width of the bar, CSS px
  * @param {(text: string) => number} widthOf width of a text, CSS px
- * @returns {BarLabel[]} one label if both ends are equal, or the bar too narrow for two
+ * @returns {{text: string, left: number, end: boolean}[]} with the start of the text, CSS px; one
+ *   label if both ends are equal, or the bar too narrow for two
  */
 export function barLabels(lo, hi, width, widthOf) {
   if (Number.isNaN(lo)) return [{ text: "no finite value", left: 0, end: true }];

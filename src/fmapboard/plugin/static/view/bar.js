@@ -331,9 +331,9 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
           html`<${Toggle} text="Live" isOn=${app.renewal.live}
               press=${() => {
                 app.renewal.liveChosen = !app.renewal.live;
-                app.reload();
+                app.renewal.reload();
               }} ...${explanation("live")} />
-            <${Button} icon="reload" label="Look for new steps" press=${() => app.reload()} />`
+            <${Button} icon="reload" label="Look for new steps" press=${() => app.renewal.reload()} />`
         }
         <${Button} icon="link" label="Copy a link to this view" press=${share} />
         ${!front && html`<${Button} icon="save" label="Save the view as PNG" keys="p" press=${save} />`}

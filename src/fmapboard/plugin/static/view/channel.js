@@ -150,9 +150,8 @@ function Patch({ found: { header, picture }, crop, rank }) {
   const text = cropText(crop, rank);
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     [canvas.width, canvas.height] = [width, height];
-    const [left, top] = crop.corner;
-    if (!picture) return;
-    canvas.getContext("2d")?.drawImage(picture, left, top, width, height, 0, 0, width, height);
+    const from = /** @type {const} */ ([crop.left, crop.top, width, height]);
+    if (picture) canvas.getContext("2d")?.drawImage(picture, ...from, 0, 0, width, height);
   };
   return html`
     <figure title=${text} style=${{ width: wide }}>

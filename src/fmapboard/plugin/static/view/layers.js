@@ -56,9 +56,8 @@ export function createLayers(app) {
       app.update({ layer: row.id });
       return;
     }
-    folded = new Set(
-      [...folded].filter((id) => id !== row.id).concat(folded.has(row.id) ? [] : row.id),
-    );
+    const others = [...folded].filter((id) => id !== row.id);
+    folded = new Set(folded.has(row.id) ? others : [...others, row.id]);
     app.redraw();
   }
 
@@ -146,15 +145,10 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     () =>
       rows.slice(first, last).map((row, k) => {
         const [i, { at, of }] = [first + k, siblings[first + k]];
-        const isSelected = i === selected;
         const attributes = {
-          role: "treeitem",
-          id: `row-${i}`,
-          style: { "--depth": String(row.depth) },
-          "aria-level": row.depth + 1,
-          "aria-posinset": at,
-          "aria-setsize": of,
-          "aria-selected": String(isSelected),
+          ...{ role: "treeitem", id: `row-${i}`, style: { "--depth": String(row.depth) } },
+          ...{ "aria-level": row.depth + 1, "aria-posinset": at, "aria-setsize": of },
+          "aria-selected": String(i === selected),
           onClick: () => act(row),
         };
         const made = row.kind === "group" ? Group : Item;
@@ -167,10 +161,8 @@ function Layers({ app, model, rows, folded, act, flagged }) {
   const isNone = state.flagged && overview.size > 0 && !flagged;
   const old = isOld ? "The states are those of another step: loading" : null;
   const isShown = selected >= first && selected < last;
-  const space = (/** @type {number} */ rows) => ({
-    display: "block",
-    height: `${rows * HEIGHT}px`,
-  });
+  const space = (/** @type {number} */ count) =>
+    html`<i aria-hidden="true" style=${{ display: "block", height: `${count * HEIGHT}px` }} />`;
   return html`
     <div class="layers-head">
       <input type="search" placeholder="Filter layers" aria-label="Filter layers"
@@ -199,7 +191,7 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     <div class=${isOld ? "tree old" : "tree"} role="tree" aria-label="Layers" tabindex="0"
       title=${old} aria-activedescendant=${isShown ? `row-${selected}` : null}
       style=${{ overflowAnchor: "none" }} ref=${list} onScroll=${fit}>
-      <i aria-hidden="true" style=${space(first)} />${items}<i aria-hidden="true" style=${space(count - last)} />
+      ${space(first)}${items}${space(count - last)}
     </div>
   `;
 }
@@ -407,12 +399,8 @@ export function strip(of) {
 // Rows of the list of layers: a tree in network order.
 
 /**
- * @typedef {object} Row
- * @property {"group"|"layer"} kind
- * @property {string} id
- * @property {string} text
- * @property {number} depth from 0
- * @property {Layer[]} layers of the group; one for a layer
+ * A row at a depth from 0, with the layers of the group, or with one.
+ * @typedef {{kind: "group"|"layer", id: string, text: string, depth: number, layers: Layer[]}} Row
  */
 
 /**

@@ -112,7 +112,7 @@ export function createPage(app) {
    */
   function draw(model, { nothing, busy, hovered }) {
     show(body, !nothing && !model.front);
-    empty.draw({ model, shown: nothing, reload: () => app.reload() });
+    empty.draw({ model, shown: nothing, reload: () => app.renewal.reload() });
     notices.draw({ app, model });
     controls(model, nothing, busy);
     overview.draw(nothing ? { ...model, front: null } : model);
