@@ -208,7 +208,7 @@ export const LINES = 6;
 /** @typedef {ReturnType<typeof front>} Front */
 
 /** @typedef {Omit<Verdict, "class"> &
- *   {run: string, class: Verdict["class"]|"unreadable"}} RunVerdict */
+ *   {run: string, class: Verdict["class"]|"unreadable", warnings: number}} RunVerdict */
 
 /**
  * @param {Source} source
@@ -258,10 +258,13 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
  * @param {FindingsAnswer|null} answer @param {string} error
  */
 export function noteVerdict(verdicts, run, answer, error) {
-  if (answer) verdicts.set(run, { ...answer.line, run });
-  else if (error) {
+  if (answer) {
+    const warnings = answer.findings.filter((each) => each.class === "warning").length;
+    verdicts.set(run, { ...answer.line, run, warnings });
+  } else if (error) {
     const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
-    verdicts.set(run, { ...nowhere, run, class: "unreadable", text: `cannot be read: ${error}` });
+    const text = `cannot be read: ${error}`;
+    verdicts.set(run, { ...nowhere, run, class: "unreadable", text, warnings: 0 });
   }
 }
 

@@ -18,8 +18,6 @@ export class Overview {
     this.all = false; // show all lines
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
-    /** Number of warnings of each run whose findings are known. @type {Map<string, number>} */
-    this.warnings = new Map();
     /** What is known of each run, in one line. @type {Map<string, RunVerdict>} */
     this.verdicts = new Map();
     /** All that is in sight is drawn. */
@@ -41,10 +39,6 @@ export class Overview {
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
-    for (const { run, answer } of shown.answers) {
-      const warnings = answer?.findings.filter((each) => each.class === "warning");
-      if (warnings) this.warnings.set(run, warnings.length);
-    }
     const [worst] = shown.lines;
     if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
     this.isFree = false;
@@ -64,8 +58,6 @@ export class Overview {
       const { value, error } = this.source.findings(run, "", true);
       if (!value && !error) return; // it comes back here
       noteVerdict(this.verdicts, run, value ?? null, error?.message ?? "");
-      const found = value?.findings.filter((each) => each.class === "warning");
-      if (found) this.warnings.set(run, found.length);
       this.app.redraw();
     }
   }

@@ -61,7 +61,7 @@ function Run({ app, model: { runs, state } }) {
   const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
   const colourOf = (/** @type {string} */ run) => runColour(run, runs);
   const warned = (/** @type {string} */ run) => {
-    const count = app.overview.warnings.get(run);
+    const count = app.overview.verdicts.get(run)?.warnings;
     return count ? ` · ${counted(count, "warning")}` : "";
   };
   if (runs.length >= MANY) {

@@ -386,21 +386,12 @@ function numberRows({ sides }, planes, all) {
   const bad = numbers((of) => [of.bad, 0]);
   const differences = sides.slice(1).map(({ difference: of }) => differenceNorm(of, planes));
   const several = sides.length > 1;
+  const heads = sides.map(({ letter }) => html`<th scope="col">${letter}</th>`);
+  const [least, most] = [numbers((of) => [of.lo, of.unit]), numbers((of) => [of.hi, of.unit])];
+  const norms = numbers((of) => [of.norm, of.normUnit]);
   return [
-    several &&
-      html`<tr><th />${sides.map(({ letter }) => html`<th scope="col">${letter}</th>`)}</tr>`,
-    row(
-      "Minimum",
-      numbers(({ lo, unit }) => [lo, unit]),
-    ),
-    row(
-      "Maximum",
-      numbers(({ hi, unit }) => [hi, unit]),
-    ),
-    row(
-      "Norm",
-      numbers(({ norm, normUnit }) => [norm, normUnit]),
-    ),
+    several && html`<tr><th />${heads}</tr>`,
+    ...[row("Minimum", least), row("Maximum", most), row("Norm", norms)],
     found.some((of) => of?.bad) && row("Not finite", bad),
     several && row("Norm of A − …", ["", ...differences]),
     row("Drawn", [`${planes.length} of ${all} inputs`]),
