@@ -80,12 +80,10 @@ function without(steps, groups, isOut) {
  * @param {Rows} steps @param {number[]} group channels with one scale
  */
 function areFar(steps, group) {
-  const sizes = steps.map(({ lo, hi }) =>
-    group.reduce((most, c) => {
-      const size = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
-      return size > most ? size : most;
-    }, 0),
-  );
+  const sizes = steps.map(({ lo, hi }) => {
+    const all = group.map((c) => Math.max(Math.abs(lo[c]), Math.abs(hi[c])));
+    return all.reduce((most, size) => (size > most ? size : most), 0); // NaN is left out
+  });
   const far = farFrom(sizes);
   return sizes.map((size) => size >= far);
 }
@@ -167,8 +165,7 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
     return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
   }
   const { leftOut } = inFilm;
-  const far = inFilm.beyond.get(channel) ?? 0;
-  const faulty = inFilm.faulty.get(channel) ?? 0;
+  const [far, faulty] = [inFilm.beyond, inFilm.faulty].map((of) => of.get(channel) ?? 0);
   const kept = steps.length - leftOut - far - faulty;
   const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
   const more = [
@@ -177,13 +174,10 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
     far ? `${far} beyond scale` : "",
     faulty ? "none with a fault" : "",
   ].filter(Boolean);
+  const alone = kept > 0 ? `${over} ${unit}s` : `other ${unit}s`;
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
-    sharing
-      ? `locked over ${unit}s of ${sharing}`
-      : kept > 0
-        ? `locked over ${over} ${unit}s`
-        : `locked over other ${unit}s`,
+    `locked over ${sharing ? `${unit}s of ${sharing}` : alone}`,
     ...(more.length ? [`(${more.join(", ")})`] : []),
   ];
 }
@@ -257,11 +251,8 @@ export function onsets(history, role, channels) {
     });
     found.push(...of.values());
   }
-  const rank = Object.keys(WORDS);
-  return found.sort(
-    (a, b) =>
-      rank.indexOf(a.kind) - rank.indexOf(b.kind) || a.step - b.step || a.channel - b.channel,
-  );
+  const rank = (/** @type {Onset} */ { kind }) => Object.keys(WORDS).indexOf(kind);
+  return found.sort((a, b) => rank(a) - rank(b) || a.step - b.step || a.channel - b.channel);
 }
 
 /**

@@ -115,10 +115,9 @@ export function difference(a, b) {
  */
 export function sceneRanges({ scale, colours }, columns, channels) {
   const sources = columns.flatMap((column) => {
-    const { side } = column;
-    if (!side) return [];
-    const shown = { lo: row(side.lo, 0, channels), hi: row(side.hi, 0, channels) };
-    return [shown, ...overSteps(column, channels)];
+    if (!column.side) return [];
+    const [lo, hi] = [column.side.lo, column.side.hi].map((ends) => row(ends, 0, channels));
+    return [{ lo, hi }, ...overSteps(column, channels)];
   });
   return ranges(channels, sources, { scale, zeroCentred: colours === "signed" });
 }
@@ -135,9 +134,7 @@ function overSteps(column, channels) {
 }
 
 /** @param {ArrayLike<number>} values @param {number} from @param {number} count @returns {number[]} */
-function row(values, from, count) {
-  return Array.prototype.slice.call(values, from, from + count);
-}
+const row = (values, from, count) => Array.prototype.slice.call(values, from, from + count);
 
 /** Extremes of the drawn maps of a column's role over the kept steps. @param {SceneColumn} column */
 function extremes({ history, question }) {

@@ -76,11 +76,9 @@ export function inputNote({ steps, unit, hasInput, change }) {
 export function scaleNote(strip) {
   const { hasMaps, isLocked, locked, how, channels, inFilm, sharing, unit } = strip;
   const isLayer = how.scale === "layer";
-  if (!isLocked || (hasMaps && !locked)) {
-    return isLocked
-      ? `The scale of all ${unit}s is not known: each ${unit} has its own.`
-      : `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
-  }
+  if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
+  if (hasMaps && !locked)
+    return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
   const ranges = channels.slice(0, isLayer ? 1 : undefined).map((channel) => {
     const name = isLayer ? "whole layer" : `channel ${channel}`;
     return locked ? `${name} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}` : "";
@@ -94,10 +92,8 @@ export function scaleNote(strip) {
   ].filter(Boolean);
   const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${sharing && ` of ${sharing}`}`;
   const said = hasMaps ? `: ${ranges.join("; ")}` : "";
-  const rest = leftOut.length
-    ? ` Without ${leftOut.join(", ")}: there, colours stop at both ends.`
-    : "";
-  return `Scale locked over ${over}${said}.${rest}`;
+  const without = ` Without ${leftOut.join(", ")}: there, colours stop at both ends.`;
+  return `Scale locked over ${over}${said}.${leftOut.length ? without : ""}`;
 }
 
 /**

@@ -132,14 +132,13 @@ export function createGrid(app) {
    */
   function move(by, rows) {
     const scene = drawn?.scene;
-    if (scene?.kind === "kernels" && scene.grid) {
-      app.update({ channel: channelAway(scene.grid, app.state.channel, by) });
-    }
-    if (scene?.kind !== "maps") return;
-    const now = app.state.channel === null ? -1 : scene.order.indexOf(app.state.channel);
-    const step = rows ? by * (placed?.columns ?? 1) : by;
-    const to = now < 0 ? 0 : Math.min(scene.order.length - 1, Math.max(0, now + step));
-    app.update({ channel: scene.order[to] });
+    const kernels = scene?.kind === "kernels" ? scene.grid : null;
+    const order = kernels ? outputsOf(kernels) : scene?.kind === "maps" ? scene.order : [];
+    if (!order.length) return;
+    const now = order.indexOf(app.state.channel ?? -1);
+    const step = rows && !kernels ? by * (placed?.columns ?? 1) : by;
+    const to = now < 0 ? 0 : Math.min(order.length - 1, Math.max(0, now + step));
+    app.update({ channel: order[to] });
   }
 
   function revealChannel() {
@@ -249,7 +248,7 @@ export function reading(scene, part, channel, y, x) {
  * The kernel, position and weight under the pointer.
  * @param {KernelCells} grid @param {NonNullable<Hit>} at
  */
-export function describeKernel(grid, at) {
+function describeKernel(grid, at) {
   const { of } = grid;
   const plane = grid.cells[at.cell];
   const part = grid.parts[at.part];
@@ -262,27 +261,19 @@ export function describeKernel(grid, at) {
 }
 
 /** Describes the selected channel. @param {KernelCells} grid @param {number|null} channel */
-export function describeChosen(grid, channel) {
-  if (channel === null || channel >= outputChannels(grid.of)) return "";
+function describeChosen(grid, channel) {
+  const { of, cells, parts, colour } = grid;
+  if (channel === null || channel >= outputChannels(of) || of.rowOf !== null) return "";
   const cell = cellOf(grid, channel);
-  if (grid.of.rowOf !== null) return "";
   if (cell < 0) return `channel ${channel} · its kernels are not drawn`;
-  const alone = grid.of.inputs === 1 || grid.colour;
-  const range = weightRange(grid, grid.parts[0], grid.cells[cell]);
-  return alone ? `channel ${channel} · ${range}` : `channel ${channel}`;
+  const isAlone = of.inputs === 1 || colour;
+  return `channel ${channel}${isAlone ? ` · ${weightRange(grid, parts[0], cells[cell])}` : ""}`;
 }
 
-/**
- * The output channel that is `by` drawn ones away from the selected one; the first one if there is
- * none.
- * @param {KernelCells} grid @param {number|null} channel @param {number} by
- */
-export function channelAway({ of, cells }, channel, by) {
-  if (of.rowOf !== null) return channel;
-  const drawn = new Set(cells.map((plane) => channelOf(of, plane)));
-  const known = [...drawn].sort((a, b) => a - b);
-  const now = channel === null ? -1 : known.indexOf(channel);
-  return known[now < 0 ? 0 : Math.min(known.length - 1, Math.max(0, now + by))];
+/** The drawn output channels, ascending; none where the rows of the weight are no channels. @param {KernelCells} grid */
+function outputsOf({ of, cells }) {
+  const drawn = of.rowOf === null ? cells.map((plane) => channelOf(of, plane)) : [];
+  return [...new Set(drawn)].sort((a, b) => a - b);
 }
 
 /** Height that the kernels about fit, CSS px. */
