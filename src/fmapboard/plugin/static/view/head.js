@@ -88,32 +88,23 @@ function described(layer, scene, asked, words) {
 
 // The colour bars of kernels: of the weights, and of their differences.
 
-/** @typedef {{peak: number, palette: string, title: string}} KernelBarFacts of a scale -peak … peak */
+/** @typedef {{range: readonly [number, number], palette: string, title: string}} BarFacts */
 
-/**
- * Scales of what is drawn; null for what is not.
- * @param {KernelsScene} scene
- * @returns {{weights: KernelBarFacts|null, differences: KernelBarFacts|null}}
- */
+/** The bars of what is drawn. @param {KernelsScene} scene @returns {BarFacts[]} */
 export function kernelBars({ grid, picture }) {
-  if (!grid) {
-    const palette = picture?.palette === "rgb" ? "rgb" : "signed";
-    return { weights: { peak: picture?.peak ?? 0, palette, title: "weights" }, differences: null };
-  }
-  const palette = grid.colour ? "rgb" : "signed";
+  /** @param {number} peak @param {string} title @param {boolean} isRgb @returns {BarFacts} */
+  const bar = (peak, title, isRgb) => ({
+    ...{ range: [-peak, peak], palette: isRgb ? "rgb" : "signed", title },
+  });
+  if (!grid) return [bar(picture?.peak ?? 0, "weights", picture?.palette === "rgb")];
   const between = grid.parts.filter((part) => part.difference);
   const names = between.map((part) => partLetters(grid, part)).join(", ");
+  const rounding = `${names}, each ± ${short(roundingOf(grid), 2)}`;
   const title = grid.colour ? "weights of the three inputs" : "weights, all kernels";
-  return {
-    weights: between.length < grid.parts.length ? { peak: grid.peak, palette, title } : null,
-    differences: between.length
-      ? {
-          peak: grid.differencePeak,
-          palette,
-          title: `${names}, each ± ${short(roundingOf(grid), 2)}`,
-        }
-      : null,
-  };
+  const weights = bar(grid.peak, title, grid.colour);
+  const differences = bar(grid.differencePeak, rounding, grid.colour);
+  if (!between.length) return [weights];
+  return between.length < grid.parts.length ? [weights, differences] : [differences];
 }
 
 // The colour bar with its values, and the meaning of the colours of marks.
@@ -150,8 +141,6 @@ function widthOf(text) {
   return pen.measureText(text).width + 1;
 }
 
-/** @typedef {{range: readonly [number, number], palette: string, title: string}} BarFacts */
-
 /** A colour bar with its scale below. @param {BarFacts} facts */
 export function Bar({ range: [lo, hi], palette, title }) {
   const room = useRef(/** @type {HTMLElement|null} */ (null));
@@ -181,11 +170,7 @@ export function Bar({ range: [lo, hi], palette, title }) {
  * @param {Model} model @param {number|null} hovered channel @returns {BarFacts[]}
  */
 function barsOf({ scene, state, sides }, hovered) {
-  if (scene?.kind === "kernels") {
-    return Object.values(kernelBars(scene)).flatMap((of) =>
-      of ? [{ range: [-of.peak, of.peak], palette: of.palette, title: of.title }] : [],
-    );
-  }
+  if (scene?.kind === "kernels") return kernelBars(scene);
   if (scene?.kind !== "maps") return [];
   /** @type {BarFacts[]} */
   const bars = [];

@@ -48,9 +48,8 @@ export function destination(first, step, layer, isThere) {
 }
 
 /**
- * @param {object} props
- * @param {Pick<Model, "health"|"layers"|"steps"|"state">} props.model
- * @param {(target: {step: number, layer: string}) => void} props.visit
+ * @param {{model: Pick<Model, "health"|"layers"|"steps"|"state">,
+ *   visit: (target: {step: number, layer: string}) => void}} props
  */
 export function FirstFault({ model, visit }) {
   const { health, layers, steps, state } = model;
@@ -139,25 +138,19 @@ with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):
 const SERVE =
   "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:";
 
-/**
- * What was looked at, in words.
- * @param {Pick<Model, "isUnread"|"logdir">} model
- */
+/** What was looked at, in words. @param {Pick<Model, "isUnread"|"logdir">} model */
 function whereText({ isUnread, logdir }) {
-  if (isUnread) {
-    const inLogdir = logdir ? ` in ${logdir}` : "";
+  const inLogdir = logdir ? ` in ${logdir}` : "";
+  if (isUnread)
     return `There are event files of fmapboard${inLogdir} that TensorBoard has not read yet.`;
-  }
   return logdir
     ? `TensorBoard reads ${logdir}; no run in it holds records of fmapboard.`
     : "No run that TensorBoard reads holds records of fmapboard.";
 }
 
 /**
- * @param {object} props
- * @param {Pick<Model, "isUnread"|"logdir"|"problem">} props.model
- * @param {boolean} props.shown
- * @param {() => void} props.reload
+ * @param {{model: Pick<Model, "isUnread"|"logdir"|"problem">, shown: boolean,
+ *   reload: () => void}} props
  */
 export function Empty({ model, shown, reload }) {
   const { isUnread, problem } = model;

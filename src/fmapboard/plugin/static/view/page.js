@@ -105,10 +105,8 @@ export function createPage(app) {
   show(body, false); // nor laid out in vain
 
   /**
-   * @param {Model} model @param {object} circumstances
-   * @param {boolean} circumstances.nothing there is no layer to show
-   * @param {boolean} circumstances.busy an answer is awaited
-   * @param {number|null} circumstances.hovered channel under the pointer
+   * @param {Model} model @param {{nothing: boolean, busy: boolean, hovered: number|null}} circumstances
+   *   there is no layer to show, an answer is awaited, the channel under the pointer
    */
   function draw(model, { nothing, busy, hovered }) {
     show(body, !nothing && !model.front);

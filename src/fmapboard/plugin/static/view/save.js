@@ -158,9 +158,11 @@ function mapBars(scene, { state, sides }) {
 
 /** @param {KernelsScene} scene @returns {Bar[]} */
 function kernelTexts(scene) {
-  return Object.values(kernelBars(scene)).flatMap((of) =>
-    of ? [{ ...of, text: `${of.title}: ${short(-of.peak)} … ${short(of.peak)}` }] : [],
-  );
+  const textOf = (/** @type {readonly number[]} */ range) =>
+    range.map((end) => short(end)).join(" … ");
+  return kernelBars(scene).map(({ range, title, palette }) => ({
+    ...{ palette, text: `${title}: ${textOf(range)}` },
+  }));
 }
 
 /** Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0. @param {string} palette */
