@@ -22,7 +22,6 @@ export const LETTERS = Object.freeze(["A", "B", "C", "D"]);
 /** @type {Readonly<Column>} */
 export const SAME = Object.freeze({ run: "", step: null, sample: null, role: "" });
 
-/** @type {readonly string[]} */
 const ROLES = ["feature_maps", "inputs", "gradients_of_maps", "kernels"];
 /** What follows the last "@": a step, a sample and a role, each of which may be missing. */
 const PLACE = /^(-?\d{1,15})?(?::(\d{1,6})?(?::([a-z_]+)?)?)?$/;

@@ -67,15 +67,11 @@ export function planesOf(rgba, pictureWidth, header) {
   const name = header.palette;
   const of = meanings(name);
   const places = corners(channels, height, width, header.columns, header.padding);
-  const last = places[channels - 1];
-  if (
-    !last ||
-    (last.top + height) * pictureWidth > colours.length ||
-    last.left + width > pictureWidth
-  ) {
-    throw new Error(
-      `a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`,
-    );
+  const { left: right = Infinity, top: bottom = 0 } = places[channels - 1] ?? {};
+  const isTooLow = (bottom + height) * pictureWidth > colours.length;
+  if (isTooLow || right + width > pictureWidth) {
+    const tiles = `${channels} tiles of ${height}×${width}`;
+    throw new Error(`a picture of ${pictureWidth} px holds no ${tiles}`);
   }
   const levels = new Uint8Array(channels * height * width);
   const marks = new Uint8Array(levels.length);
@@ -171,9 +167,10 @@ export function pixels(picture) {
  * @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }, wanted = () => true) {
-  if (json.header.format > FORMAT) {
+  const { format, pictures } = json.header;
+  if (format > FORMAT) {
     throw new Error(
-      `a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`,
+      `a record of format ${format}; this page reads up to ${FORMAT}: reload the page`,
     );
   }
   /** @type {Maps} */
@@ -189,7 +186,7 @@ export async function decodeMaps({ json, body }, wanted = () => true) {
   };
   /** @type {Map<string, MapsPicture>} */
   const headers = new Map();
-  for (const each of json.header.pictures) {
+  for (const each of pictures) {
     if (each.role !== "kernels") headers.set(each.role, each);
   }
   await Promise.all(

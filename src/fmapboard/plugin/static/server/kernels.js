@@ -53,23 +53,11 @@ export function arrangement(header, picture, size) {
   const rows = picture.layout === "rows";
   const [outputs, allOutputs] = picture.outputs;
   const [inputs, allInputs] = picture.inputs;
-  /** @type {Arrangement} */
+  const { groups = 1, transposed = false, padding, peak } = picture;
   const found = {
-    outputs,
-    inputs,
-    allOutputs,
-    allInputs,
-    rowOf: isFlat ? shape[1] : null,
-    groups: picture.groups ?? 1,
-    transposed: picture.transposed === true,
-    height,
-    width,
-    depth,
-    rows,
-    rgb,
+    ...{ outputs, inputs, allOutputs, allInputs, groups, transposed, padding, peak },
+    ...{ height, width, depth, rows, rgb, rowOf: isFlat ? shape[1] : null },
     perRow: rgb ? Math.max(1, Math.floor(Math.sqrt(outputs))) : rows ? inputs : outputs,
-    padding: picture.padding,
-    peak: picture.peak,
   };
   return fits(found, size) ? found : null;
 }

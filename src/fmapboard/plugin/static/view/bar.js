@@ -43,7 +43,6 @@ import { saveAttribution, savePicture } from "./save.js";
 
 /** @typedef {{app: App, model: Model}} Props */
 
-/** @type {[State["view"], string, string][]} */
 const PAGES = [
   ["overview", "Overview", "What is wrong in the run, and since when: all layers and steps (v)"],
   ["maps", "Maps", "The channels of one layer at one step (v)"],
@@ -82,7 +81,6 @@ const ROLES = Object.entries(ROLE_NAMES).map(
     /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()]?.[1] ?? text]),
 );
 
-/** @type {[Role|"attribution", string, string]} */
 const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution[1]];
 
 /** What is shown: the kind of pictures, the channels of a film strip, the sample. @param {Props} props */

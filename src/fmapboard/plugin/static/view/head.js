@@ -172,7 +172,6 @@ export function Bar({ range: [lo, hi], palette, title }) {
 function barsOf({ scene, state, sides }, hovered) {
   if (scene?.kind === "kernels") return kernelBars(scene);
   if (scene?.kind !== "maps") return [];
-  /** @type {BarFacts[]} */
   const bars = [];
   const palette = state.colours;
   const c = hovered ?? state.channel ?? scene.order[0] ?? 0;
