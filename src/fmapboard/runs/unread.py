@@ -22,12 +22,12 @@ _LAG = 10.0
 """Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""
 _RECORDS = 20_000
 """Maximum number of records that one call reads the beginnings of."""
-_LAST, _KNOWN = 16, 2**16
+_LAST, _KNOWN = 16, 2**14
 """Records at the end of a file among which the newest one of a series is looked for, and those
 that are remembered."""
 _LEAST, _MOST = 256, 2**26
 """Size in bytes of the records that are searched; a scalar has about 50."""
-_FILE, _EACH, _REMEMBERED = 3000, 300, 32 * 2**20
+_FILE, _EACH, _REMEMBERED = 3000, 250, 32 * 2**20
 """Bytes in memory of what is known of a file, and of a record or value in it, roughly; and of all
 files together."""
 _MANY = 4

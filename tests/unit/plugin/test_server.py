@@ -15,6 +15,11 @@ from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from tab_answers import facts_and_parts, layers_at
 from two_layer_runs import log_steps
 
+from fmapboard.plugin.answers import body
+from fmapboard.plugin.routes.sheet import sheet
+from fmapboard.runs.log import EventLog
+from fmapboard.runs.provider import Files
+
 LOGGED, KEY = 60, "fmapboard/0"
 BREAKING = "import sys; sys.modules['fmapboard.plugin.plugin'] = None; "
 
@@ -99,6 +104,17 @@ def test_every_listed_step_opens_with_its_pictures(served: tuple[Server, int]) -
         assert set(facts["missing"]) <= {"kernels"}
         last = facts["pictures"][-1]["png"]
         assert last["offset"] + last["length"] == len(parts)
+
+
+def test_a_page_of_the_contact_sheet_is_that_of_the_event_files(
+    served: tuple[Server, int], long: Path
+) -> None:
+    server, _ = served
+    asked = {"key": [KEY, "fmapboard/1"], "step": list(map(str, layer(server)["steps"][-4:]))}
+    page = sheet(Files({"run": EventLog(long / "run")}), "run", **asked, cell=24)
+    query = urllib.parse.urlencode({"run": "run", **asked, "cell": 24}, doseq=True)
+    assert server.get(f"plugin/feature_maps/data/sheet?{query}") == body(page)
+    assert page.arrays["height"].all()
 
 
 def test_concurrent_requests_get_the_same_answers_as_sequential_ones(
