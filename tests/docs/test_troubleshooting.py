@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -25,16 +26,19 @@ def strings(path: Path) -> list[str]:
     return [re.sub(r"%[srd]|{}", "…", text) for text in found]
 
 
-SOURCE = "\n".join(
-    text for path in sorted((ROOT / "src").rglob("*.py")) for text in strings(path)
-)  # fmt: skip
+@functools.cache
+def source() -> str:
+    """The string constants of all modules."""
+    return "\n".join(
+        text for path in sorted((ROOT / "src").rglob("*.py")) for text in strings(path)
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[:40])
 def test_each_part_of_a_quoted_message_is_in_the_source(row: str) -> None:
     (quoted,) = re.findall(r"^`([^`]+)`", row)
     parts = [part.strip(" (:") for part in quoted.split("…")]
-    assert [part for part in parts if part not in SOURCE] == []
+    assert [part for part in parts if part not in source()] == []
     assert max(map(len, parts)) > 7
 
 
