@@ -6,6 +6,7 @@ operation is fmapboard's own if the innermost Python frame outside torch is in t
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import sysconfig
@@ -256,9 +257,13 @@ def _caller(frame: FrameType | None) -> str | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_PACKAGE):
-            path = Path(file).relative_to(_PACKAGE).with_suffix("")
-            return ".".join(path.parts)
+            return _module_of(file)
         if file in _CALLS_USERS or not file.startswith(_TRANSPARENT):
             return None
         frame = frame.f_back
     return None
+
+
+@functools.cache
+def _module_of(file: str) -> str:
+    return ".".join(Path(file).relative_to(_PACKAGE).with_suffix("").parts)

@@ -31,6 +31,15 @@ class _Idle(torch.optim.Optimizer):
         return
 
 
+def _unchanged(tensor: Tensor, *args: Any, **options: Any) -> Tensor:
+    return tensor
+
+
+_INITIALIZERS = {
+    name: _unchanged for name in dir(nn.init) if name.endswith("_") and not name.startswith("_")
+}
+
+
 def traced_step(
     make: Callable[[], nn.Module],
     shape: tuple[int, ...],
@@ -52,7 +61,8 @@ def traced_step(
         options: as in ``fmapboard.watch``.
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with torch.device("cuda"), Tracer():  # under it, initialization may read values
+        # Fake parameters have no values to initialize; under a tracer, a model may read some.
+        with mock.patch.multiple(nn.init, **_INITIALIZERS), torch.device("cuda"), Tracer():
             model = make()
         images = torch.empty(shape, device="cuda")
         if channels_last:
