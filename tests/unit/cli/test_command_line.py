@@ -1,6 +1,7 @@
 """The commands as a user types them, each in a directory of its own.
 
-One of each program is the installed one; the others are called in this process.
+One of each program is the installed one. The others are called in this process, the demo in one of
+its own that has imported torch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+import warm_python
 from installed_commands import BIN, run, run_installed
 from local_servers import LOAD_LIMIT, Server, free_port, wait_for
 from pickles import CreatesFolder
@@ -188,7 +190,8 @@ def test_help_opens_with_a_line_to_paste(tmp_path: Path, command: list[str]) -> 
 
 
 def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path: Path) -> None:
-    first = run_installed("fmapboard", "demo", "--steps", "6", "--every", "3", cwd=tmp_path)
+    program = "from fmapboard.cli.main import run; run()"
+    first = warm_python.run(program, "demo", "--steps", "6", "--every", "3", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert re.search(r"Validation accuracy on held-out regions: \d+\.\d%", first.stdout)
     assert "serve runs/demo" in first.stdout

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm_python
 
 from fmapboard import __version__
 
@@ -67,6 +68,8 @@ def test_an_error_of_the_module_is_one_line_with_the_commands_exit_code(tmp_path
 
 @pytest.mark.slow
 def test_the_module_names_itself_in_the_commands_to_paste(tmp_path: Path) -> None:
-    done = run(*MODULE, "visualize", "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)
+    module = "import runpy; runpy.run_module('fmapboard', run_name='__main__', alter_sys=True)"
+    words = ("visualize", "--layers", "conv4", "--logdir", "runs/x")
+    done = warm_python.run(module, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"{sys.executable} -m fmapboard serve runs/x" in done.stdout

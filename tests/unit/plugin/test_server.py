@@ -48,7 +48,7 @@ def served(
     """A server that has loaded the whole run, and the number of steps that it should keep."""
     flags, kept = SET_UPS[request.param]
     output = tmp_path_factory.mktemp("server") / "output"
-    with tensorboard(long, output, "--reload_interval=1", *flags) as server:
+    with tensorboard(long, output, "--reload_interval=1", *flags, warm=True) as server:
 
         def loaded() -> bool:
             runs = server.ask("plugin/feature_maps/data/runs")["runs"]
