@@ -347,7 +347,7 @@ class UnusedClassesCheck(BuiltInCheck):
 
     Attributes:
         chance: 0 to 1.
-        many: the same where three quarters of the classes or more are missing.
+        many: the same, by the rarest alone, where three quarters of the classes or more are missing.
     """
 
     chance: float = 1e-3
@@ -363,9 +363,9 @@ class UnusedClassesCheck(BuiltInCheck):
             if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
                 continue
             count, used = labels.total.total(), len(labels.total)
-            mean = -count * math.log1p(-0.2 / used)
-            least = min(min(labels.total.values()) / 2, mean)
-            chance = self.many if used * 4 <= labels.classes else self.chance
+            least, chance = min(labels.total.values()) / 2, self.many
+            if used * 4 > labels.classes:
+                least, chance = min(least, -count * math.log1p(-0.2 / used)), self.chance
             if used >= labels.classes or math.exp(-least) >= chance:
                 continue
             yield Finding(
