@@ -38,7 +38,9 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     assert "−1" not in equal.see(".grid .status, .status").first.text_content()
     first = visit(address, width=640, view="overview")
     first.settle()
-    assert first.see(".verdict .sentence").inner_text() == "First difference: 1"
+    assert first.see(".verdict .sentence").inner_text() == (
+        "First difference: 1; none in 1 drawn layer before it"
+    )
     assert first.see(".sheet-steps span").all_inner_texts() == ["image 0"]
     assert first.see(".sheet-page:visible > canvas").last.evaluate(MIDDLE_OF_FIRST) > 240
     first.see(".verdict .go").click()

@@ -26,6 +26,7 @@ for (let i = 0; i < image.length; i += 4) {
   found += red === 255 && green === 0 && blue === 255 && opaque === 255 ? 1 : 0;
 }
 return found / (width * height); }"""
+COLOUR = "(element) => getComputedStyle(element).color"
 SHEET = ".sheet-page:visible > canvas"
 
 
@@ -82,6 +83,9 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     assert "first in block.0" in said
     assert f"since step {NAN_FROM}" in said
     assert str(NAN_FROM) in person.see(".sheet-steps .onset").all_inner_texts()
+    assert person.see(".states").inner_text().endswith("step: something found begins")
+    red, words = (person.see(f"{where} .onset") for where in (".sheet-steps", ".states"))
+    assert red.first.evaluate(COLOUR) == words.evaluate(COLOUR) != "rgb(0, 0, 0)"
     names = person.see(".sheet-name b").all_inner_texts()
     assert names[:2] == ["stem.0", "block.0"]
     canvas = person.see(SHEET).last
@@ -205,6 +209,9 @@ def test_more_runs_than_eight_are_looked_through_and_healthy_ones_share_a_row(
     person.wait("document.querySelectorAll('.run-rows button').length === 11")
     together = person.see(".run-rows .together")
     assert together.locator("button").count() == 10
+    said = person.see(".verdicts .label").inner_text()
+    assert said == "11 further runs: 1 faulty, 10 with nothing found"
+    assert person.see(".verdict .of-run").inner_text() == "run0:"
     assert person.see(".run-rows > li").first.inner_text().startswith("✕")
 
 

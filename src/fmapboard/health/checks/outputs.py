@@ -347,7 +347,7 @@ class UnusedClassesCheck(BuiltInCheck):
 
     Attributes:
         chance: 0 to 1.
-        many: the same, by the rarest alone, where three quarters of the classes or more are missing.
+        many: the same, by the rarest alone, where three quarters or more are missing.
     """
 
     chance: float = 1e-3
