@@ -262,11 +262,8 @@ export function rank(source, state, column, step, layers, others, calm) {
   let error = null;
   for (let from = 0; from < pairs.length && !error; from += CHUNK) {
     const chunk = pairs.slice(from, from + CHUNK);
-    const query = {
-      ...sides,
-      key: chunk.map((each) => each.key),
-      other_key: chunk.map((each) => each.match?.layer.key ?? ""),
-    };
+    const theirs = chunk.map((each) => each.match?.layer.key ?? "");
+    const query = { ...sides, key: chunk.map((each) => each.key), other_key: theirs };
     if (!calm && !source.cache.has(keyOf("difference", query))) break;
     const entry = source.json("difference", query, { bytes: 300 * chunk.length });
     for (const each of entry.value?.layers ?? []) known.set(each.key, each);

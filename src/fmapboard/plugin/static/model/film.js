@@ -68,10 +68,8 @@ function want(cache, of, questions, load, bytes) {
 async function loadInput(of, signal) {
   const whole = await api.picture("input", of, signal);
   const factor = Math.min(1, INPUT_SIDE / Math.max(whole.width, whole.height));
-  const picture = new OffscreenCanvas(
-    Math.max(1, Math.round(whole.width * factor)),
-    Math.max(1, Math.round(whole.height * factor)),
-  );
+  const sides = [whole.width, whole.height].map((side) => Math.max(1, Math.round(side * factor)));
+  const picture = new OffscreenCanvas(sides[0], sides[1]);
   const found = digest(pixels(whole));
   picture.getContext("2d")?.drawImage(whole, 0, 0, picture.width, picture.height);
   whole.close();

@@ -165,11 +165,8 @@ export function affected(maps, kind, channels) {
     return kind === "constant" && of.constant;
   });
   if (kind !== "large") return has;
-  const size = (/** @type {number} */ c) =>
-    Math.max(
-      Math.abs(maps.arrays[`${role}.minimum`]?.values[c] ?? 0),
-      Math.abs(maps.arrays[`${role}.maximum`]?.values[c] ?? 0),
-    );
+  const ends = ["minimum", "maximum"].map((name) => maps.arrays[`${role}.${name}`]?.values);
+  const size = (/** @type {number} */ c) => Math.max(...ends.map((of) => Math.abs(of?.[c] ?? 0)));
   return has.sort((a, b) => size(b) - size(a));
 }
 

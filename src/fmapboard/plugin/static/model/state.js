@@ -1,7 +1,7 @@
 // @ts-check
 /** The columns beside the main one: what each has instead of the main column's run, step, sample. */
 
-import { indexOf } from "../server/steps.js";
+import { indexOf, within } from "../server/steps.js";
 
 /** @import {Layer, Role} from "../server/answers.js" */
 /** @import {Shade} from "./health_states.js" */
@@ -227,10 +227,7 @@ export function pointText({ u, v }) {
  * @param {Point} point @param {number} height @param {number} width of the map, px
  */
 export function cellOf({ u, v }, height, width) {
-  return {
-    y: Math.min(height - 1, Math.max(0, Math.floor(v * height))),
-    x: Math.min(width - 1, Math.max(0, Math.floor(u * width))),
-  };
+  return { y: within(Math.floor(v * height), height), x: within(Math.floor(u * width), width) };
 }
 
 /**
@@ -240,12 +237,8 @@ export function cellOf({ u, v }, height, width) {
  */
 export function movedPoint(point, height, width, down, right) {
   const { y, x } = cellOf(point, height, width);
-  const within = (/** @type {number} */ at, /** @type {number} */ size) =>
-    Math.min(size - 1, Math.max(0, at));
-  return {
-    u: (within(x + right, width) + 0.5) / width,
-    v: (within(y + down, height) + 0.5) / height,
-  };
+  const [row, column] = [within(y + down, height), within(x + right, width)];
+  return { u: (column + 0.5) / width, v: (row + 0.5) / height };
 }
 
 // What the user is looking at: one plain object, and its form in the address bar.

@@ -17,6 +17,9 @@ export function indexOf(steps, asked) {
   return Math.max(low - 1, Math.min(0, steps.length - 1));
 }
 
+/** The index nearest to one in a list; 0 in an empty one. @param {number} i @param {number} count */
+export const within = (i, count) => Math.max(0, Math.min(count - 1, i));
+
 /**
  * The kept step nearest to a position on an axis.
  * @param {readonly number[]} steps @param {number} at

@@ -25,7 +25,7 @@ import {
   paintMap,
 } from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
-import { indexOf } from "../server/steps.js";
+import { indexOf, within } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 import { Painted, Segments, h, say, show } from "./controls.js";
 
@@ -107,15 +107,9 @@ export function createCells(app, element, { grid, under, boxOf, lines, reveal })
     if (!of) return;
     const { layers, steps } = of;
     const { layer, step } = app.state;
-    const start = {
-      row: layers.findIndex(({ key }) => key === layer),
-      column: indexOf(steps, step),
-    };
-    const { row, column } = at ? { row: at.row + rows, column: at.column + columns } : start;
-    at = {
-      row: Math.max(0, Math.min(layers.length - 1, row)),
-      column: Math.max(0, Math.min(steps.length - 1, column)),
-    };
+    const start = layers.findIndex(({ key }) => key === layer);
+    const row = within(at ? at.row + rows : start, layers.length);
+    at = { row, column: within(at ? at.column + columns : indexOf(steps, step), steps.length) };
     if (document.activeElement !== element) element.focus({ preventScroll: true });
     stand();
     reveal?.(boxOf(at));
@@ -135,8 +129,8 @@ export function createCells(app, element, { grid, under, boxOf, lines, reveal })
     const of = grid();
     if (isOther || !of) at = null;
     else if (at) {
-      const [row, column] = [of.layers.length - 1, of.steps.length - 1];
-      at = { row: Math.min(at.row, row), column: Math.min(at.column, column) };
+      const { layers, steps } = of;
+      at = { row: within(at.row, layers.length), column: within(at.column, steps.length) };
     }
     point(null);
     stand();

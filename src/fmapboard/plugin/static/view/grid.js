@@ -23,6 +23,7 @@ import { gridCrosshairs } from "../picture/point.js";
 import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/tile_layout.js";
 import { valueAt } from "../server/decode.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
+import { within } from "../server/steps.js";
 import { html, useRef } from "../vendor/preact_htm.js";
 import { ChannelHead, Painted, h, reveal, say, show } from "./controls.js";
 
@@ -137,7 +138,7 @@ export function createGrid(app) {
     if (!order.length) return;
     const now = order.indexOf(app.state.channel ?? -1);
     const step = rows && !kernels ? by * (placed?.columns ?? 1) : by;
-    const to = now < 0 ? 0 : Math.min(order.length - 1, Math.max(0, now + step));
+    const to = now < 0 ? 0 : within(now + step, order.length);
     app.update({ channel: order[to] });
   }
 

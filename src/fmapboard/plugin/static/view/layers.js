@@ -5,6 +5,7 @@ import { CODE, KINDS, SEVERE } from "../model/health_states.js";
 import { explanation } from "../model/terms.js";
 import { callInGroup, callText, counted, deadWord, percent, short } from "../model/words.js";
 import { once } from "../server/cache.js";
+import { within } from "../server/steps.js";
 import {
   html,
   useEffect,
@@ -74,7 +75,7 @@ export function createLayers(app) {
   function move(by) {
     const layers = rows.filter((row) => row.kind === "layer");
     const now = layers.findIndex((row) => row.id === app.state.layer);
-    const to = layers[Math.min(layers.length - 1, Math.max(0, now + by))];
+    const to = layers[within(now + by, layers.length)];
     if (to) app.update({ layer: to.id }, "walk");
   }
 

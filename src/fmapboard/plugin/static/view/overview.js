@@ -109,11 +109,8 @@ export function hasPictures({ health }) {
  * @param {Front} front @param {import("../model/state.js").State} state
  */
 export function showsPictures(front, state) {
-  const isAuto = state.front === "auto";
-  return (
-    hasPictures(front) &&
-    (isAuto ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures")
-  );
+  if (!hasPictures(front)) return false;
+  return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";
 }
 
 /**

@@ -5,6 +5,7 @@ import { parted, search } from "../model/compare.js";
 import { MOST_RUNS } from "../model/front.js";
 import { runText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
+import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, usePopover } from "./controls.js";
 
@@ -65,16 +66,14 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
   const [words, setWords] = useState("");
   const matching = search(runs, words);
   const found = [...(same && !words ? [""] : []), ...matching].slice(0, MOST);
-  const inList = (/** @type {number} */ i) => Math.max(0, Math.min(i, found.length - 1));
+  const inList = (/** @type {number} */ i) => within(i, found.length);
   const [asked, setAsked] = useState(() => found.indexOf(chosen));
   const at = inList(asked);
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   const field = useRef(/** @type {HTMLElement|null} */ (null));
   useLayoutEffect(() => field.current?.focus(), []);
-  useLayoutEffect(
-    () => list.current?.children[at]?.scrollIntoView({ block: "nearest" }),
-    [at, words],
-  );
+  const show = () => list.current?.children[at]?.scrollIntoView({ block: "nearest" });
+  useLayoutEffect(show, [at, words]);
 
   /** @param {KeyboardEvent} event */
   function key(event) {

@@ -256,10 +256,8 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
     all = laidOut();
   }
   const widths = all.map(({ gutter, across, columnWidth }) => gutter + across * columnWidth + 8);
-  const { canvas, context, look, say, title } = blank(
-    Math.ceil(Math.max(700, ...widths)),
-    height(),
-  );
+  const width = Math.ceil(Math.max(700, ...widths));
+  const { canvas, context, look, say, title } = blank(width, height());
   const colours = { ...look, palette: state.colours };
   let top = 0;
   for (const [k, strip] of strips.entries()) {
