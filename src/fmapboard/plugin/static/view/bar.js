@@ -31,6 +31,7 @@ import {
   Segments,
   Toggle,
   mount,
+  typed,
   useFolding,
 } from "./controls.js";
 import { hasPictures, showsPictures } from "./overview.js";
@@ -455,10 +456,7 @@ export function Time({ app, model }) {
   const explained = app.report
     ? { title: HOLDS_MORE }
     : explanation("kept live", `${kept}${age}\n${KEEPS_MORE}`);
-  const moved = (/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) => {
-    const to = Number(currentTarget.value);
-    app.update({ step: to >= steps.length - 1 ? null : steps[to] });
-  };
+  const moved = typed((to) => app.update({ step: steps.slice(0, -1)[Number(to)] ?? null }));
   return html`
     <div class="time" role="group" aria-label="Step">
       <${Button} icon="previous" label="Previous step" keys="←" press=${() => app.stepBy(-1)} />

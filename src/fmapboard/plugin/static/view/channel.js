@@ -26,7 +26,7 @@ import { drawCrosshair } from "../picture/point.js";
 import { valueAt } from "../server/decode.js";
 import { html, useState } from "../vendor/preact_htm.js";
 import { Chart, Key, LINEAR, coloursOf, dashOf, ofColumns } from "./charts.js";
-import { Button, ChannelHead, Painted, Toggle } from "./controls.js";
+import { Button, ChannelHead, Painted, Toggle, typed } from "./controls.js";
 import { reading } from "./grid.js";
 import { channelChange } from "./layers.js";
 import { Bar } from "./head.js";
@@ -91,8 +91,7 @@ export function Channel({ app, model }) {
                 state.overlay > 0 &&
                 html`<input type="range" min="0" max="100" step="5" class="slider"
                   aria-label="Opacity over the input image" value=${state.overlay}
-                  onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-                    app.update({ overlay: Number(currentTarget.value) })} />`
+                  onInput=${typed((percent) => app.update({ overlay: Number(percent) }))} />`
               }
             </div>
           `

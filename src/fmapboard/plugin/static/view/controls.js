@@ -59,6 +59,10 @@ export function Button({ icon, text, label, keys, press, ...attributes }) {
   `;
 }
 
+/** What takes the value of a text field or slider when it changes. @param {(value: string) => void} use */
+export const typed = (use) => (/** @type {{currentTarget: HTMLInputElement}} */ event) =>
+  use(event.currentTarget.value);
+
 /**
  * A canvas that is painted again whenever one of `of` has changed, without `of` always.
  * @param {{paint: (canvas: HTMLCanvasElement) => void, of?: readonly unknown[],

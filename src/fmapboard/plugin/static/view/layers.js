@@ -14,7 +14,7 @@ import {
   useRef,
   useState,
 } from "../vendor/preact_htm.js";
-import { Icon, h, mount, reveal } from "./controls.js";
+import { Icon, h, mount, reveal, typed } from "./controls.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
@@ -168,9 +168,7 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     <div class="layers-head">
       <input type="search" placeholder="Filter layers" aria-label="Filter layers"
         title="Filter layers by words of their name, type or kernel shape (/)" spellcheck="false"
-        value=${state.filter}
-        onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-          app.update({ filter: currentTarget.value })} />
+        value=${state.filter} onInput=${typed(app.set("filter"))} />
       <button type="button" class=${flagged ? "flagged any" : "flagged"}
         aria-pressed=${String(state.flagged)}
         onClick=${() => app.update({ flagged: !app.state.flagged })}

@@ -7,7 +7,7 @@ import { runText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { Icon, usePopover } from "./controls.js";
+import { Icon, typed, usePopover } from "./controls.js";
 
 /** Length of the end of a name that is always shown. */
 const END = 22;
@@ -84,11 +84,15 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
     event.preventDefault();
     event.stopPropagation(); // the page has keys of its own
   }
-  /** @param {{currentTarget: HTMLInputElement}} event */
-  function typed({ currentTarget }) {
-    setWords(currentTarget.value);
+  const find = (/** @type {string} */ text) => {
+    setWords(text);
     setAsked(0);
-  }
+  };
+  const { length: count } = matching;
+  const note =
+    count > MOST
+      ? `${count} runs; the first ${MOST} are listed`
+      : `${count} of ${runs.length} runs`;
   /** Leaves the focus in the text field, which would else close the list. @param {Event} event */
   const keepFocus = (event) => event.preventDefault();
   return html`
@@ -96,14 +100,8 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
       <input type="search" role="combobox" placeholder="words of the name"
         aria-label=${`${label}: search`} aria-controls=${id} aria-expanded="true"
         aria-autocomplete="list" aria-activedescendant=${found.length ? `${id}-${at}` : null}
-        ref=${field} onInput=${typed} onKeyDown=${key} />
-      <p class="note" role="status">
-        ${
-          matching.length > MOST
-            ? `${matching.length} runs; the first ${MOST} are listed`
-            : `${matching.length} of ${runs.length} runs`
-        }
-      </p>
+        ref=${field} onInput=${typed(find)} onKeyDown=${key} />
+      <p class="note" role="status">${note}</p>
       <ul id=${id} role="listbox" aria-label=${label} ref=${list} onMouseDown=${keepFocus}>
         ${found.map(
           (run, i) => html`
@@ -157,9 +155,7 @@ function RunBoxes({ runs, chosen, choose }) {
   return html`
     <div class="run-panel">
       <input type="search" placeholder="Search runs" aria-label="Search runs" spellcheck="false"
-        ref=${field}
-        onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-          setWords(currentTarget.value)} />
+        ref=${field} onInput=${typed(setWords)} />
       <div class="row">
         <button type="button" onClick=${() => set(found, true)}>All found</button>
         <button type="button" onClick=${() => set(found, false)}>None of these</button>
