@@ -70,7 +70,9 @@ export function createOverview(app) {
     const { layers, steps, written } = health;
     const kind = kindOf(health.step_words);
     const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
-    say(facts, [isSheet ? "" : size, lost(health)].filter(Boolean).join(" · "));
+    const drawn = layers.filter(isShown).length;
+    const few = drawn < layers.length ? `${drawn} of ${layers.length} layers have pictures` : "";
+    say(facts, [isSheet ? few : size, lost(health)].filter(Boolean).join(" · "));
     show(facts, facts.textContent !== "");
     if (isSheet) {
       const begins = front.lines.some((each) => each.run === front.run && each.finding.since);
