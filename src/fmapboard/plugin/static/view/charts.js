@@ -153,11 +153,13 @@ export function Key({ all, runs }) {
  * @param {(plot: import("../chart/plot.js").Frame) => void} draw
  * @returns {NonNullable<Facts["paint"]>}
  */
-const painted = (at, height, values, log, draw) => (canvas, width) => {
-  const plot = frame(canvas, width, height, at.span, values, log, at.words);
-  draw(plot);
-  for (const each of new Set([at.step, ...at.pinned])) drawNow(plot, each, theme().text);
-};
+function painted(at, height, values, log, draw) {
+  return (canvas, width) => {
+    const plot = frame(canvas, width, height, at.span, values, log, at.words);
+    draw(plot);
+    for (const each of new Set([at.step, ...at.pinned])) drawNow(plot, each, theme().text);
+  };
+}
 
 /** @param {ArrayLike<number>} values @param {number[]} steps @param {number} step */
 function valueAtStep(values, steps, step) {

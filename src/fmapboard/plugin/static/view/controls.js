@@ -60,8 +60,9 @@ export function Button({ icon, text, label, keys, press, ...attributes }) {
 }
 
 /** What takes the value of a text field or slider when it changes. @param {(value: string) => void} use */
-export const typed = (use) => (/** @type {{currentTarget: HTMLInputElement}} */ event) =>
-  use(event.currentTarget.value);
+export function typed(use) {
+  return (/** @type {{currentTarget: HTMLInputElement}} */ event) => use(event.currentTarget.value);
+}
 
 /**
  * A canvas that is painted again whenever one of `of` has changed, without `of` always.

@@ -55,10 +55,12 @@ export function nextTile(shown, by) {
 }
 
 /** What makes tiles larger or smaller. @param {number} by 1 or -1 */
-const resize = (by) => (/** @type {App} */ app) => {
-  const { film, grid } = app.page;
-  app.update({ tile: nextTile((app.state.view === "film" ? film : grid).shownTile(), by) });
-};
+function resize(by) {
+  return (/** @type {App} */ app) => {
+    const { film, grid } = app.page;
+    app.update({ tile: nextTile((app.state.view === "film" ? film : grid).shownTile(), by) });
+  };
+}
 
 /** @param {App} app */
 export function installKeys(app) {
