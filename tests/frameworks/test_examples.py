@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from installed_commands import environment
-from local_servers import free_port
 from same_training import steps
-from warm_python import WarmPython
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -36,24 +34,17 @@ def run(
 
 
 def run_in_two_processes(example: str, directory: Path, *arguments: str) -> None:
-    """As ``torchrun --nproc-per-node 2`` starts it."""
-    program = (
-        f"import runpy; runpy.run_path({str(EXAMPLES / example)!r} + '.py', run_name='__main__')"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [sys.executable, *launcher, str(EXAMPLES / f"{example}.py"), *arguments],
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
-    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    paths = os.pathsep.join(filter(None, sys.path))
-    started = [
-        WarmPython(
-            program,
-            *arguments,
-            cwd=directory,
-            env=environment(**given, RANK=rank, LOCAL_RANK=rank, PYTHONPATH=paths),
-        )
-        for rank in ("0", "1")
-    ]
-    for process in started:
-        done = process.communicate(timeout=240)
-        assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(
