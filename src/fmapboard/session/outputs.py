@@ -144,8 +144,8 @@ class OutputRecorder:
         hardest = losses.topk(min(_HARDEST, len(losses))).indices
         every = -(-max(images.shape[2:]) // _MAX_SIDE)
         chosen = images.detach()[:: output.steps[0], :, ::every, ::every][hardest]
-        if chosen.element_size() > 2:
-            chosen = chosen.bfloat16()
+        if chosen.element_size() > 2 and chosen.device.type != "cpu":
+            chosen = chosen.bfloat16()  # for the way to the host
         return replace(output, hardest=hardest, images=chosen)
 
     def pending(self) -> tuple[PendingOutput, ...]:
