@@ -22,6 +22,7 @@ PHOTOGRAPHS = Photographs.load()
 STEPS, EVERY, BATCH = 121, 10, 32
 
 Images = Callable[[Tensor], Tensor]
+Batches = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
 Optimize = Callable[[nn.Module], torch.optim.Optimizer]
 
 
@@ -53,7 +54,10 @@ class Training:
         optimize: creates its optimizer.
         late: changes the network afterwards.
         after: changes the network after each optimizer step.
+        batches: images and labels of a step.
         images: changes the images of a batch.
+        labels: changes its labels.
+        loss: of output and labels.
         clears: calls ``zero_grad``.
         evaluates: leaves the network in eval mode.
         record: what fmapboard logged.
@@ -66,7 +70,10 @@ class Training:
     optimize: Optimize = field(default_factory=lambda: adam(1e-3))
     late: Callable[[nn.Module], None] = lambda model: None
     after: Callable[[nn.Module], None] = lambda model: None
+    batches: Batches = lambda step, made: PHOTOGRAPHS.training_batch(BATCH, made)
     images: Images = lambda images: images
+    labels: Images = lambda labels: labels
+    loss: Callable[[Tensor, Tensor], Tensor] = functional.cross_entropy
     clears: bool = True
     evaluates: bool = False
     record: RunRecord | None = None
@@ -86,11 +93,11 @@ class Training:
         with tempfile.TemporaryDirectory() as folder:
             with fmapboard.watch(model, folder, optimizer=optimizer, every=EVERY):
                 for step in range(STEPS):
-                    images, labels = PHOTOGRAPHS.training_batch(BATCH, made)
+                    images, labels = self.batches(step, made)
                     self.batch = self.images(images)
                     if self.clears:
                         optimizer.zero_grad()
-                    functional.cross_entropy(model(self.batch), labels).backward()
+                    self.loss(model(self.batch), self.labels(labels)).backward()
                     optimizer.step()
                     self.after(model)
                     if step % EVERY == 0:
@@ -114,6 +121,11 @@ class Training:
                 assert layer.running_var is not None  # it tracks them
                 value = float(layer.running_var.mean())
                 self.variances.setdefault(name, []).append((step, value))
+
+    def classes(self) -> int:
+        """Size of the output's class axis."""
+        assert self.record is not None  # it ran
+        return max(one.classes or 1 for of in self.record.facts.values() for one in of.outputs)
 
     def scalars(self, group: str, *names: str) -> dict[str, Curve]:
         """Scalar series by name; all of the group without names."""
@@ -156,3 +168,75 @@ class WriteBack:
 def deep_sigmoid() -> nn.Module:
     """A network whose sigmoids shrink gradients from layer to layer."""
     return network(nn.Sigmoid, norm=False, further=5)
+
+
+def ending(*last: nn.Module) -> Callable[[], nn.Module]:
+    """Makes the network with further modules at its end."""
+    return lambda: nn.Sequential(*network(), *last)
+
+
+def no_scale() -> nn.Module:
+    """A network whose last BatchNorm has a scale of 0."""
+    model = network()
+    nn.init.zeros_(model[-5].weight)  # type: ignore[arg-type]  # of a BatchNorm
+    return model
+
+
+def large_head(model: nn.Module) -> None:
+    """Enlarge the weights of the head."""
+    assert isinstance(model, nn.Sequential)  # of ``network``
+    model[-1].weight.data.mul_(100)  # type: ignore[operator]  # of a Linear
+
+
+def dropping() -> nn.Module:
+    """A network that drops 95 % of what its head receives."""
+    *parts, head = network()
+    return nn.Sequential(*parts, nn.Dropout(0.95), head)
+
+
+def pooled_norm() -> nn.Module:
+    """A network with BatchNorm behind the pooling: one value per image and channel."""
+    *parts, flat, head = network()
+    return nn.Sequential(*parts, nn.Conv2d(64, 64, 1), nn.BatchNorm2d(64), nn.ReLU(), flat, head)
+
+
+def thousand_classes() -> nn.Module:
+    """A network whose head was made for ImageNet."""
+    return nn.Sequential(*network()[:-1], nn.Linear(64, 1000))
+
+
+class Forgetful(nn.Sequential):
+    """A network that does not call its last convolution."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """All modules but three, one after the other."""
+        parts = list(self)
+        for part in [*parts[:12], *parts[15:]]:
+            images = part(images)
+        return images
+
+
+def sorted_by_class(step: int, made: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A batch of images of one class, another one after 15 steps."""
+    images, labels = PHOTOGRAPHS.training_batch(16 * BATCH, made)
+    chosen = (labels == step // 15 % len(PHOTOGRAPHS.names)).nonzero()[:BATCH, 0]
+    return images[chosen], labels[chosen]
+
+
+def the_first_batch(step: int, made: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The same batch at every step."""
+    return PHOTOGRAPHS.training_batch(BATCH, torch.Generator().manual_seed(0))
+
+
+class Decaying:
+    """Adam whose rate is multiplied by 0.75 after every step instead of every epoch."""
+
+    def __call__(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Create the optimizer."""
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        self._scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.75)
+        return optimizer
+
+    def step(self, _: nn.Module) -> None:
+        """Called after each optimizer step."""
+        self._scheduler.step()

@@ -11,26 +11,40 @@ two cores.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from check_training import (
+    Decaying,
+    Forgetful,
     Training,
     WriteBack,
     adam,
     deep_sigmoid,
+    dropping,
+    ending,
+    large_head,
     network,
     new_head,
+    no_scale,
+    pooled_norm,
     small_momentum,
+    sorted_by_class,
+    the_first_batch,
+    thousand_classes,
 )
 from line_chart import Axis, Curve, beside, draw
 from PIL import Image, ImageDraw, ImageFont
+from torch import nn
+from torch.nn import functional
 
 from fmapboard.checks import run_checks
 from fmapboard.demo.network import MEAN, STD
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health.checks.layers import gradient_ratios
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
@@ -39,9 +53,9 @@ PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 def ratios(training: Training) -> dict[str, Curve]:
     """First over last gradients, as ``vanishing`` reads them."""
     assert training.record is not None  # it ran
-    found = gradient_ratios(training.record)
+    found = gradient_ratios(training.record, 1)
     assert found is not None  # enough layers
-    return {"": list(zip(found.steps.tolist(), found.values, strict=True))}
+    return {"": list(zip(training.record.layers().steps, found.early.tolist(), strict=False))}
 
 
 def dead(training: Training) -> dict[str, Curve]:
@@ -54,6 +68,77 @@ def dead(training: Training) -> dict[str, Curve]:
         for row, column in zip(table.rows, shares.T.tolist(), strict=True)
         if np.isfinite(column).all()
     }
+
+
+def facts(
+    value: Callable[[TrainingFacts], float | None], name: str = ""
+) -> Callable[[Training], dict[str, Curve]]:
+    """Reads a number of the facts of each logged step."""
+
+    def read(training: Training) -> dict[str, Curve]:
+        assert training.record is not None  # it ran
+        found = {step: value(of) for step, of in training.record.facts.items()}
+        return {name: [(step, number) for step, number in found.items() if number is not None]}
+
+    return read
+
+
+def output(value: Callable[[OutputFacts], float | None], name: str = "") -> Callable[..., Any]:
+    """Reads a number of the network's output."""
+    return facts(lambda of: value(of.outputs[0]) if of.outputs else None, name)
+
+
+def so_far(values: Callable[[TrainingFacts], Iterable[object]]) -> Callable[..., Any]:
+    """Reads how many different values there were up to each logged step."""
+
+    def read(training: Training) -> dict[str, Curve]:
+        seen = set[object]()
+
+        def count(of: TrainingFacts) -> int | None:
+            seen.update(values(of))
+            return len(seen) or None
+
+        return facts(count)(training)
+
+    return read
+
+
+def losses(training: Training) -> dict[str, Curve]:
+    """The loss at each logged step; that of the first one is certain at the second."""
+    assert training.record is not None  # it ran
+    found = dict[int, float | None]()
+    for step, of in training.record.facts.items():
+        for one in of.outputs[:1]:
+            if one.held is not None:
+                found[one.held.step] = one.held.loss
+            found[step] = one.loss
+    return {"": [(step, loss) for step, loss in sorted(found.items()) if loss is not None]}
+
+
+def labels_of(of: TrainingFacts) -> Iterable[object]:
+    """The labels of the batch."""
+    return [label for one in of.outputs for label, _ in one.labels or ()]
+
+
+def most_frequent(of: OutputFacts) -> float | None:
+    """Share of the most frequent label."""
+    counts = [count for _, count in of.labels or ()]
+    return max(counts) / sum(counts) if counts else None
+
+
+def range_of(training: Training) -> dict[str, Curve]:
+    """Smallest and largest value of the output."""
+    return {
+        **output(lambda of: of.low, "smallest")(training),
+        **output(lambda of: of.high, "largest")(training),
+    }
+
+
+def input_std(training: Training) -> dict[str, Curve]:
+    """Standard deviation of the input."""
+    assert training.record is not None  # it ran
+    known = training.record.network_input
+    return {"": [(step, numbers["std"]) for step, numbers in known.items()]}
 
 
 def few(curves: dict[str, Curve]) -> dict[str, Curve]:
@@ -107,6 +192,8 @@ class Batch:
 
 
 MOVED = "change of weights since step 0"
+LOSS = "loss, read from its gradient", losses
+SEEN = "different labels so far", so_far(labels_of), Axis(0, 12)
 PICTURES: dict[str, tuple[Training, Chart | Batch]] = {
     "not_in_optimizer": (
         Training(late=new_head),
@@ -163,6 +250,83 @@ PICTURES: dict[str, tuple[Training, Chart | Batch]] = {
         Chart(
             "momentum 1e-4", "|batchnorm_gap|", lambda one: few(one.scalars("batchnorm_gap")),
             Axis(0, 4, thresholds=(1.0,)),
+        ),
+    ),
+    "double_softmax": (
+        Training(make=ending(nn.Softmax(1))), Chart("softmax at the end", *LOSS, Axis(0, 3)),
+    ),
+    "probabilities_into_loss": (
+        Training(make=ending(nn.Sigmoid())),
+        Chart("sigmoid at the end", "values of the output", range_of, Axis(-8, 8)),
+    ),
+    "loss_climbed": (
+        Training(loss=lambda output, labels: -functional.cross_entropy(output, labels)),
+        Chart("a minus too many", *LOSS, Axis(0.1, 100, logarithmic=True)),
+    ),
+    "constant_output": (
+        Training(make=no_scale),
+        Chart(
+            "scale 0 in a BatchNorm", "spread of the output",
+            output(lambda of: max(of.spread or 0, 1e-5)),
+            Axis(1e-5, 10, logarithmic=True, thresholds=(2e-3,)),
+        ),
+    ),
+    "one_label": (Training(labels=torch.zeros_like), Chart("all labels are 0", *SEEN)),
+    "sorted_labels": (
+        Training(batches=sorted_by_class),
+        Chart(
+            "sorted by class", "share of the most frequent label", output(most_frequent),
+            Axis(0, 1, thresholds=(0.8,)),
+        ),
+    ),
+    "unused_classes": (
+        Training(make=thousand_classes),
+        Chart(
+            "a head of 1000 classes", "share of the classes that occurred",
+            lambda one: {"": [(s, n / one.classes()) for s, n in so_far(labels_of)(one)[""]]},
+            Axis(0, 1),
+        ),
+    ),
+    "initial_loss": (
+        Training(late=large_head), Chart("a head of large weights", *LOSS, Axis(0, 32)),
+    ),
+    "rate_vanished": (
+        Training(optimize=(decaying := Decaying()), after=decaying.step),
+        Chart(
+            "decay per step, not per epoch", "learning_rate",
+            lambda one: one.scalars("learning_rate"), Axis(1e-20, 1e-2, logarithmic=True),
+        ),
+    ),
+    "never_called": (
+        Training(make=lambda: Forgetful(*network())),
+        Chart(
+            "a layer is not called", MOVED,
+            lambda one: {n: one.moved[n] for n in ("0.weight", "12.weight", "17.weight")},
+            Axis(0, 1),
+        ),
+    ),
+    "same_batch": (
+        Training(batches=the_first_batch),
+        Chart(
+            "one batch is kept", "different batches so far",
+            so_far(lambda of: [of.batch_digest]), Axis(0, 16),
+        ),
+    ),
+    "batchnorm_small_batch": (
+        Training(make=pooled_norm, images=lambda x: x[:2], labels=lambda labels: labels[:2]),
+        Chart(
+            "two images, pooled to one value each", "|batchnorm_gap|",
+            lambda one: few(one.scalars("batchnorm_gap")), Axis(0, 4),
+        ),
+    ),
+    "dropout_high": (
+        Training(make=dropping), Chart("95 % are dropped", *LOSS, Axis(0, 3)),
+    ),
+    "input_scale": (
+        Training(make=lambda: network(norm=False), images=lambda images: images * 64),
+        Chart(
+            "not normalized", "standard deviation of the input", input_std,
+            Axis(0.01, 1e3, logarithmic=True),
         ),
     ),
 }  # fmt: skip

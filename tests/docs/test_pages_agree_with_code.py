@@ -131,3 +131,12 @@ def test_a_page_promises_only_what_works(page: Path) -> None:
     text = page.read_text()
     assert "pip install fmapboard" not in text  # it is on no index
     assert "'fmapboard[" not in text
+
+
+def test_the_docs_show_what_each_check_sees() -> None:
+    """Some checks share a picture of a layer."""
+    text = "".join(page.read_text() for page in PAGES)
+    own = {"nonfinite", "exploding", "copied_channels", "uneven_upsampling", "saturated"}
+    shown = {check.kind for check in BUILT_IN if f"(pictures/check_{check.kind}.png)" in text}
+    assert shown | own == {check.kind for check in BUILT_IN}
+    assert all((DOCS / "pictures" / f"check_{kind}.png").is_file() for kind in shown)
