@@ -41,7 +41,21 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     assert first.see(".verdict .sentence").inner_text() == (
         "First difference: 1; none in 1 drawn layer before it"
     )
-    assert first.see(".sheet-steps span").all_inner_texts() == ["image 0"]
+    assert first.see(".sheet-steps span").all_inner_texts() == ["batch 0"]
     assert first.see(".sheet-page:visible > canvas").last.evaluate(MIDDLE_OF_FIRST) > 240
     first.see(".verdict .go").click()
     first.wait("document.documentElement.dataset.layer === 'fmapboard/1'")
+
+
+def test_a_fault_of_a_difference_is_told_in_its_own_words(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3))
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        other[1].weight[0] = float("nan")  # type: ignore[operator, index]
+    fmapboard.diff(model, other, torch.rand(1, 3, 12, 12), log_dir=tmp_path)
+    person = visit(serve(tmp_path), view="overview", run="difference")
+    person.settle()
+    assert person.see(".verdict b").inner_text() == "Fault:"
+    assert person.see(".verdict .sentence").inner_text().startswith("NaN ")

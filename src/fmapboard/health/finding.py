@@ -87,10 +87,7 @@ class Finding(StoredFinding):
 
 def percent(share: float) -> str:
     """A share in percent with two digits: "0.84 %", "57 %", "1,300 %"."""
-    value = 100 * share
-    if value >= 100:
-        return f"{float(f'{value:.2g}'):,.0f} %"
-    return f"{value:.2g} %" if value >= 1e-4 or value == 0 else f"{value:.1e} %"
+    return f"{rounded(100 * share)} %"
 
 
 def rounded(value: float) -> str:

@@ -130,7 +130,7 @@ def difference(
     out: str | Path | None,
     log_dir: str | Path | None,
     normalization: Normalization | None = None,
-    name_of: Callable[[int], str] = "image {}".format,
+    name_of: Callable[[int], str] = "batch {}".format,
 ) -> ModelDifference:
     """As ``diff``, on several batches, of which the first images are drawn, one step each.
 
@@ -170,7 +170,7 @@ def draw_maps_of(
     out: str | Path | None,
     log_dir: str | Path | None,
     normalization: Normalization | None = None,
-    name_of: Callable[[int], str] = "image {}".format,
+    name_of: Callable[[int], str] = "batch {}".format,
 ) -> None:
     """Draw the maps of the first image of each batch: both models', and the second's minus these.
 

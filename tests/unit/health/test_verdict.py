@@ -243,7 +243,7 @@ def test_without_updates_only_the_extent_is_told() -> None:
 
 def test_the_model_of_a_named_run_is_told() -> None:
     line = judge("", [], seen(updates=[("net.update_ratio/a.weight", 3, 1e-7)])).line
-    assert line.endswith(": median update 1.0e-05 %, largest 1.0e-05 % (`net: a.weight`, step 3)")
+    assert line.endswith(": median update 1e-05 %, largest 1e-05 % (`net: a.weight`, step 3)")
 
 
 def test_updates_are_told_of_the_steps_that_the_checks_see() -> None:

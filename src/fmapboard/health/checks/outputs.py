@@ -267,8 +267,7 @@ class OneLabelCheck(BuiltInCheck):
     Attributes:
         steps: least number of logged steps.
         images: least number of labels.
-        pixels: the same of pixels that are all background: with so many, less than one in 10,000
-            has another label.
+        pixels: least number of labels if they are pixels of nothing but background.
     """
 
     steps: int = 4

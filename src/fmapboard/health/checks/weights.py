@@ -257,9 +257,8 @@ class UpdateRatioCheck(BuiltInCheck):
         if large.stop:
             at, moved = large.start, median[large]
             value, most = float(np.nanmax(moved)), ratios[at]
-            low = (
-                "" if np.nanmin(moved) > 0.9 * value else f"{percent(float(np.nanmin(moved)))} to "
-            )
+            least = float(np.nanmin(moved))
+            low = "" if least > 0.9 * value else f"{percent(least)} to "
             text = (
                 f"an optimizer step changes the weights by {low}{percent(value)} of their norm "
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"

@@ -215,6 +215,7 @@ function summary(of) {
 export function Verdicts({ app, model, front }) {
   const { runs, stepWords, unread } = model;
   const shown = front.verdicts.find(({ run }) => run === front.run);
+  const difference = !shown || shown.class === "well" ? front.difference : null;
   const others = front.verdicts
     .filter(({ run, class: of }) => run !== front.run && !(front.difference && of === "well"))
     .sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
@@ -229,14 +230,14 @@ export function Verdicts({ app, model, front }) {
       ${content}
     </button>
   `;
-  const first = front.difference?.layer;
+  const first = difference?.layer;
   const text =
-    front.difference?.text ??
+    difference?.text ??
     (unread === null ? shown?.text : shown?.text.replace(/^Nothing found/, "Nothing found so far"));
   return html`
     <div class="verdicts">
       <h1 class="verdict">
-        ${shown && front.difference === null && html`<${Mark} of=${shown.class} />`}
+        ${shown && difference === null && html`<${Mark} of=${shown.class} />`}
         ${others.length > 0 && html`<${Name} run=${front.run} runs=${runs} end=":" />`}
         ${shown && SIGNS[shown.class].word && html`<b>${SIGNS[shown.class].word}</b>`}
         <span class="sentence">${text === undefined ? "Looking through the run…" : sentence(text)}</span>
