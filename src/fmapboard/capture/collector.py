@@ -132,12 +132,13 @@ class ActivationCollector(CaptureListener):
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
         given, expected = (args, kwargs), self.reduce.sequences.are_expected
+        depth = self.reduce.depth
         if self.model is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms = BatchNormReader(self.model)
         with self.guard("network input"):
             self.inputs += input_images(
-                given, self.inputs_drawn, self.normalization, sequences=expected
+                given, self.inputs_drawn, self.normalization, sequences=expected, depth=depth
             )
             known = self.normalization
             if known is not None and self.inputs and self.inputs[0].normalization is None:
@@ -151,7 +152,7 @@ class ActivationCollector(CaptureListener):
                 self.attribution.begin(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
             with self.guard("training facts"):
-                images = image_batch(given, sequences=expected)
+                images = image_batch(given, sequences=expected, depth=depth)
                 self.batch = None if images is None else compared(images)
                 self.input_trains = any(one.requires_grad for one in tensors(given))
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.layout import as_pictures
 from fmapboard.measure.reducer import average
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import is_dtensor
@@ -47,7 +48,12 @@ class PendingInputImage:
 
 
 def input_images(
-    arguments: Any, most: int | None, normalization: Normalization | None, *, sequences: bool
+    arguments: Any,
+    most: int | None,
+    normalization: Normalization | None,
+    *,
+    sequences: bool,
+    depth: int | None = None,
 ) -> list[PendingInputImage]:
     """Copies of the first images in a model's input; empty if no tensor in it holds images.
 
@@ -57,8 +63,9 @@ def input_images(
         normalization: mean and standard deviation per channel, if known; ignored if the number of
             channels differs.
         sequences: the model takes [N, C, L], so a tensor with three axes is not an image [C, H, W].
+        depth: which slice of volumes; None for the middle one.
     """
-    batch = image_batch(arguments, sequences=sequences)
+    batch = image_batch(arguments, sequences=sequences, depth=depth)
     if batch is None or most == 0:
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
@@ -72,18 +79,18 @@ def input_images(
     return [PendingInputImage(n, one, undone, block) for n, one in enumerate(kept.unbind())]
 
 
-def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:
+def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) -> Tensor | None:
     """The first tensor in a model's input that holds images, [N, C, H, W], or None.
 
-    For the arguments see ``input_images``.
+    Of volumes, [N, C, D, H, W], it is one slice. For the arguments see ``input_images``.
     """
     for number, tensor in enumerate(tensors(arguments)):
         if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
             continue
         is_alone = tensor.dim() == 3 and number == 0 and not sequences
         batch = tensor[None] if is_alone else tensor
-        if batch.dim() == 4 and batch.shape[1] in (1, 3):
-            return batch
+        if batch.dim() in (4, 5) and batch.shape[1] in (1, 3):
+            return as_pictures(batch, depth)[0]
     return None
 
 
@@ -113,7 +120,7 @@ class PendingBatch:
         size: number of images.
         constant: indices of constant images, if they are known.
         identical: pairs of identical images, if they are known.
-        digest: equal for equal batches, if it is known.
+        digest: equal for equal images in any order, if it is known.
         extremes: [N, C] each, smallest and largest value of each plane; None if the results are
             known.
         sums: [N, S] each, integers; see the module.
@@ -196,7 +203,7 @@ def _on_cpu(images: Tensor) -> Compared:
 
 
 def _digest_of(keys: list[bytes]) -> str:
-    return hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
+    return hashlib.blake2b(b"".join(sorted(keys)), digest_size=8).hexdigest()
 
 
 def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:

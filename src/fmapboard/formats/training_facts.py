@@ -26,6 +26,10 @@ MAX_OUTPUTS = 8
 """Maximum number of outputs of the network that are recorded."""
 
 
+NLL_OF_PROBABILITIES = "NLL of probabilities"
+"""A kind of loss: minus the probability of the label, whose logarithm is missing."""
+
+
 class Nonfinite(NamedTuple):
     """Counts of non-finite values, by kind."""
 
@@ -179,8 +183,8 @@ class OutputFacts:
             unit, signs; None if the class axis is not known.
         kind: the loss: ``"cross-entropy"``, ``"cross-entropy, class weights"``, ``"cross-entropy,
             smoothing"``, ``"cross-entropy, mixed labels"``, ``"NLL of log-probabilities"``, ``"BCE
-            with logits"``, ``"weighted per sample"`` (labels are known, the loss is not) or ``"not
-            certain"``. Later versions may store others.
+            with logits"``, `NLL_OF_PROBABILITIES`, ``"weighted per sample"`` (labels are known, the
+            loss is not) or ``"not certain"``. Later versions may store others.
         is_climbed: the gradient is that of the loss times -1: training makes the loss larger.
         is_softmax_of_softmax: the rows are probabilities, and the gradient is that of another
             softmax over them.
@@ -193,6 +197,7 @@ class OutputFacts:
             label per image.
         held: what was read at an earlier step, if it is certain from this one on; None otherwise.
         given: loss and labels are those of ``board.loss``, and not read from the gradient.
+        pulled: share of the values at one end of their range that an unknown loss pulls beyond it.
     """
 
     name: str
@@ -213,6 +218,7 @@ class OutputFacts:
     label_changes: int | None = None
     held: HeldLoss | None = None
     given: bool = False
+    pulled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +248,11 @@ class TrainingFacts:
         eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
             nothing was trained.
         batch: number of images in the batch; None if the input is no batch of images.
-        batch_digest: equal for equal batches of images; None if they are not compared.
+        batch_digest: equal for the same images, in any order; None if they are not compared.
         not_called: parameters among ``no_gradient`` of layers that did not run in the recorded
             pass, and that nothing has changed since the first logged step.
         dropouts: module in training mode -> probability, for dropout of at least 0.5.
+        momenta: BatchNorm layer in training mode -> momentum, of at least 0.8.
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
@@ -269,6 +276,7 @@ class TrainingFacts:
     batch_digest: str | None = None
     not_called: tuple[str, ...] = ()
     dropouts: Mapping[str, float] = field(default_factory=dict)
+    momenta: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -296,7 +304,15 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     if found.rates is not None:
         raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
     raw["left_out"] = left_out
-    for name in ("idle", "outputs", "batch_digest", "not_called", "dropouts", "left_out"):
+    for name in (
+        "idle",
+        "outputs",
+        "batch_digest",
+        "not_called",
+        "dropouts",
+        "momenta",
+        "left_out",
+    ):
         if not raw[name]:
             del raw[name]
     return (write_json(raw),)

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
+from fmapboard.formats.training_facts import MAX_NAMES, NLL_OF_PROBABILITIES, OutputFacts
 from fmapboard.records import HardImage
 
 Array = npt.NDArray[np.float64]
@@ -55,6 +55,10 @@ SOFTMAX_TWICE = "cross-entropy, softmax twice"
 """A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
+_END = 0.01
+"""Share of its range within which an output is at an end of it."""
+_PULLS = 0.2
+"""Of the largest gradients, from which one pulls; of its mean, from which a pull varies."""
 _SURE = 16.0
 """Difference of two logits beyond which a gradient may be too small for its number format."""
 
@@ -283,14 +287,17 @@ def _by_scale(
         labels: [R].
         distance: one minus the probability of the label, [R].
     """
-    groups = np.zeros_like(labels)
+    groups, losses = np.zeros_like(labels), found.losses
+    assert losses is not None
     if not _are_equal(scale, error, groups):
         _, groups, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if counts[counts > 1].sum() < len(labels) / 2 or not _are_equal(scale, error, groups):
-            return Reading("weighted per sample", labels=labels)
+            linear = scale * np.exp(losses)
+            is_linear = found.kind == "cross-entropy" and _are_equal(linear, error, 0 * groups)
+            kind = NLL_OF_PROBABILITIES if is_linear else "weighted per sample"
+            return Reading(kind, labels=labels)
         found = replace(found, kind=f"{found.kind}, class weights")
-    assert found.losses is not None
-    near, far = np.log(distance), -found.losses
+    near, far = np.log(distance), -losses
     if far.std() < _SHOWS * np.median(error):
         return NOTHING
     visible = [_slope(scale, error, groups, of) for of in (far, near + far, near)]
@@ -326,12 +333,15 @@ def _log_probabilities(rows: _Rows) -> Reading:
     gradient, most = rows.gradient, _MOST * rows.rounding
     if rows.classes < 2 or ((gradient != 0).sum(1) != 1).any() or (gradient.min(1) >= 0).any():
         return NOTHING
-    total = np.log(np.exp(rows.output).sum(1))
-    if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
-        return NOTHING
     labels = gradient.argmin(1)
     losses = -rows.of(rows.output, labels)
     scale, error = -rows.of(gradient, labels), np.full(rows.size, rows.rounding)
+    if (rows.output >= 0).all() and (np.abs(rows.output.sum(1) - 1) <= most).all():
+        is_linear = _are_equal(scale, error, np.zeros_like(labels))
+        return Reading(NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
+    total = np.log(np.exp(rows.output).sum(1))
+    if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
+        return NOTHING
     found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
     read_as = _by_scale(found, scale, error, labels, -np.expm1(-losses))
     return found if read_as.losses is not None else read_as
@@ -481,6 +491,8 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
     if len(read_as) > 1 and len(certain) != 1:  # the class axis is not known
         read_as = []
     facts = replace(facts, rows=len(own), spread=_spread(own.reshape(len(own), -1)))
+    if is_finite and not certain:
+        facts = replace(facts, pulled=_pulled(own, given))
     if not read_as:
         return facts, ()
     rows, found = (certain or read_as)[0]
@@ -500,6 +512,33 @@ def _spread(units: Array) -> float | None:
         return None
     magnitude = np.abs(units).mean(0)
     return float((units.std(0) / np.where(magnitude > 0, magnitude, 1.0)).mean())
+
+
+def _pulled(values: Array, gradient: Array) -> float:
+    """Share of the values at one end of their range that the loss pulls beyond it, 0 to 1.
+
+    Only if the pull is strong and not that of right answers: that is next to 0, as for a square, or
+    the same for all values of a map or unit, as for BCE of probabilities and Dice.
+
+    Args:
+        values: [n, C, ...].
+        gradient: the same.
+    """
+    maps = values.ndim > 2
+    values, gradient = (
+        one.reshape(-1, one[0, 0].size) if maps else one.T for one in (values, gradient)
+    )
+    strong, found = np.quantile(np.abs(gradient), 0.99), 0.0
+    for sign in (1, -1):
+        low, pull = (sign * values).min(), sign * gradient
+        is_end = sign * values <= low + _END * np.ptp(values)
+        count = np.fmax(is_end.sum(1, keepdims=True), 1)
+        mean = (pull * is_end).sum(1, keepdims=True) / count
+        scatter = np.sqrt((((pull - mean) * is_end) ** 2).sum() / is_end.sum())
+        size = pull[is_end].mean()
+        if size >= _PULLS * strong and scatter >= _PULLS * size:
+            found = max(found, float(is_end.mean()))
+    return found
 
 
 def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.optim.optimizer import Optimizer
 
@@ -208,6 +209,7 @@ class PendingFacts:
         weights: values of some weights in a step that has ``idle``; empty in others.
         uncleared: norms of the gradients that seem not to be cleared.
         outputs: what the network returned, with gradients.
+        is_maximized: an optimizer goes up the gradient.
         given: loss and labels that the user gave; () for none.
     """
 
@@ -218,6 +220,7 @@ class PendingFacts:
     uncleared: tuple[PendingNorms, ...] = ()
     outputs: tuple[PendingOutput, ...] = ()
     given: tuple[Tensor, ...] = ()
+    is_maximized: bool = False
 
     def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
         """Wait for the device and copy to the host.
@@ -239,7 +242,10 @@ class PendingFacts:
                 facts, constant_images=constant, identical_images=equal, batch_digest=digest
             )
         read = [output_facts(one) for one in self.outputs]
-        outputs = tuple(one for one, _ in read)
+        outputs = tuple(
+            replace(one, is_climbed=one.is_climbed != (self.is_maximized and one.loss is not None))
+            for one, _ in read
+        )
         if self.given:
             outputs = with_given(outputs, self.outputs, *self.given)
         facts = replace(facts, outputs=outputs)
@@ -270,6 +276,7 @@ class _Seen:
         has_none: parameter of an optimizer that stepped -> it had no gradient.
         modules: what ``eval_modules`` returned when the first backward pass began; None before.
         is_cleared: no parameter had a gradient at that moment.
+        is_maximized: a parameter group that was updated has ``maximize``.
         with_gradient: the parameters that have one after a backward pass.
     """
 
@@ -278,6 +285,7 @@ class _Seen:
     has_none: dict[str, bool] = field(default_factory=dict)
     modules: tuple[str, ...] | None = None
     is_cleared: bool = False
+    is_maximized: bool = False
     with_gradient: tuple[str, ...] = ()
 
 
@@ -293,7 +301,9 @@ class FactRecorder:
         self._gradients, self._selection = gradients, selection
         self._first_versions = dict[int, int]()
         named = selection.model.named_modules()
-        self._dropouts = {clean_name(n): m for n, m in named if isinstance(m, _DropoutNd)}
+        own = {clean_name(n): m for n, m in named}
+        self._dropouts = {n: m for n, m in own.items() if isinstance(m, _DropoutNd)}
+        self._norms = {n: m for n, m in own.items() if isinstance(m, _BatchNorm)}
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
@@ -383,6 +393,7 @@ class FactRecorder:
             no_gradient=no_gradient if has_stepped else None,
             not_called=() if chosen is None else self._not_called(live, no_gradient),
             dropouts={n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5},
+            momenta={n: float(m.momentum or 0) for n, m in self._norms.items() if _forgets(m)},
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
@@ -390,7 +401,14 @@ class FactRecorder:
         outputs = self._parts if chosen is None else chosen.outputs
         read, seen_norms = () if outputs is None else outputs.pending(), norms if uncleared else ()
         return PendingFacts(
-            found, tuple(groups), live.batch, weights, seen_norms, read, self._given
+            found,
+            tuple(groups),
+            live.batch,
+            weights,
+            seen_norms,
+            read,
+            self._given,
+            seen.is_maximized,
         )
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:
@@ -436,12 +454,18 @@ class FactRecorder:
         for name, parameter in own.items():
             is_none = parameter.requires_grad and parameter.grad is None
             seen.has_none[name] = is_none and seen.has_none.get(name, True)
+        groups = [g for g in optimizer.param_groups if any(id(p) in names for p in g["params"])]
+        seen.is_maximized |= any(group.get("maximize") for group in groups)
         seen.groups[id(optimizer)] = [
             (rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
-            for group in optimizer.param_groups
-            if any(id(p) in names for p in group["params"])
-            and (rate := _rate(optimizer, group.get("lr"))) is not None
+            for group in groups
+            if (rate := _rate(optimizer, group.get("lr"))) is not None
         ]
+
+
+def _forgets(layer: _BatchNorm) -> bool:
+    """True if a BatchNorm layer keeps hardly more than the statistics of its last batch."""
+    return layer.training and layer.running_var is not None and (layer.momentum or 0) >= 0.8
 
 
 def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:

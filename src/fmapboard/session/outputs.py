@@ -67,8 +67,10 @@ class OutputRecorder:
     def __init__(self, collected: ActivationCollector, received: Any = None) -> None:
         self._collected, self._parts = collected, set[str]()
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
-        expected = collected.reduce.sequences.are_expected
-        images = None if received is None else image_batch(received, sequences=expected)
+        expected, depth = collected.reduce.sequences.are_expected, collected.reduce.depth
+        images = None
+        if received is not None:
+            images = image_batch(received, sequences=expected, depth=depth)
         if images is None or images.is_inference() or is_dtensor(images):
             self._images = None
         else:

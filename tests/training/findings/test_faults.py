@@ -234,6 +234,52 @@ def test_a_network_left_in_eval_mode_after_validation_is_recorded_from_then_on()
     assert [one.eval_mode for one in found.values()] == [False] * STEPS + [True] * STEPS
 
 
+def test_an_optimizer_that_goes_up_the_gradient_climbs_the_loss() -> None:
+    def eight(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for step in range(STEPS):
+            with around(step):
+                step_once(model, optimizer, torch.randn(16, 3, 10, 10), torch.arange(16) % 4)
+
+    for is_up in (True, False):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, maximize=is_up)
+        known = [one.outputs[0] for one in trained(eight, WAYS[0], model, optimizer).values()]
+        certain = [one.is_climbed for one in known if one.loss is not None]
+        assert len(certain) > 4
+        assert set(certain) == {is_up}
+
+
+@pytest.mark.parametrize(("momentum", "is_told"), [(0.99, True), (0.1, False), (None, False)])
+def test_a_momentum_of_batchnorm_near_1_is_recorded(momentum: float | None, is_told: bool) -> None:
+    model = Net()
+    model.norm.momentum = momentum
+    for found in trained(plain, WAYS[0], model).values():
+        assert found.momenta == ({"norm": 0.99} if is_told else {})
+
+
+class Volumes(Net):
+    """The same for volumes: the slices are averaged first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.mean(2))
+
+
+@pytest.mark.parametrize("shape", [(6, 3, 10, 10), (6, 3, 5, 10, 10)])
+def test_the_same_images_in_another_order_have_one_digest(shape: tuple[int, ...]) -> None:
+    images, labels = torch.rand(shape), torch.arange(6) % 4
+
+    def shuffled(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for step in range(STEPS):
+            order = torch.randperm(6)
+            with around(step):
+                step_once(model, optimizer, images[order], labels[order])
+
+    model = Volumes() if len(shape) > 4 else Net()
+    digests = {one.batch_digest for one in trained(shuffled, WAYS[0], model).values()}
+    assert len(digests) == 1
+    assert None not in digests
+
+
 def test_nothing_is_recorded_if_it_is_switched_off() -> None:
     kept = MemoryWriter()
     model = Net()

@@ -128,7 +128,13 @@ def test_a_moving_average_without_gradients_is_not_named() -> None:
 
 @pytest.mark.parametrize(
     ("momentum", "is_pretrained", "expected"),
-    [(0.0, False, True), (1e-4, False, True), (3e-4, False, False), (0.0, True, False)],
+    [
+        (0.0, False, True),
+        (1e-4, False, True),
+        (3e-4, False, True),
+        (3e-3, False, False),
+        (0.0, True, False),
+    ],
 )
 def test_running_statistics_that_are_still_the_initial_ones(
     momentum: float, is_pretrained: bool, expected: bool

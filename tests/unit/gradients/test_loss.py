@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_of, gradient
+from torch import Tensor
 from torch.nn import functional as F
 
+from fmapboard.formats.training_facts import NLL_OF_PROBABILITIES
 from fmapboard.gradients.loss import (
     LEAST_ROWS,
     SOFTMAX_TWICE,
@@ -64,6 +68,57 @@ def test_a_softmax_between_the_output_and_the_loss_is_seen(classes: int, numbers
 
 EQUAL = {"bootstrapping, probabilities detached"}
 """Losses with the gradient of cross-entropy."""
+
+
+@pytest.mark.parametrize("classes", [3, 10, 100])
+@pytest.mark.parametrize("size", [0.05, 1.0, 8.0])
+def test_the_logarithm_that_is_missing_in_front_of_nll_is_seen(classes: int, size: float) -> None:
+    labels = case_of(2, SINGLE, "trained", classes).labels
+    logits = size * torch.randn(64, classes, generator=torch.Generator().manual_seed(5))
+    losses: dict[str, Callable[[Tensor], Tensor]] = {
+        "softmax": lambda x: F.nll_loss(x.softmax(1), labels),
+        "probabilities": lambda x: F.nll_loss(x, labels),
+        "powers": lambda x: -(x.softmax(1).gather(1, labels[:, None]) ** 0.9).mean(),
+        "logarithm": lambda x: F.nll_loss(x.log(), labels),
+    }
+    found = {}
+    for name, loss in losses.items():
+        own = logits.softmax(1) if name in ("probabilities", "logarithm") else logits
+        output = own.clone().requires_grad_()
+        loss(output).backward()  # type: ignore[no-untyped-call]
+        assert output.grad is not None
+        found[name] = read(output.detach(), output.grad)
+    kinds = {name for name, one in found.items() if one.kind == NLL_OF_PROBABILITIES}
+    assert kinds == {"softmax", "probabilities"}
+    for name in kinds:
+        assert found[name].losses is None
+        assert (found[name].labels == labels.numpy()).all()
+
+
+def pulled(output: Tensor, loss: Callable[[Tensor], Tensor]) -> float:
+    output = output.clone().requires_grad_()
+    loss(output).backward()  # type: ignore[no-untyped-call]
+    facts, _ = output_facts(
+        PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
+    )
+    return facts.pulled
+
+
+@pytest.mark.parametrize("shape", [(64, 5), (4, 3, 12, 12)])
+def test_values_at_an_end_that_the_loss_pulls_further_are_counted(shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    targets = torch.randn(shape, generator=generator)
+    near = (targets + 0.1 * torch.randn(shape, generator=generator)).clamp(0, 1)
+    mask = (targets > 0).float()
+    sure = (mask + 0.02 * torch.randn(shape, generator=generator)).clamp(1e-3, 1 - 1e-3)
+    assert pulled(near, lambda x: F.mse_loss(x, targets)) > 0.4
+    assert pulled(-near, lambda x: F.smooth_l1_loss(x, -targets)) > 0.4
+    assert pulled(near.clamp(min=0.2), lambda x: F.mse_loss(x, targets)) > 0.4
+    assert pulled(near, lambda x: F.mse_loss(x, targets.clamp(0, 1))) == 0
+    assert pulled(targets, lambda x: F.mse_loss(x, near)) < 0.1  # it has no end
+    assert pulled(sure, lambda x: F.binary_cross_entropy(x, mask)) == 0
+    assert pulled(sure, lambda x: F.l1_loss(x, mask)) == 0
+    assert pulled(sure, lambda x: -2 * (x * mask).sum() / (x + mask).sum()) == 0
 
 
 @pytest.mark.parametrize("title", sorted(OTHERS.keys() - EQUAL))

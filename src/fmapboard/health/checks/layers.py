@@ -15,7 +15,7 @@ from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import lasting, outputs
-from fmapboard.health.finding import Finding, named, rounded
+from fmapboard.health.finding import Finding, named, percent, rounded
 from fmapboard.health.layer_findings import DEAD, OFF, findings
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
 from fmapboard.health.states import ROUNDING
@@ -159,6 +159,7 @@ class CopiedChannelsCheck(BuiltInCheck):
         )
 
 
+_TO_RANGE = "Scale the targets to the range of the output, or leave out its activation"
 _ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 and 0.99")}
 """Of what saturates: the magnitude of an input beyond which it does, and its outputs there."""
 
@@ -167,7 +168,8 @@ _ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 a
 class SaturatedCheck(BuiltInCheck):
     """Tanh and sigmoids inside the network most of whose outputs are at their ends.
 
-    Or at the end of the network, if the whole output is near the same end.
+    Or at the end of the network, if the whole output is near the same end, or if the loss pulls
+    many of its values beyond the end that they are at.
 
     That is estimated from mean and standard deviation of the layer in front, as if its values had a
     normal distribution. Sigmoids count only if it is so since the first logged step: gates may
@@ -177,11 +179,13 @@ class SaturatedCheck(BuiltInCheck):
         share: share of the outputs beyond 0.99 (sigmoids: also below 0.01) from which it is
             reported.
         end: magnitude beyond which all values of an output of the network are, with one sign.
+        pulled: share of its values that are at one end and pulled further.
         least: number of logged steps at the end of the run that must all have it.
     """
 
     share: float = 0.5
     end: float = 0.9
+    pulled: float = 0.1
     least: int = 4
     kind: ClassVar[str] = "saturated"
 
@@ -225,6 +229,21 @@ class SaturatedCheck(BuiltInCheck):
         """
         for name, steps in outputs(record).items():
             last = list(steps.values())[-1]
+            since = lasting(steps, lambda of: of.pulled >= self.pulled, self.least)
+            if since is not None and last.rows_are != "probabilities":
+                yield Finding(
+                    message=f"{percent(last.pulled)} of the values of the output"
+                    f"{f' `{name}`' if name else ''} are at one end of its range, "
+                    f"{last.low:.3g} to {last.high:.3g}, and the loss pulls them further, "
+                    f"since step {since}",
+                    since_step=since,
+                    value=last.pulled,
+                    healthy=f"below {percent(self.pulled)}",
+                    meaning="The targets go beyond what the network can give: a sigmoid, tanh or "
+                    "ReLU at its end",
+                    advice=_TO_RANGE,
+                )
+                continue
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
             is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
             if since is None or is_free or len(last.shape) < 2 or last.shape[1] == 1:
@@ -236,7 +255,7 @@ class SaturatedCheck(BuiltInCheck):
                 value=last.low,
                 healthy="values between -1 or 0 and 1",
                 meaning="The tanh or sigmoid at the end passes hardly any gradient",
-                advice="Scale the targets to the range of the output, or leave out its activation",
+                advice=_TO_RANGE,
             )
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
+from fmapboard.formats.training_facts import MAX_NAMES, NLL_OF_PROBABILITIES, OutputFacts
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 
@@ -87,7 +87,8 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     """A loss on logits receives what a sigmoid, a softmax over another axis or a ReLU returned.
 
     That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
-    behind a ReLU, as those of SqueezeNet, and those of a single unit do not count.
+    behind a ReLU, as those of SqueezeNet, and those of a single unit do not count. Or a loss on
+    logarithms receives probabilities, or the output is a softmax over one unit: 1 for every image.
 
     Attributes:
         least: number of logged steps, of which all must have it.
@@ -98,6 +99,9 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
+            if (other := self._of_softmax(name, steps)) is not None:
+                yield other
+                continue
             known = [each for each in steps.values() if self._is_known(each)]
             if len(known) < self.least or any(each.low < 0 for each in known):
                 continue
@@ -120,6 +124,34 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 "own: the gradient is flattened, and the loss cannot come near 0",
                 advice="Return what is computed before it, the logits",
             )
+
+    def _of_softmax(self, name: str, steps: Steps) -> Finding | None:
+        """Probabilities without a logarithm, or of one class."""
+        of = f"the output{_of(name)}"
+        if len(steps) < self.least:
+            return None
+        if all(
+            math.prod(each.shape[1:]) == 1 and each.low == each.high == 1 for each in steps.values()
+        ):
+            text, healthy = f"{of} is exactly 1 for every image", "answers that differ"
+            meaning = "A softmax over a single class is always 1, and passes no gradient"
+            advice = "Use a sigmoid, or two classes"
+        elif lasting(steps, lambda each: each.kind == NLL_OF_PROBABILITIES, self.least) is not None:
+            text = f"the loss of {of} is linear in the probability of the label"
+            healthy = "in its logarithm"
+            meaning = "NLL of probabilities: their logarithm is missing, and hard images, whose "
+            meaning += "probability is small, get hardly any gradient"
+            advice = "Use cross_entropy on the logits; intended if it is the mean absolute error"
+        else:
+            return None
+        since = min(steps)
+        return Finding(
+            message=f"{text} at {len(steps)} logged steps, since step {since}",
+            since_step=since,
+            healthy=healthy,
+            meaning=meaning,
+            advice=advice,
+        )
 
     def _is_known(self, each: OutputFacts) -> bool:
         if each.given or each.is_softmax_of_softmax or each.kind.startswith("NLL"):

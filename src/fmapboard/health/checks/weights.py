@@ -225,7 +225,7 @@ class UpdateRatioCheck(BuiltInCheck):
     """
 
     low: float = 1e-6
-    idle: float = 3e-5
+    idle: float = 2e-4
     high: float = 0.2
     replaced: float = 1.0
     lasting: int = 3
@@ -346,8 +346,8 @@ _LARGE = (
 class BatchnormGapCheck(BuiltInCheck):
     """BatchNorm's running variance far from that of the batches, and not about to get closer.
 
-    Or still mostly the initial one, which does not depend on the batches, at the last two logged
-    steps: the momentum is 0 or far too small.
+    Or still mostly the initial one, which does not depend on the batches, or hardly more than that
+    of the last batch, at the last two logged steps: the momentum is far too small or too large.
 
     Attributes:
         gap: median over the layers of |log(batch variance / running variance)| from which it is
@@ -366,9 +366,8 @@ class BatchnormGapCheck(BuiltInCheck):
     kind: ClassVar[str] = "batchnorm_gap"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        initial = self._initial(record)
-        if initial is not None:
-            yield initial
+        if (other := self._forgotten(record) or self._initial(record)) is not None:
+            yield other
             return
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
@@ -400,6 +399,24 @@ class BatchnormGapCheck(BuiltInCheck):
             meaning="In eval mode the network computes something else than in training: the "
             "batches are too small or differ from each other, or the momentum is too small",
             advice="Use larger or better mixed batches, another momentum, or GroupNorm",
+        )
+
+    def _forgotten(self, record: RunRecord) -> Finding | None:
+        """Layers that keep hardly more than the statistics of the last batch."""
+        last = [of for of in record.facts.values() if of.rates is not None][-2:]
+        if len(last) < 2 or not (last[0].momenta and last[1].momenta):
+            return None
+        names, value = tuple(last[1].momenta), max(last[1].momenta.values())
+        count = last[1].count("momenta")
+        return Finding(
+            message=f"{count} BatchNorm layer{'s have' if count > 1 else ' has'} a momentum of "
+            f"{value:.3g}: {named(names, count)}",
+            layer=names[0],
+            value=value,
+            healthy="0.01 to 0.1",
+            meaning="In torch it is the weight of the new batch: eval mode uses the statistics of "
+            "hardly more than the last one",
+            advice=f"Use one minus it, {1 - value:.2g}: Keras defines it the other way round",
         )
 
     def _initial(self, record: RunRecord) -> Finding | None:

@@ -266,6 +266,19 @@ def test_an_output_that_ends_up_at_one_end_of_a_tanh() -> None:
     assert found(*[end] * 8, shape=(16, 1, 4, 4)) == []  # a critic
 
 
+def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
+    def found(*shares: float, **known: Any) -> list[Finding]:
+        outputs = [OutputFacts("", (16, 1), low=0.0, high=0.8, pulled=of) for of in shares]
+        facts = [TrainingFacts(outputs=(replace(each, **known),)) for each in outputs]
+        return list(SaturatedCheck()(record(facts=facts)))
+
+    (one,) = found(*[0.0] * 4, *[0.3] * 4)
+    assert (one.since_step, one.value, one.layer) == (40, 0.3, None)
+    assert "30 % of the values of the output are at one end of its range, 0 to 0.8" in one.message
+    assert found(*[0.3] * 7, 0.05) == found(*[0.0] * 5, *[0.3] * 3) == []
+    assert found(*[0.3] * 8, rows_are="probabilities") == []
+
+
 def test_dropout_that_leaves_hardly_anything() -> None:
     high = TrainingFacts(dropouts={"drop": 0.9, "other": 0.5})
     (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(), high, high]))

@@ -11,7 +11,12 @@ import pytest
 from check_records import layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
-from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
+from fmapboard.formats.training_facts import (
+    NLL_OF_PROBABILITIES,
+    HeldLoss,
+    OutputFacts,
+    TrainingFacts,
+)
 from fmapboard.health.checks.outputs import (
     ConstantOutputCheck,
     DoubleSoftmaxCheck,
@@ -101,6 +106,25 @@ def test_probabilities_or_a_relu_in_front_of_a_loss_on_logits(
     assert all(words in one.meaning for one in found)
     assert said(ProbabilitiesIntoLossCheck(), *[each] * 3) == []
     assert said(ProbabilitiesIntoLossCheck(), *[each] * 7, replace(FINE, low=-1e-3)) == []
+
+
+def test_probabilities_in_front_of_a_loss_of_logarithms_and_a_softmax_of_one_class() -> None:
+    linear = replace(FINE, kind=NLL_OF_PROBABILITIES, loss=None)
+    (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[linear] * 4)
+    assert found.message == (
+        "the loss of the output is linear in the probability of the label at 5 logged steps, "
+        "since step 0"
+    )
+    one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0)
+    (found,) = said(ProbabilitiesIntoLossCheck(), *[one] * 4)
+    assert "exactly 1 for every image" in found.message
+    for silent in (
+        [FINE, *[linear] * 3],
+        [*[linear] * 4, FINE],
+        [*[one] * 3, replace(one, low=0.9)],
+    ):
+        assert said(ProbabilitiesIntoLossCheck(), *silent) == []
+    assert said(ProbabilitiesIntoLossCheck(), *[replace(one, shape=(32, 2))] * 4) == []
 
 
 def test_logits_that_are_averages_of_activations_are_never_negative() -> None:

@@ -192,8 +192,8 @@ def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
         return list(UpdateRatioCheck()(record(scalars=updates([ratio] * LAST), facts=facts)))
 
     stays = [2.3, *[2.29] * (LAST - 1)]
-    assert len(found(2.9e-5, *stays)) == 1
-    assert found(3.1e-5, *stays) == []
+    assert len(found(1.9e-4, *stays)) == 1
+    assert found(2.1e-4, *stays) == []
     assert found(2.9e-5, *stays[:-1], 2.18) == []
     assert found(2.9e-5, *[None] * (LAST - 3), 2.3, 2.3, 2.3) == []
 
@@ -281,6 +281,16 @@ def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None
     assert (found.layer, found.value) == ("bn1", 1)
     for one_only in ([*facts[:-1], TrainingFacts()], [*facts[:5], *facts[:2], facts[-1]]):
         assert BatchnormGapCheck()(record(facts=one_only, scalars=fits)) == []
+
+
+def test_a_momentum_that_keeps_hardly_more_than_the_last_batch() -> None:
+    forgets = TrainingFacts(rates=(0.1, 0.1), momenta={"bn0": 0.9, "bn1": 0.99})
+    (found,) = BatchnormGapCheck()(record(facts=[forgets] * 8))
+    assert (found.layer, found.value, found.since_step) == ("bn0", 0.99, None)
+    assert found.message == "2 BatchNorm layers have a momentum of 0.99: `bn0`, `bn1`"
+    fits = {"batchnorm_gap/bn0": [0.1] * LAST}
+    for late in ([forgets] * 7 + [TrainingFacts(rates=(0.1, 0.1))], [forgets]):
+        assert BatchnormGapCheck()(record(facts=late, scalars=fits)) == []
 
 
 def test_batchnorm_over_one_image_whose_variance_is_not_that_of_eval_mode() -> None:
