@@ -482,10 +482,11 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             if not names:
                 return
             seen = f"at most {self.values} values per channel behind {named(names)}"
+        else:
+            seen += f", whose variance differs by a factor of {math.exp(min(value, 700)):.2g} from "
+            seen += f"its running variance (median of {len(record.group(BATCHNORM_GAP))} layers),"
         yield Finding(
-            message=f"BatchNorm sees {seen}, whose variance differs by a factor of "
-            f"{math.exp(min(value, 700)):.2g} from its running variance (median of "
-            f"{len(record.group(BATCHNORM_GAP))} layers) since step {steps[0]}",
+            message=f"BatchNorm sees {seen} since step {steps[0]}",
             since_step=int(steps[0]),
             value=value,
             healthy="8 images or more",
