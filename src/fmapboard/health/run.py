@@ -13,43 +13,7 @@ import numpy.ma  # noqa: F401
 from fmapboard.errors import ConfigurationError, closest, first_line, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
-from fmapboard.health.checks.layers import (
-    CopiedChannelsCheck,
-    DeadCheck,
-    DropoutHighCheck,
-    ExplodingCheck,
-    SaturatedCheck,
-    UnevenUpsamplingCheck,
-    VanishingCheck,
-)
-from fmapboard.health.checks.loop import (
-    ConstantImagesCheck,
-    EvalModeCheck,
-    GradientsNotClearedCheck,
-    IdenticalImagesCheck,
-    InputScaleCheck,
-    NeverCalledCheck,
-    NotInOptimizerCheck,
-    RateVanishedCheck,
-    SameBatchCheck,
-)
-from fmapboard.health.checks.nonfinite import NonfiniteCheck
-from fmapboard.health.checks.outputs import (
-    ConstantOutputCheck,
-    DoubleSoftmaxCheck,
-    InitialLossCheck,
-    LossClimbedCheck,
-    OneLabelCheck,
-    ProbabilitiesIntoLossCheck,
-    SortedLabelsCheck,
-    UnusedClassesCheck,
-)
-from fmapboard.health.checks.weights import (
-    BatchnormGapCheck,
-    BatchnormSmallBatchCheck,
-    UnchangedWeightsCheck,
-    UpdateRatioCheck,
-)
+from fmapboard.health.checks import layers, loop, nonfinite, outputs, weights
 from fmapboard.health.finding import Finding, by_cause
 from fmapboard.health.record import GROUPS, Check, NotRecorded, RecordBuilder, RunRecord, is_read
 from fmapboard.records import LoggedStep, TabRecord
@@ -57,36 +21,17 @@ from fmapboard.records import LoggedStep, TabRecord
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
 """What ``checks=`` of ``watch`` takes (see `chosen`)."""
 BUILT_IN: tuple[Check, ...] = (
-    NotInOptimizerCheck(),
-    GradientsNotClearedCheck(),
-    EvalModeCheck(),
-    ConstantImagesCheck(),
-    IdenticalImagesCheck(),
-    NonfiniteCheck(),
-    UnchangedWeightsCheck(),
-    DeadCheck(),
-    VanishingCheck(),
-    ExplodingCheck(),
-    UpdateRatioCheck(),
-    BatchnormGapCheck(),
-    CopiedChannelsCheck(),
-    InputScaleCheck(),
-    UnevenUpsamplingCheck(),
-    SameBatchCheck(),
-    NeverCalledCheck(),
-    RateVanishedCheck(),
-    SaturatedCheck(),
-    DropoutHighCheck(),
-    BatchnormSmallBatchCheck(),
-    DoubleSoftmaxCheck(),
-    ProbabilitiesIntoLossCheck(),
-    LossClimbedCheck(),
-    ConstantOutputCheck(),
-    OneLabelCheck(),
-    SortedLabelsCheck(),
-    UnusedClassesCheck(),
-    InitialLossCheck(),
-)
+    loop.NotInOptimizerCheck(), loop.GradientsNotClearedCheck(), loop.EvalModeCheck(),
+    loop.ConstantImagesCheck(), loop.IdenticalImagesCheck(), nonfinite.NonfiniteCheck(),
+    weights.UnchangedWeightsCheck(), layers.DeadCheck(), layers.VanishingCheck(),
+    layers.ExplodingCheck(), weights.UpdateRatioCheck(), weights.BatchnormGapCheck(),
+    layers.CopiedChannelsCheck(), loop.InputScaleCheck(), layers.UnevenUpsamplingCheck(),
+    loop.SameBatchCheck(), loop.NeverCalledCheck(), loop.RateVanishedCheck(),
+    layers.SaturatedCheck(), layers.DropoutHighCheck(), weights.BatchnormSmallBatchCheck(),
+    outputs.DoubleSoftmaxCheck(), outputs.ProbabilitiesIntoLossCheck(), outputs.LossClimbedCheck(),
+    outputs.ConstantOutputCheck(), outputs.OneLabelCheck(), outputs.SortedLabelsCheck(),
+    outputs.UnusedClassesCheck(), outputs.InitialLossCheck(),
+)  # fmt: skip
 """Every built-in check."""
 
 
