@@ -28,25 +28,37 @@ B = TypeVar("B")
 
 
 def prefetched(
-    function: Callable[[A], B], items: Iterable[A], *, ahead: int, threads: int
+    function: Callable[[A], B],
+    items: Iterable[A],
+    *,
+    ahead: int,
+    threads: int,
+    size: Callable[[A], int] = lambda item: 1,
 ) -> Generator[B, None, None]:
-    """Like ``map(function, items)``, with up to ``ahead`` results computed before they are needed.
+    """Like ``map(function, items)``, with results computed in threads before they are needed.
 
     An exception in the function is raised where its result would be yielded. If the generator is
     closed early, it starts no further call and waits for the running ones.
 
+    Args:
+        function: Called in the threads.
+        items: Each is passed to the function.
+        ahead: Maximum size of the items after the one whose result is yielded next.
+        threads: Number of threads.
+        size: Of an item.
+
     >>> list(prefetched(abs, [-1, 2, -3], ahead=2, threads=2))
     [1, 2, 3]
     """
-    waiting: deque[Future[B]] = deque()
+    waiting: deque[tuple[Future[B], int]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="fmapboard-prefetch")
     try:
         for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
+            waiting.append((pool.submit(function, item), size(item)))
+            while sum(own for _, own in waiting) - waiting[0][1] > ahead:
+                yield waiting.popleft()[0].result()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft()[0].result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

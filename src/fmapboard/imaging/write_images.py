@@ -6,17 +6,16 @@ PNGs: those of one image are encoded in parallel, and all of them before any fil
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 
 from fmapboard.errors import writing
 from fmapboard.imaging.labels import labelled
+from fmapboard.imaging.read_images import prefetched
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
@@ -25,10 +24,12 @@ from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.remote import RemoteDirectory, make_directory
-from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
 """Limit for the recorded images that wait in the queue: a few images of a large network."""
+
+_MAX_WAITING = 8
+"""Maximum number of images in the queue, and of those that are written and not yet yielded."""
 
 THREADS = min(8, os.cpu_count() or 1)
 """Threads that encode PNGs."""
@@ -60,7 +61,6 @@ class ImageWriter:
         folders: the folder for each image's PNG files, or None to write none; each is asked for
             when its image is written.
         labels: PNG files bear the layer's name and the channels' numbers.
-        max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
     def __init__(
@@ -70,14 +70,10 @@ class ImageWriter:
         folders: Iterable[Path | None],
         *,
         labels: bool = False,
-        max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._labels = compose, board, labels
         self._folders = iter(folders)
-        self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
-        self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
-        self._waiting = 0
         self._given_up = False
 
     def write(self, images: Iterable[PendingStep]) -> Generator[WrittenImage, None, None]:
@@ -90,44 +86,28 @@ class ImageWriter:
         Raises:
             WriteError: an image could not be written.
         """
-        # The worker is a daemon thread. If a second Ctrl-C interrupts `_close`, this makes the
-        # interpreter wait for the image that is being written.
-        atexit.register(self._close)
+        every, least = _with_error(images), MAX_WAITING_BYTES // _MAX_WAITING
+        written = prefetched(
+            self._written, every, ahead=MAX_WAITING_BYTES, threads=1,
+            size=lambda image: least + getattr(image, "nbytes", 0),
+        )  # fmt: skip
         try:
-            for image in _with_error(images):
-                self._worker.put(image, 0 if isinstance(image, Exception) else image.nbytes)
-                self._waiting += 1
-                while not self._results.empty():
-                    yield self._result()
-            while self._waiting:
-                yield self._result()
+            yield from written
         finally:
-            self._close()
+            written.close()
+            self._encoders.shutdown()
 
-    def _result(self) -> WrittenImage:
-        """Wait for the next written image."""
-        result = self._results.get()
-        self._waiting -= 1
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def _close(self) -> None:
-        self._given_up = True
-        self._worker.close()
-        self._encoders.shutdown()
-        atexit.unregister(self._close)
-
-    def _work(self, image: PendingStep | Exception) -> None:
-        if isinstance(image, Exception):
-            self._failed(image)
-        elif not self._given_up:
-            step = self._compose(image.to_host())
-            self._results.put(self._store(step, next(self._folders)))
-
-    def _failed(self, error: Exception) -> None:
-        self._given_up = True
-        self._results.put(error)
+    def _written(self, image: PendingStep | Exception) -> WrittenImage:
+        """Write an image, in the worker thread; after an error, no other one."""
+        try:
+            if self._given_up:
+                raise CancelledError
+            if isinstance(image, Exception):
+                raise image
+            return self._store(self._compose(image.to_host()), next(self._folders))
+        except Exception:
+            self._given_up = True
+            raise
 
     def _store(self, step: LoggedStep, folder: Path | None) -> WrittenImage:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""

@@ -51,7 +51,7 @@ def script(folder: Path, entry: str) -> str:
             modules[name] = _read(folder, name)
             waiting += [imported for imported, _ in modules[name].imports]
     needs = {name: [n for n, _ in module.imports] for name, module in modules.items()}
-    order = _in_order(needs)
+    order = list(TopologicalSorter(needs).static_order())
     variables = {name: list(minify.variables_of(modules[name].tokens)) for name in order}
     owners = {name: _owners(name, modules[name], variables[name]) for name in order}
     local = {name: minify.numbers_of(variables[name], owners[name]) for name in order}
@@ -84,20 +84,6 @@ def script(folder: Path, entry: str) -> str:
         parts.append(f"// {name}\n{code}\n")
     given = ",".join(f"{short[entry, n]} as {n}" for n in modules[entry].exports)
     return f"{''.join(parts)}export{{{given}}};\n"
-
-
-def _in_order(needs: dict[str, list[str]]) -> list[str]:
-    """Modules behind those that they need, and as far as possible beside those of their folder."""
-    sorter = TopologicalSorter(needs)
-    sorter.prepare()
-    order, ready = [""], list[str]()
-    while sorter.is_active():
-        ready += sorter.get_ready()
-        folder = order[-1].rpartition("/")[0]
-        order.append(min(ready, key=lambda each: (each.rpartition("/")[0] != folder, each)))
-        ready.remove(order[-1])
-        sorter.done(order[-1])
-    return order[1:]
 
 
 def _owners(name: str, module: _Module, variables: list[Variable]) -> dict[str, tuple[str, str]]:

@@ -22,10 +22,6 @@ _APART = re.compile(r"[\w$][\w$#.]|\+\+|--|/[/\w]")
 """Ends of two tokens that would be other tokens without a space between them."""
 _NO_LINE_AFTER = frozenset("{}(,;[=>:?&|")
 """Ends of tokens after which a line cannot end a statement."""
-_ENDS = {",": (")", "]", "}"), ";": ("}",)}
-"""A separator -> what it can be left out in front of."""
-_NEEDED = {",": ("[", ","), ";": (")", "{", ";", "")}
-"""A separator -> ends of tokens behind which it may be a hole of a list, or an empty statement."""
 _CONTROL = frozenset({"for", "if", "while", "with"})
 _BEFORE_OPERAND = _CONTROL | frozenset(
     re.findall(r"\w+", "await case delete do else in instanceof new return throw typeof void yield")
@@ -59,17 +55,15 @@ class Token(NamedTuple):
 
 
 def joined(tokens: list[Token]) -> str:
-    """The tokens with the lines, spaces, and commas and semicolons at ends that they need."""
+    """The tokens with the lines and spaces that they need."""
     parts: list[str] = []
-    last, before = "", ""
+    last = ""
     for each in tokens:
-        if each.text[:1] in _ENDS.get(last, ()) and before[-1:] not in _NEEDED[last]:
-            parts.pop()
         is_needed = each.gap == "\n" or _APART.match(last[-1:] + each.text[:1])
         if is_needed and last[-1:] not in _NO_LINE_AFTER:
             parts.append(each.gap)
         parts.append(each.text)
-        before, last = last, each.text
+        last = each.text
     return "".join(parts)
 
 

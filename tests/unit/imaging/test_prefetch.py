@@ -41,11 +41,25 @@ def test_no_more_calls_are_started_than_allowed_ahead() -> None:
     results = prefetched(abs, items(), ahead=3, threads=2)
     assert asked == []
     assert next(results) == 0
-    assert asked == [0, 1, 2, 3]
-    assert next(results) == 1
     assert asked == [0, 1, 2, 3, 4]
+    assert next(results) == 1
+    assert asked == [0, 1, 2, 3, 4, 5]
     results.close()
     assert own_threads() == []
+
+
+def test_items_of_a_size_are_taken_until_they_are_as_large_as_allowed() -> None:
+    asked: list[int] = []
+
+    def items():  # type: ignore[no-untyped-def]
+        for number in range(100):
+            asked.append(number)
+            yield number
+
+    results = prefetched(abs, items(), ahead=35, threads=1, size=lambda number: 10)
+    assert next(results) == 0
+    assert asked == [0, 1, 2, 3, 4]
+    results.close()
 
 
 def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:

@@ -15,8 +15,8 @@ from held_work import LIMIT
 from own_threads import own_priority, own_threads
 
 from fmapboard.errors import ImageError, WriteError
+from fmapboard.imaging import write_images
 from fmapboard.imaging.write_images import ImageWriter
-from fmapboard.own_thread import OwnThread
 from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.session.step import PendingStep
 from fmapboard.summary.build import SummaryBuilder
@@ -88,7 +88,11 @@ def test_images_are_written_with_the_priority_of_the_command() -> None:
     assert seen == [own_priority()]
 
 
-def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written() -> None:
+def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write_images, "MAX_WAITING_BYTES", 30)
+    monkeypatch.setattr(write_images, "_MAX_WAITING", 100)
     board = Slow()
     made: list[int] = []
 
@@ -99,13 +103,30 @@ def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written(
                 board.go_on_soon()
             yield image(step, 10)
 
-    written = ImageWriter(SummaryBuilder(), board, [None] * 9, max_bytes=30).write(images())
+    written = ImageWriter(SummaryBuilder(), board, [None] * 9).write(images())
     assert next(written).step.step == 0
     assert made == [0, 1, 2, 3, 4]
     written.close()
 
 
-def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() -> None:
+def test_no_more_than_eight_small_images_wait() -> None:
+    made: list[int] = []
+
+    def images() -> Iterator[PendingStep]:
+        for step in range(20):
+            made.append(step)
+            yield image(step)
+
+    written = ImageWriter(SummaryBuilder(), MemoryWriter(), [None] * 20).write(images())
+    assert next(written).step.step == 0
+    assert len(made) == 9
+    written.close()
+
+
+def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write_images, "MAX_WAITING_BYTES", 30)
     board, second = Slow(), threading.Event()
 
     def images() -> Iterator[PendingStep]:
@@ -114,7 +135,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
         board.go_on.set()
         yield image(1, 1000)
 
-    written = ImageWriter(SummaryBuilder(), board, [None] * 2, max_bytes=30).write(images())
+    written = ImageWriter(SummaryBuilder(), board, [None] * 2).write(images())
     assert next(written).step.step == 0
     assert second.is_set()
     assert next(written).step.step == 1
@@ -215,31 +236,31 @@ def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
+def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_part_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
 ) -> None:
-    board, start, started = MemoryWriter(), OwnThread.start, list[OwnThread]()
+    start, started = threading.Thread.start, list[threading.Thread]()
 
-    def interrupted(thread: OwnThread) -> None:
+    def interrupted(thread: threading.Thread) -> None:
         if runs:
             start(thread)
             started.append(thread)
+        monkeypatch.setattr(threading.Thread, "start", start)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(OwnThread, "start", interrupted)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))
+        list(ImageWriter(SummaryBuilder(), MemoryWriter(), [tmp_path]).write(iter([image(0)])))
     for thread in started:
-        thread.join()
-    assert board.steps == []
-    assert files(tmp_path) == []
+        thread.join(LIMIT)
+    assert files(tmp_path) in ([], ["network_input_sample_0.png"])
     assert own_threads() == []
 
 
 TWICE = """
 import sys, threading
 from pathlib import Path
-from fmapboard.writers.worker import Worker
+from concurrent.futures import ThreadPoolExecutor
 from {module} import ImageWriter, SummaryBuilder, Path, image
 
 begun = threading.Event()
@@ -255,11 +276,11 @@ def images():
     begun.wait(20)
     raise KeyboardInterrupt
 
-def interrupted(worker):
-    Worker.close = close
+def interrupted(pool, **how):
+    ThreadPoolExecutor.shutdown = shutdown
     raise KeyboardInterrupt
 
-close, Worker.close = Worker.close, interrupted
+shutdown, ThreadPoolExecutor.shutdown = ThreadPoolExecutor.shutdown, interrupted
 list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 """
 

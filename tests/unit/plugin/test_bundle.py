@@ -99,11 +99,11 @@ NASTY = {
     '`// ${a /* b */ + `}  ${c /  2}` + "}"} /* d */` // e': '`// ${a+`}  ${c/ 2}`+"}"} /* d */`',
     "`\\` $ ${{ a: `${b}` }.a}\\${` + c": "`\\` $ ${{a:`${b}`}.a}\\${`+c",
     "a = '// \\' /*'; b = \"it's\"": "a='// \\' /*';b=\"it's\"",
-    "if (c) { a; }\n  /b/.test(c)": "if(c){a}/b/.test(c)",
+    "if (c) { a; }\n  /b/.test(c)": "if(c){a;}/b/.test(c)",
     "a /* two\n lines */ b\n\n  // c\n  d": "a\nb\nd",
-    "{\n  a = {\n    b,\n  };\n  c = d\n    .e(f)\n  g++\n  h\n}": "{a={b};c=d\n.e(f)\ng++\nh\n}",
-    "f(a, [, b,], [,], { c, }); { for (;;); }": "f(a,[,b],[,],{c});{for(;;);}",
-    "if (a) { b; }": "if(a){b}",
+    "{\n  a = {\n    b,\n  };\n  c = d\n    .e(f)\n  g++\n  h\n}": "{a={b,};c=d\n.e(f)\ng++\nh\n}",
+    "f(a, [, b,], [,], { c, }); { for (;;); }": "f(a,[,b,],[,],{c,});{for(;;);}",
+    "if (a) { b; }": "if(a){b;}",
     "static #a = 1 .b; #c in d; async *e() {}": "static #a=1 .b;#c in d;async*e(){}",
 }
 """Code -> what is left of it."""
@@ -253,9 +253,9 @@ SHORTENED = {
     "function of({ of = 1 }) {\n  for (const one of of) of.one?.(`${of} one`);\n}":
         "function b({of:b=1}){for(const a of b)b.one?.(`${b} one`);}",
     "switch (1) {\n  case Math.PI: {\n    let one = 2;\n  }\n}":
-        "switch(1){case Math.PI:{let a=2}}",
+        "switch(1){case Math.PI:{let a=2;}}",
     "class One extends Set {\n  size() {\n    return this.size;\n  }\n}":
-        "class a extends Set{size(){return this.size}}",
+        "class a extends Set{size(){return this.size;}}",
     'const one = (two) => ({ class: two, x: two ? { two } : [two, { "a": two }] });':
         'const b=(a)=>({class:a,x:a?{two:a}:[a,{"a":a}]});',
 }  # fmt: skip
