@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,71 +27,12 @@ from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
 from fmapboard.extraction.call_trace import run_recorded
-from fmapboard.measure.reducer import PendingMeasurement, Reducer, rounded
-from fmapboard.measure.sample import sample
-from fmapboard.measure.statistics import statistics
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
-from fmapboard.records import LayerCall, Normalization, Statistics, StepData, TensorKind
+from fmapboard.records import LayerCall, Normalization, StepData
 from fmapboard.session.step import Collected, PendingStep
-
-MAX_BYTES = 8 * 2**20
-"""Larger tensors, which do not stay in the CPU cache, are reduced one image at a time."""
-
-
-def reduce_images(
-    reduce: Reducer, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
-) -> list[PendingMeasurement] | None:
-    """Reduce a tensor [N, ...] that has one entry per image; None if reducing one by one is better.
-
-    That is the case off the CPU (where operations are queued anyway), for tensors above
-    ``MAX_BYTES``, for non-contiguous ones, and with non-finite or extreme values, for which all
-    values of a tensor are read in another way. All images are drawn, regardless of the reducer's
-    ``samples``.
-
-    Returns:
-        One measurement per image, with its statistics finalized.
-    """
-    if not tensor.is_cpu or tensor.nbytes > MAX_BYTES:
-        return None
-    view, count = reduce.view(tensor, module), len(tensor)
-    if len(view.maps) != count or not view.maps.is_contiguous():
-        return None
-    numbers = statistics(
-        view.maps.reshape(1, -1, *view.maps.shape[2:]),  # [1, N*C, ...]
-        rounded(layer_call.floor, tensor.dtype),
-        moments=layer_call.pictures,
-    )
-    if numbers.reading != "sums":
-        return None
-    kept = None
-    if layer_call.pictures and view.drawable:
-        kept = reduce.keep(view, None, each=True)
-    shape = (1, *tensor.shape[1:])
-    return [
-        PendingMeasurement(
-            layer_call,
-            kind,
-            shape,
-            reduce.quantize,
-            None if kept is None else replace(kept, maps=kept.maps[n : n + 1]),
-            own,
-            sample(view.maps[n]) if layer_call.pictures else None,
-        )
-        for n, own in enumerate(_of_each(numbers.to_host(), count))
-    ]
-
-
-def _of_each(together: Statistics, count: int) -> list[Statistics]:
-    """Split statistics [N*C] of the channels of N images."""
-    arrays: dict[str, Any] = {
-        field.name: np.split(values, count)
-        for field in fields(together)
-        if isinstance(values := getattr(together, field.name), np.ndarray)
-    }
-    return [Statistics(**{name: each[n] for name, each in arrays.items()}) for n in range(count)]
-
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Label of a layer -> shape of its output for one image, in call order."""
@@ -154,20 +95,11 @@ class ImageListener(CaptureListener):
             self._check_shape(layer_call, tensor, self._shapes)
         begun = time.perf_counter()
         with aside(tensor.device.type, tensor.nbytes), _raising(CaptureError, layer_call.layer):
-            self._layers.append(self._reduced(layer_call, tensor, module))
+            # One by one: a single image stays in the CPU cache between passes over it.
+            each = (tensor[n : n + 1] for n in range(self._count)) if self._count > 1 else (tensor,)
+            reduced = [self._reduce(layer_call, "feature_maps", own, module) for own in each]
+            self._layers.append(reduced)
         self._seconds += time.perf_counter() - begun
-
-    def _reduced(
-        self, layer_call: LayerCall, tensor: Tensor, module: nn.Module
-    ) -> list[PendingMeasurement]:
-        if self._count == 1:
-            return [self._reduce(layer_call, "feature_maps", tensor, module)]
-        batched = reduce_images(self._reduce, layer_call, "feature_maps", tensor, module)
-        # A single image stays in the CPU cache between passes over it.
-        return batched or [
-            self._reduce(layer_call, "feature_maps", tensor[number : number + 1], module)
-            for number in range(self._count)
-        ]
 
     def _check_shape(self, layer_call: LayerCall, tensor: Tensor, shapes: Shapes) -> None:
         alone, together = shapes.get(layer_call.label, ()), tuple(tensor.shape)

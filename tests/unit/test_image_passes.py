@@ -108,10 +108,11 @@ def test_a_batch_is_split_to_stay_within_the_bytes_of_one_pass(
     assert model.passes == [1, 3, 3, 2]
 
 
-def test_the_bytes_of_an_image_are_those_of_its_maps_its_sample_and_its_pixels() -> None:
+def test_the_bytes_of_an_image_are_those_of_its_maps_its_sums_its_sample_and_its_pixels() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).eval()
     _, second, _ = ImagePasses(model, reducer())(images(3), 0)
-    assert second.nbytes == 4 * 10 * 10 * 4 * 2 + 3 * 12 * 12 * 4
+    values, sums = 4 * 10 * 10, 4 * 4  # four numbers of each of four channels
+    assert second.nbytes == (2 * values + sums + 3 * 12 * 12) * 4
 
 
 def test_a_model_that_cannot_run_at_all_raises_an_error_that_names_the_layer() -> None:

@@ -158,7 +158,8 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
-        view, counted, extremes = self.view(tensor, module), None, None
+        view = self.read(tensor, axes_of(module, tensor.shape, self.sequences))
+        counted = extremes = None
         maps, is_drawn = view.maps, layer_call.pictures
         if numbers:
             floor = rounded(layer_call.floor, tensor.dtype)
@@ -173,40 +174,30 @@ class Reducer:
                 )
         sampled = sample(maps) if numbers and is_drawn else None
         draws = pictures and is_drawn and view.drawable
-        kept = self.keep(view, self.samples, extremes=extremes) if draws else None
+        kept = self.keep(view, self.samples, extremes) if draws else None
         return PendingMeasurement(
             layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
         )
-
-    def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
-        """Interpret a tensor as maps."""
-        return self.read(tensor, axes_of(module, tensor.shape, self.sequences))
 
     def read(self, tensor: Tensor, axes: Axes) -> MapsView:
         """Interpret a tensor with known axes as maps."""
         return as_maps(tensor, axes, self.sequences)
 
     def keep(
-        self,
-        view: MapsView,
-        samples: int | None,
-        *,
-        each: bool = False,
-        extremes: Extremes | None = None,
+        self, view: MapsView, samples: int | None, extremes: Extremes | None = None
     ) -> PendingMaps:
         """Copy the part of a tensor that is drawn; on an accelerator, averaged to its drawn size.
 
         Args:
             view: The tensor as maps.
             samples: Maximum number of samples to copy; None copies all.
-            each: The statistics are computed per sample, so they cover each drawn plane exactly.
             extremes: Min and max of each plane of ``view.maps``, if they are known.
         """
         maps = view.maps if view.patches is None else view.patches
         drawn, how, layout = as_pictures(maps[:samples, : self.max_channels], self.depth)
         notes = "; ".join(filter(None, [view.note, how]))
         whole = view.patches is None and maps.dim() == drawn.dim()
-        counted = whole and (each or len(maps) == 1)
+        counted = whole and len(maps) == 1
         side, most = max(drawn.shape[2:]), longest(self.quantize.max_tile, layout)
         if drawn.is_cpu or most is None or side <= most:
             copied = drawn.clone(memory_format=torch.contiguous_format)
