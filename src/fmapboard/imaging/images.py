@@ -18,6 +18,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from fmapboard.errors import ImageError, nearby, url_of
 from fmapboard.imaging.messages import instead_of_data
+from fmapboard.runs.find import folders
 
 T = TypeVar("T")
 
@@ -198,41 +199,27 @@ def _as_text(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
-def _images_in(folder: Path) -> list[ImageFile]:
-    found = [
-        ImageFile(path, _as_text(path.relative_to(folder).as_posix()), True)
-        for path in _walk(folder)
-    ]
-    if not found:
+def _images_in(top: Path) -> list[ImageFile]:
+    unlisted: list[OSError] = []
+    paths = [Path(entry.path) for _, inside in folders(top, unlisted) for entry in inside]
+    found = {path: path.relative_to(top) for path in paths if _is_image(path)}
+    found |= {path: path.relative_to(top) for error in unlisted if (path := Path(error.filename))}
+    if top in found:
+        raise ImageError(f"cannot list the folder {str(top)!r}: {unlisted[0].strerror}")
+    shown = [path for path in found if not any(part[0] == "." for part in found[path].parts)]
+    if not shown:
         raise ImageError(
-            f"no image in the folder {str(folder)!r} and its subfolders; looked for "
+            f"no image in the folder {str(top)!r} and its subfolders; looked for "
             f"{', '.join(IMAGE_SUFFIXES)}"
         )
-    return found
+    shown.sort(key=lambda path: _folder_order(found[path]))
+    return [ImageFile(path, _as_text(found[path].as_posix()), True) for path in shown]
 
 
-def _walk(top: Path) -> Iterator[Path]:
-    """The images at and below a folder, and the subfolders that cannot be listed.
-
-    A folder to which several links lead is read once, so that links between folders end.
-    """
-    waiting, reached = [top], set()
-    while waiting:
-        folder = waiting.pop()
-        try:
-            status = folder.stat()
-            if (status.st_dev, status.st_ino) in reached:
-                continue
-            reached.add((status.st_dev, status.st_ino))
-            entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-            is_folder = {entry: entry.is_dir() for entry in sorted(entries, key=natural_order)}
-        except OSError as error:
-            if folder is not top:
-                yield folder
-                continue
-            raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
-        yield from (entry for entry in is_folder if not is_folder[entry] and _is_image(entry))
-        waiting += reversed([entry for entry in is_folder if is_folder[entry]])
+def _folder_order(path: Path) -> list[tuple[bool, object]]:
+    """Sort key of a path in a folder: by natural order, files before subfolders."""
+    above = [(True, natural_order(folder)) for folder in [*path.parents][-2::-1]]
+    return [*above, (False, natural_order(path))]
 
 
 def _is_image(path: Path) -> bool:

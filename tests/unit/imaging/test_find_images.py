@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,14 +92,14 @@ def test_a_subfolder_that_cannot_be_listed_counts_as_a_file_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     touch(tmp_path, "photos/secret/a.png", "photos/b.png")
-    listed = Path.iterdir
+    listed = os.scandir
 
-    def iterdir(self: Path) -> Iterator[Path]:
-        if self.name == "secret":
-            raise PermissionError(13, "Permission denied")
-        return listed(self)
+    def scandir(path: str) -> Any:
+        if Path(path).name == "secret":
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
 
-    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(os, "scandir", scandir)
     found = find_images([tmp_path / "photos"])
     assert [one.name for one in found] == ["b.png", "secret"]
     with pytest.raises(ImageError, match=r"secret' is a folder, not an image, or cannot be listed"):
