@@ -13,14 +13,11 @@ Three measures keep the interpreter lock and the memory allocator free for train
 - All other values are created inside the Summary. A standalone message has its own memory arena,
   and with every ten thousandth arena that is freed, protobuf makes the C library return the
   process's free memory to the system; training would have to fault it in again.
-
-After a histogram's first steps, everything but its numbers is constant and is reused as bytes.
 """
 
 from __future__ import annotations
 
 import socket
-import struct
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -200,10 +197,7 @@ def default_log_dir(comment: str = "") -> Path:
 _BLOBS, _TENSORS = summary_pb2.DATA_CLASS_BLOB_SEQUENCE, summary_pb2.DATA_CLASS_TENSOR
 _EMPTY = np.zeros((1, 3))
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
-_TAG = summary_pb2.Summary.Value.TAG_FIELD_NUMBER
 _TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
-_SIMPLE_VALUE = bytes([summary_pb2.Summary.Value.SIMPLE_VALUE_FIELD_NUMBER << 3 | 5])
-"""Field key that precedes the four bytes of a float32 (wire type 5)."""
 _STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
 
 
@@ -216,7 +210,6 @@ class Encoder:
 
     def __init__(self) -> None:
         self._described: set[str] = set()
-        self._frames: dict[tuple[str, int], bytes] = {}
 
     def __call__(self, step: LoggedStep) -> list[bytes]:
         """Encode one step as one serialized Summary, returned in consecutive parts.
@@ -225,15 +218,18 @@ class Encoder:
         """
         frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
         parts = [part for tagged in step.pictures for part in self._image(frames, tagged)]
-        numbers = [self._histogram(summary, histogram) for histogram in step.histograms]
-        numbers += [_scalar(tag, number) for tag, number in step.scalars.items()]
+        for histogram in step.histograms:
+            self._histogram(summary.value.add(tag=histogram.tag), histogram)
+        with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
+            for tag, number in step.scalars.items():
+                summary.value.add(tag=tag, simple_value=np.float32(number))
         for record in step.records:
             self._record(summary.value.add(tag=record.tag), record)
         for tag, text in step.texts.items():
             self._text(summary.value.add(tag=tag), text)
         if self._is_new(custom_scalar_metadata.CONFIG_SUMMARY_TAG):
             summary.value.append(_layout())
-        return [*parts, b"".join(numbers), summary.SerializeToString()]
+        return [*parts, summary.SerializeToString()]
 
     def _image(self, frames: summary_pb2.Summary, tagged: TaggedPictures) -> list[bytes]:
         """A Summary field in parts; ``frames`` provides the memory for small messages."""
@@ -247,26 +243,15 @@ class Encoder:
         tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
         return field(_VALUE, value.SerializeToString(), *tensors)
 
-    def _histogram(self, summary: summary_pb2.Summary, histogram: Histogram) -> bytes:
-        """A histogram as a Summary field; empty if it was added to ``summary`` instead."""
-        tag, edges, counts = histogram.tag, histogram.edges, histogram.counts
+    def _histogram(self, value: summary_pb2.Summary.Value, histogram: Histogram) -> None:
+        edges, counts = histogram.edges, histogram.counts
         # Without finite values: one empty bucket, so that the step is not missing from the series.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
-        content = rows.astype("<f8", order="C").tobytes()
-        frame = self._frames.get((tag, len(content)))
-        if frame is not None:
-            return frame + content
-        value = summary.value.add(tag=tag)
         value.tensor.dtype = types_pb2.DT_DOUBLE
-        value.tensor.tensor_content = content
+        value.tensor.tensor_content = rows.astype("<f8", order="C").tobytes()
         _put_shape(value.tensor, *rows.shape)
-        if self._is_new(tag):
+        if self._is_new(value.tag):
             _describe(value, histogram_metadata, _TENSORS)
-            return b""
-        whole = b"".join(field(_VALUE, value.SerializeToString()))
-        if whole.endswith(content):  # always, since fields are in numerical order
-            self._frames[tag, len(content)] = whole[: -len(content)]
-        return b""
 
     def _record(self, value: summary_pb2.Summary.Value, record: TabRecord) -> None:
         _put_strings(value.tensor, record.blobs, len(record.blobs))
@@ -285,15 +270,6 @@ class Encoder:
         new = tag not in self._described
         self._described.add(tag)
         return new
-
-
-def _scalar(tag: str, number: float) -> bytes:
-    """A scalar as a Summary field; it needs no metadata."""
-    with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
-        value = np.float32(number)
-    return b"".join(
-        field(_VALUE, *field(_TAG, tag.encode()), _SIMPLE_VALUE, struct.pack("<f", value))
-    )
 
 
 def _describe(

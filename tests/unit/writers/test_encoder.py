@@ -200,16 +200,6 @@ def test_histograms_are_those_of_tensorboards_plugin_at_every_step() -> None:
             np.testing.assert_array_equal(make_ndarray(here.tensor), make_ndarray(value.tensor))
 
 
-def test_values_of_known_tags_are_encoded_without_a_message() -> None:
-    encode = Encoder()
-    in_messages = [
-        len(parsed(encode(_numbers(number, buckets))[-1:]).value)
-        for number, buckets in enumerate((30, 30, 30, 1, 1, 30))
-    ]
-    # 2: with the layout of charts; 1: a frame is built; 0: it is known
-    assert in_messages == [2, 1, 0, 1, 0, 0]
-
-
 def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:
     step = LoggedStep(3, 1000.5, texts={"about": "größer"})
     tensor = parsed(Encoder()(step)).value[0].tensor
