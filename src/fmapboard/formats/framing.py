@@ -3,8 +3,8 @@
 A record is its length (u64), the masked CRC-32C of the length (u32), the bytes, and their masked
 CRC-32C (TensorFlow's ``record_writer``). TensorBoard's own writer computes the checksum in pure
 Python, at about 6 MB/s while holding the interpreter lock; ``google-crc32c`` is a thousand times
-faster. It has wheels for the common platforms. If it was built without its C library, it runs in
-pure Python too, and the checksum is computed with NumPy instead.
+faster. It has wheels for the common platforms; elsewhere, the checksum takes as long as
+TensorBoard's.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import BinaryIO
 
-import numpy as np
-import numpy.typing as npt
-
 from fmapboard.errors import FmapboardError
 
 _HEADER = struct.Struct("<QI")
@@ -28,8 +25,6 @@ FOOTER_BYTES = 4
 _MAX_EVENT = 2**31
 """Maximum size in bytes of an event; protocol buffers have no larger messages."""
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, bits reversed (RFC 3720, section 12.1)
-_LANE, _SHORT = 128, 2048
-"""Bytes per lane, whose registers are computed in parallel, unless the data has fewer bytes."""
 
 
 class Damaged(FmapboardError):
@@ -93,50 +88,24 @@ def checksum(*parts: bytes) -> bytes:
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def extend_numpy(crc: int, data: bytes) -> int:
-    """CRC-32C of data with checksum ``crc``, followed by ``data``.
-
-    A CRC is linear: the register after a lane is that of the lane alone, combined by XOR with what
-    a lane of zeros would make of the register before.
-    """
-    register = ~crc & 0xFFFFFFFF
-    whole = 0 if len(data) < _SHORT else len(data) - len(data) % _LANE
-    if whole:
-        octets = np.frombuffer(data, np.uint8, whole)
-        columns = np.ascontiguousarray(octets.reshape(-1, _LANE).T)  # [_LANE, lanes]
-        lanes = np.zeros(columns.shape[1], np.uint32)
-        for column in columns:
-            lanes = lanes >> 8 ^ _bytewise()[lanes.astype(np.uint8) ^ column]
-        past = _past_lane()
-        for lane in lanes.tolist():
-            a, b, c, d = register.to_bytes(4, "little")
-            register = past[0][a] ^ past[1][b] ^ past[2][c] ^ past[3][d] ^ lane
-    table = _bytewise().tolist()
-    for octet in data[whole:]:
+def extend_slowly(crc: int, data: bytes) -> int:
+    """CRC-32C of data with checksum ``crc``, followed by ``data``."""
+    register, table = ~crc & 0xFFFFFFFF, _bytewise()
+    for octet in data:
         register = register >> 8 ^ table[(register ^ octet) & 0xFF]
     return ~register & 0xFFFFFFFF
 
 
 @lru_cache
-def _bytewise() -> npt.NDArray[np.uint32]:
+def _bytewise() -> list[int]:
     """Table [256]: the low byte of a register -> its contribution to the next register."""
-    table = np.arange(256, dtype=np.uint32)
+    table = list(range(256))
     for _ in range(8):
-        table = table >> 1 ^ np.where(table & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
+        table = [number >> 1 ^ (_POLYNOMIAL if number & 1 else 0) for number in table]
     return table
 
 
-@lru_cache
-def _past_lane() -> list[list[int]]:
-    """Per byte of a register [4, 256]: its contribution to the register after a lane of zeros."""
-    registers = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32))[:, None]
-    for _ in range(_LANE):
-        registers = registers >> 8 ^ _bytewise()[registers & 0xFF]
-    found: list[list[int]] = registers.tolist()
-    return found
-
-
-extend: Callable[[int, bytes], int] = extend_numpy
+extend: Callable[[int, bytes], int] = extend_slowly
 """CRC-32C of data with the given checksum, followed by more data."""
 
 with contextlib.suppress(ImportError), warnings.catch_warnings():

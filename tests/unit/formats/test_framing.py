@@ -1,4 +1,4 @@
-"""Records are found, and their checksum is right, in C and in NumPy."""
+"""Records are found, and their checksum is right, in C and in Python."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from fmapboard.formats import framing
 
 NOISE = np.random.default_rng(0).integers(0, 256, 2**20 + 300, np.uint8).tobytes()
-SIZES = [*range(70), 127, 128, 129, 2047, 2048, 2049, 2175, 2176, 4097, 99_999, 2**20 + 300]
-EXTEND = {"numpy": framing.extend_numpy, "C": google_crc32c.extend}
+SIZES = [*range(70), 255, 256, 257, 99_999]
+EXTEND = {"Python": framing.extend_slowly, "C": google_crc32c.extend}
 
 
 @pytest.mark.parametrize("extend", EXTEND.values(), ids=EXTEND)
@@ -29,13 +29,13 @@ def test_known_checksums(extend: Callable[[int, bytes], int]) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_both_agree_on_any_length(size: int) -> None:
-    assert framing.extend_numpy(0, NOISE[:size]) == google_crc32c.value(NOISE[:size])
+    assert framing.extend_slowly(0, NOISE[:size]) == google_crc32c.value(NOISE[:size])
 
 
-@pytest.mark.parametrize("cut", [0, 1, 70, 300, 5000, 2**20])
+@pytest.mark.parametrize("cut", [0, 1, 300, 2**20])
 def test_both_extend_a_checksum_to_the_same_value(cut: int) -> None:
     crc = google_crc32c.value(NOISE[:cut])
-    assert framing.extend_numpy(crc, NOISE[cut:]) == google_crc32c.value(NOISE)
+    assert framing.extend_slowly(crc, NOISE[cut:]) == google_crc32c.value(NOISE)
 
 
 CHOSEN = "from fmapboard.formats import framing; print(framing.extend.__module__)"
