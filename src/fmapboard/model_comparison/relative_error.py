@@ -89,11 +89,9 @@ def same_bits(first: Tensor, second: Tensor) -> bool:
     """True if two tensors have the same dtype, device, shape and values; NaN equals NaN."""
     if (first.dtype, first.device, first.shape) != (second.dtype, second.device, second.shape):
         return False
-    if torch.equal(first, second):
-        return True
-    if not first.is_floating_point() or not bool(first.isnan().any()):
-        return False
-    return bool(((first == second) | (first.isnan() & second.isnan())).all())
+    if not first.is_floating_point():
+        return torch.equal(first, second)
+    return torch.allclose(first, second, rtol=0.0, atol=0.0, equal_nan=True)
 
 
 def _error_of_one(first: Tensor, second: Tensor) -> Error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -220,8 +220,7 @@ def _description(patches: LayerPatches, one_per_image: bool) -> str:
 
 
 def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabRecord:
-    call = patches.layer_call
-    layout = RowLayout.of(patches)
+    call, layout = patches.layer_call, RowLayout.of(patches)
     crops = [crop for row in patches.crops for crop in row]
     names = {crop.image: crop.name for crop in crops}
     numbers = {image: number for number, image in enumerate(sorted(names))}
@@ -238,15 +237,7 @@ def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabReco
         "images": patches.images,
         "names": [names[image] for image in sorted(names)],
         "lost_at": patches.lost_at,
-        "picture": {
-            "tag": patches_tag(patches),
-            "rows": CHANNELS,
-            "cell": list(layout.cell),
-            "left": layout.left,
-            "top": layout.top,
-            "across": layout.across,
-            "down": layout.down,
-        },
+        "picture": {"tag": patches_tag(patches), "rows": CHANNELS, **asdict(layout)},
     }
     arrays: dict[str, Floats] = {
         "value": _table(patches, 1, lambda crop: [crop.value]),

@@ -171,13 +171,8 @@ def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
     if most == 1 and not torch.isnan(values).any():
         found, places = values.max(-1, keepdim=True)
     else:
-        # Two stable sorts: NaN last, then by value; a NaN comes after each -inf.
-        bad, order = torch.sort(torch.isnan(values).byte(), stable=True)
-        filled = values.gather(-1, order).masked_fill(bad.bool(), -torch.inf)
-        found, ranks = torch.sort(filled, descending=True, stable=True)
-        found, ranks = found[..., :most], ranks[..., :most]
-        found = found.masked_fill(bad.gather(-1, ranks).bool(), torch.nan)
-        places = order.gather(-1, ranks)
+        places = torch.sort(-values, stable=True)[1][..., :most]  # NaN is last
+        found = values.gather(-1, places)
     return found.double().cpu().numpy(), places.cpu().numpy()
 
 
