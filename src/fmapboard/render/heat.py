@@ -8,6 +8,7 @@ colours the reader sees. One palette holds all combinations, so a pixel takes on
 from __future__ import annotations
 
 import numpy as np
+from PIL import Image
 
 from fmapboard.records import Bytes8, Floats, InputImage, Picture
 from fmapboard.render.grid import draw_input_image
@@ -68,7 +69,7 @@ def heat_over(below: Floats, heat: Floats | None) -> Picture:
         return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
     height, width = below.shape
     grey = np.rint(below)
-    hot = resized(np.maximum(heat, 0).astype(np.float64), height, width)
+    hot = resized(np.maximum(heat, 0), height, width)
     level = np.rint(hot / hot.max() * (HEATS - 1))
     grey[level / (HEATS - 1) * _OPACITY >= 1] = 0  # hidden; so a pixel compresses better
     return Picture((level * GREYS + grey).astype(np.uint8), _table(), compact=True)
@@ -76,18 +77,8 @@ def heat_over(below: Floats, heat: Floats | None) -> Picture:
 
 def resized(values: Floats, height: int, width: int) -> Floats:
     """Values [H, W] resized with a triangle filter, which averages where it shrinks."""
-    found: Floats = _weights(values.shape[0], height) @ values @ _weights(values.shape[1], width).T
-    return found
-
-
-def _weights(size: int, target: int) -> Floats:
-    """f64 [target, size]: the share of each source pixel in each target pixel; rows sum to 1."""
-    centres = (np.arange(target) + 0.5) * size / target - 0.5
-    centres = np.clip(centres, 0, size - 1)
-    distance = np.abs(centres[:, None] - np.arange(size))
-    weights = np.maximum(0, 1 - distance / max(1.0, size / target))
-    found: Floats = weights / weights.sum(1, keepdims=True)
-    return found
+    picture = Image.fromarray(values.astype(np.float32))
+    return np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR), np.float64)
 
 
 def _table() -> Bytes8:
