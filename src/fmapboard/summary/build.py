@@ -398,12 +398,7 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     start, span = lo * half, hi * half - lo * half
     edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
     edges[-1] = hi
-    factor = buckets / span if span * 1e300 > buckets else math.inf
-    if math.isfinite(factor) and half == 1.0:
-        place = np.subtract(finite, lo, dtype=np.float64)
-        place *= factor
-    else:
-        place = (finite.astype(np.float64) * half - start) / span * buckets
+    place = (np.multiply(finite, half, dtype=np.float64) - start) / span * buckets
     counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
     counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
     return edges, counts[:buckets].astype(np.float64)
