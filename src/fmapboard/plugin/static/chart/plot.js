@@ -17,10 +17,8 @@ const BOTTOM = 18;
 /**
  * Clears a canvas, draws axes and their labels, and returns the chart's coordinates.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
- * @param {[number, number]} steps first and last
- * @param {[number, number]} values lowest and highest
- * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`)
- * @param {Words} words names of the steps
+ * @param {[number, number]} steps first and last @param {[number, number]} values lowest and highest
+ * @param {boolean} log logarithmic values; 0 is at the lower edge @param {Words} words of the steps
  */
 export function frame(canvas, width, height, steps, values, log = false, words = {}) {
   const look = theme();
@@ -74,10 +72,7 @@ function endText(context, words, step, width) {
   return name ? `${number} ${cutStart(context, name, rest)}` : number;
 }
 
-/**
- * Powers of ten between two logarithms, at most 5; the ends if there are fewer than two.
- * @param {number} lo @param {number} hi
- */
+/** Powers of ten between two logarithms, at most 5, or both ends. @param {number} lo @param {number} hi */
 function decades(lo, hi) {
   const found = [];
   const every = Math.max(1, Math.ceil((hi - lo) / 4));
@@ -86,9 +81,8 @@ function decades(lo, hi) {
 }
 
 /**
- * @param {Frame} of @param {number[]} steps
- * @param {ArrayLike<number>} values non-finite ones interrupt the line @param {string} colour
- * @param {readonly number[]} dash px
+ * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values non-finite ones
+ * interrupt the line @param {string} colour @param {readonly number[]} dash px
  */
 export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   context.setLineDash(dash);
@@ -113,21 +107,25 @@ export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   context.setLineDash([]);
 }
 
+/** Marks steps at an edge. @param {Pick<Frame, "context"|"x">} of @param {number[]} steps @param {number} edge CSS px */
+function drawTriangles({ context, x }, steps, edge) {
+  for (const at of steps.map(x)) {
+    context.beginPath();
+    context.moveTo(at - 4, edge);
+    context.lineTo(at + 4, edge);
+    context.lineTo(at, edge + TOP + 1);
+    context.fill();
+  }
+}
+
 /**
  * Marks at the upper edge the steps whose value is not finite, which no line can show.
  * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
  */
-export function drawNonfinite({ context, x }, steps, values) {
-  context.fillStyle = FAULT_COLOURS.nonfinite;
-  steps.forEach((step, i) => {
-    if (Number.isFinite(values[i])) return;
-    const at = x(step);
-    context.beginPath();
-    context.moveTo(at - 4, 0);
-    context.lineTo(at + 4, 0);
-    context.lineTo(at, TOP + 1);
-    context.fill();
-  });
+export function drawNonfinite(of, steps, values) {
+  of.context.fillStyle = FAULT_COLOURS.nonfinite;
+  const marked = steps.filter((_, i) => !Number.isFinite(values[i]));
+  drawTriangles(of, marked, 0);
 }
 
 /**
@@ -135,17 +133,10 @@ export function drawNonfinite({ context, x }, steps, values) {
  * @param {Pick<Frame, "context"|"x"|"height">} of @param {number[]} steps
  * @param {ArrayLike<number>} values @param {string} colour
  */
-export function drawZeros({ context, x, height }, steps, values, colour) {
-  context.fillStyle = colour;
-  steps.forEach((step, i) => {
-    if (values[i] !== 0) return;
-    const [at, edge] = [x(step), height - BOTTOM];
-    context.beginPath();
-    context.moveTo(at - 4, edge);
-    context.lineTo(at + 4, edge);
-    context.lineTo(at, edge + TOP + 1);
-    context.fill();
-  });
+export function drawZeros(of, steps, values, colour) {
+  of.context.fillStyle = colour;
+  const marked = steps.filter((_, i) => values[i] === 0);
+  drawTriangles(of, marked, of.height - BOTTOM);
 }
 
 /**
@@ -201,10 +192,7 @@ export function drawHeat({ context, x, height }, heat) {
   }
 }
 
-/**
- * A vertical line at the current step.
- * @param {Frame} of @param {number} step @param {string} colour
- */
+/** A vertical line at a step. @param {Frame} of @param {number} step @param {string} colour */
 export function drawNow({ context, x, height }, step, colour) {
   const at = Math.round(x(step)) + 0.5;
   context.strokeStyle = colour;

@@ -8,10 +8,7 @@ import { number } from "../server/container.js";
 
 /** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
 
-/**
- * The series of one channel in a history array [steps, channels].
- * @param {ArrayLike<number>} values @param {number} channels @param {number} channel
- */
+/** A channel of [steps, channels]. @param {ArrayLike<number>} values @param {number} channels @param {number} channel */
 export function column(values, channels, channel) {
   const steps = channels ? values.length / channels : 0;
   return Float64Array.from({ length: steps }, (_, i) => values[i * channels + channel]);
@@ -59,10 +56,7 @@ export function line(raw) {
   return { steps: raw.steps, values: raw.values.map(number) };
 }
 
-/**
- * Histograms over steps as one heat map: the counts of each step resampled to common even rows.
- * @param {HistogramSeries} raw @param {number} rows
- */
+/** Histograms as a heat map: counts resampled to even rows. @param {HistogramSeries} raw @param {number} rows */
 export function heat(raw, rows) {
   const edges = raw.edges.map((list) => list.map(number));
   const counts = raw.counts.map((list) => list.map(number));

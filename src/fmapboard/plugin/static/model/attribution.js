@@ -13,10 +13,7 @@ export const ATTRIBUTION_KEYS = new Set(
   ["ArrowLeft", "ArrowRight", "Home", "End", " ", "Escape"].concat("v", "r", "m", "p", "?"),
 );
 
-/**
- * @param {Source} source @param {State} state
- * @param {number|undefined} step of the slider
- */
+/** @param {Source} source @param {State} state @param {number|undefined} step of the slider */
 export function attributionOf(source, state, step) {
   const isShown = state.view === "attribution";
   if (!isShown && state.view !== "maps") return null;

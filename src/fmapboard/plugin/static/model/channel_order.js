@@ -10,10 +10,7 @@ import { sideOf } from "../server/decode.js";
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
-/**
- * Channels by descending score; NaN (no finite value) first, ties by index.
- * @param {ArrayLike<number>} scores @returns {number[]}
- */
+/** Channels by descending score; NaN (no finite value) first, ties by index. @param {ArrayLike<number>} scores */
 export function byScore(scores) {
   const score = (/** @type {number} */ c) => (Number.isNaN(scores[c]) ? Infinity : scores[c]);
   return Array.from({ length: scores.length }, (_, c) => c).sort((a, b) => {
@@ -22,10 +19,7 @@ export function byScore(scores) {
   });
 }
 
-/**
- * Root mean square of each channel.
- * @param {ArrayLike<number>} mean @param {ArrayLike<number>} std
- */
+/** Root mean square per channel. @param {ArrayLike<number>} mean @param {ArrayLike<number>} std */
 export function strengths(mean, std) {
   return Float64Array.from({ length: mean.length }, (_, c) => Math.hypot(mean[c], std[c]));
 }
@@ -138,10 +132,7 @@ function correlation({ vectors, length }, a, b) {
   return dot;
 }
 
-/**
- * Recorded changes [steps, channels] of a role's maps, otherwise of the layer's weights.
- * @param {string} role @param {History|null} history
- */
+/** Changes [steps, channels] of a role's maps, else of the weights. @param {string} role @param {History|null} history */
 export function recordedChanges(role, history) {
   const ofMaps = history?.arrays[`${role}.change`];
   return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
@@ -178,8 +169,7 @@ export function whyUnsorted(role, history, channels) {
 
 /**
  * @param {State} state @param {Maps|null} maps of the step that the order is computed from
- * @param {Question} question @param {History|null} history @param {number} channels
- * @returns {Sorting}
+ * @param {Question} question @param {History|null} history @param {number} channels @returns {Sorting}
  */
 export function sorting(state, maps, question, history, channels) {
   const plain = { order: [...Array(channels).keys()], texts: null, meaning: "" };

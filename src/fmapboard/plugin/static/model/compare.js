@@ -51,10 +51,7 @@ function shapeOf({ kernel_shape: kernel, type }) {
 
 // Finds runs by parts of their names, and shortens names where they are alike.
 
-/**
- * Runs whose names contain all words of a text, in any order and case.
- * @param {readonly string[]} runs @param {string} text @returns {string[]}
- */
+/** Runs whose names contain all words of a text. @param {readonly string[]} runs @param {string} text */
 export function search(runs, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return runs.filter((run) => {
@@ -63,10 +60,7 @@ export function search(runs, text) {
   });
 }
 
-/**
- * A name of at most `most` characters, cut in the middle: long names of runs differ at the end.
- * @param {string} name @param {number} most
- */
+/** A name cut in the middle: long names of runs differ at the end. @param {string} name @param {number} most characters */
 export function middle(name, most) {
   const letters = Array.from(name);
   if (letters.length <= most) return name;
@@ -214,10 +208,7 @@ export function replaced(before, what, name, shown) {
   return name ? [...others, { what, name, shown }] : others;
 }
 
-/**
- * Says what is gone, as long as its replacement is shown; "" for nothing.
- * @param {Gone[]} gone @param {State} state
- */
+/** Says what is gone, as long as its replacement is shown. @param {Gone[]} gone @param {State} state */
 export function goneText(gone, state) {
   return gone
     .filter(({ what, shown }) => state[what] === shown)

@@ -102,9 +102,8 @@ const inputBytes = ({ picture }) => 4 * picture.width * picture.height;
  */
 
 /**
- * @param {Model} model
- * @returns {{columns: FilmColumn[], notes: string[]}} the main one first, none without a layer;
- *   `notes` say why a column has no strip of its own
+ * @param {Model} model @returns {{columns: FilmColumn[], notes: string[]}} the main one first, none
+ * without a layer; `notes` say why a column has no strip of its own
  */
 export function filmColumns({ state, layer, history, columns, filmHistories }) {
   if (!layer || layer.error || !layer.steps.length) return { columns: [], notes: [] };
@@ -192,10 +191,7 @@ export class FilmSource {
     this.saved = NOTHING;
   }
 
-  /**
-   * The strips of all columns, the main one first; none while its layer is not known.
-   * @param {Model} model
-   */
+  /** The strips of all columns, the main one first; none while its layer is not known. @param {Model} model */
   strips(model) {
     const { columns, notes } = filmColumns(model);
     if (!columns.length) return { strips: [], notes };

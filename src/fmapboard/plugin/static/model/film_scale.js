@@ -75,10 +75,7 @@ function without(steps, groups, isOut) {
   return { used, count, filmed };
 }
 
-/**
- * True for the steps whose magnitude is far beyond that of the others.
- * @param {Rows} steps @param {number[]} group channels with one scale
- */
+/** True for the steps far beyond the others. @param {Rows} steps @param {number[]} group channels with one scale */
 function areFar(steps, group) {
   const sizes = steps.map(({ lo, hi }) => {
     const all = group.map((c) => Math.max(Math.abs(lo[c]), Math.abs(hi[c])));
@@ -98,12 +95,11 @@ function areFaulty(steps, c) {
 /**
  * The range of each channel over all kept steps of one or several strips; null if it is not known.
  * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
- * are left out, because all other frames would have one single colour; and of each channel those
- * at which it is dead or not finite, and those few that are `FAR` beyond its others.
- * @param {(History|null)[]} histories of what the strips show @param {string} role
- * @param {number[]} chosen channels @param {ScaleChoice} how
- * @param {readonly (readonly number[])[]} [films] steps of each strip; a report may have fewer than
- *   the history
+ * are left out, because all other frames would have one single colour; and of each channel those at
+ * which it is dead or not finite, and those few that are `FAR` beyond its others.
+ * @param {(History|null)[]} histories @param {string} role @param {number[]} chosen channels
+ * @param {ScaleChoice} how @param {readonly (readonly number[])[]} [films] steps of each strip; a
+ *   report may have fewer than the history
  * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>, inFilm: InFilm}|null}
  *   `leftOut` is a number of steps, `beyond` that of further ones by channel
  */
@@ -257,9 +253,8 @@ export function onsets(history, role, channels) {
 
 /**
  * The last step, not after `step`, at which kernels were drawn.
- * @param {History|null} history @param {number} step
- * @param {readonly number[]} kept steps with pictures; a report may have fewer than the history
- * @returns {number|null}
+ * @param {History|null} history @param {number} step @param {readonly number[]} kept steps with
+ * pictures; a report may have fewer than the history @returns {number|null}
  */
 export function kernelStep(history, step, kept) {
   const drawn = (history?.kernels ?? []).map((each) => each.step);

@@ -39,11 +39,7 @@ export function chosenRuns({ run, chosen }, runs) {
   return runs.map((each) => each.run).filter((each) => few.has(each));
 }
 
-/**
- * The change of the state that chooses these runs.
- * @param {Pick<State, "run">} state @param {readonly string[]} runs
- * @returns {Pick<State, "run"|"chosen">}
- */
+/** The change of the state that chooses these runs. @param {Pick<State, "run">} state @param {readonly string[]} runs */
 export function choosing({ run }, runs) {
   const now = !runs.length || runs.includes(run) ? run : runs[0];
   return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
@@ -282,10 +278,7 @@ export function tableFor(source, asked, run) {
   return asked.health(run, versionOf(source, run)).value ?? null;
 }
 
-/**
- * The map and the findings of a run, not older than the list of its steps.
- * @param {Source} source @param {HealthSource} asked @param {string} run
- */
+/** Map and findings, not older than the list of steps. @param {Source} source @param {HealthSource} asked @param {string} run */
 function answersOf(source, asked, run) {
   const steps = source.layers(run).value?.steps ?? [];
   const version = versionOf(source, run);
@@ -298,9 +291,8 @@ function answersOf(source, asked, run) {
 
 /**
  * The picture that shows a layer call at a step.
- * @param {Layer[]} layers of the run
- * @param {{run: string, name: string, label: string, key: string|null, shown_at: string|null, step:
- * number}} asked @param {string} keeper of the pictures
+ * @param {Layer[]} layers of the run @param {Pick<Finding, "name"|"label"|"key"|"shown_at"> &
+ *   {run: string, step: number}} asked @param {string} keeper of the pictures
  */
 export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
   const layer = layers.find((each) => each.key === shown_at);
@@ -345,10 +337,7 @@ export function isOfDifferences(run) {
   return /(^|\/)difference$/.test(run);
 }
 
-/**
- * Where the models begin to differ, in words, and the layer to open.
- * @param {Source} source @param {HealthSource} asked @param {string} run
- */
+/** Where the models begin to differ. @param {Source} source @param {HealthSource} asked @param {string} run */
 function differenceOf(source, asked, run) {
   const layers = source.layers(run).value?.layers ?? [];
   const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);

@@ -68,10 +68,7 @@ export function shadeOf(theme, code, level) {
   return [mix(0), mix(1), mix(2)];
 }
 
-/**
- * Packed colours of all states, [codes * LEVELS], and that of the hatching.
- * @param {Theme} theme
- */
+/** Packed colours of all states, [codes * LEVELS], and of the hatching. @param {Theme} theme */
 export function coloursOf(theme) {
   const states = ENDS[theme].length;
   const table = new Uint32Array(states * LEVELS);
@@ -250,10 +247,7 @@ export const faultsOf = once((/** @type {Health} */ of) => {
     }));
 });
 
-/**
- * The kind of fault of one layer at each step that has one.
- * @param {Health} of @param {string} key of the layer @returns {Map<number, FaultName>}
- */
+/** The kind of fault of one layer at each step that has one. @param {Health} of @param {string} key of the layer */
 export function faultsOfLayer(of, key) {
   const row = of.layers.findIndex((each) => each.key === key);
   /** @type {Map<number, FaultName>} */
@@ -274,10 +268,7 @@ export function shownInstead(of, shown) {
   return `no pictures of its own; nearest drawn layer: ${shown}`;
 }
 
-/**
- * Numbers of a cell, one phrase each; those that are not known are left out.
- * @param {Numbers} value @param {number} channels of the layer
- */
+/** Numbers of a cell, one phrase per known one. @param {Numbers} value @param {number} channels of the layer */
 function cellNumbers(value, channels) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
@@ -294,10 +285,7 @@ function cellNumbers(value, channels) {
   ].filter(Boolean);
 }
 
-/**
- * That the change is not known, and why; "" if it is known.
- * @param {Numbers|string} numbers @param {HealthLayer} layer
- */
+/** Why the change is not known; "" if it is. @param {Numbers|string} numbers @param {HealthLayer} layer */
 function unknownChange(numbers, { key, kernel_shape: kernels }) {
   if (typeof numbers === "string") return "";
   if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
@@ -328,11 +316,9 @@ function sinceText(of, codes, at) {
 
 /**
  * Everything about a cell, one line each.
- * @param {Health} of @param {Uint8Array} codes [steps, layers]
- * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
- * @param {Numbers|string} numbers of the cell, or why there are none
- * @param {Shade} shade what brightness shows
- * @returns {string[]}
+ * @param {Health} of @param {Uint8Array} codes [steps, layers] @param {number} at index in [steps,
+ * layers] @param {(key: string) => string} labelOf label of a key @param {Numbers|string} numbers
+ * of the cell, or why there are none @param {Shade} shade what brightness shows @returns {string[]}
  */
 export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const row = at % of.layers.length;

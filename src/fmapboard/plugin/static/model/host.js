@@ -5,11 +5,8 @@ import { readHash, writeHash } from "./state.js";
 
 const PREFIX = "p.feature_maps.";
 
-/**
- * The window whose address users copy: TensorBoard's, or the tab's own if opened alone.
- * @returns {Window}
- */
-function shell() {
+/** TensorBoard's window, or the tab's own if opened alone: its address is the one that users copy. @returns {Window} */
+export function shell() {
   try {
     if (window.parent !== window && window.parent.location.hash !== undefined) return window.parent;
   } catch {
@@ -20,11 +17,7 @@ function shell() {
 
 /** Entries of the address without their prefix. @returns {[string, string][]} */
 export function readAddress() {
-  try {
-    return readHash(shell().location.hash, PREFIX);
-  } catch {
-    return [];
-  }
+  return readHash(shell().location.hash, PREFIX);
 }
 
 /**
@@ -49,11 +42,7 @@ export function writeAddress(entries, isNew = false) {
 
 /** The address of this view, for copying. */
 export function address() {
-  try {
-    return shell().location.href;
-  } catch {
-    return window.location.href;
-  }
+  return shell().location.href;
 }
 
 /**
@@ -70,18 +59,11 @@ export function download(url, name) {
 
 /** @param {() => void} changed called when the user edits the address or goes back */
 export function onAddress(changed) {
-  try {
-    shell().addEventListener("hashchange", changed);
-    shell().addEventListener("popstate", changed);
-  } catch {
-    window.addEventListener("hashchange", changed);
-  }
+  shell().addEventListener("hashchange", changed);
+  shell().addEventListener("popstate", changed);
 }
 
-/**
- * Applies TensorBoard's dark mode, now and when it changes; the system's if opened alone.
- * @param {() => void} changed
- */
+/** Applies TensorBoard's dark mode; the system's if opened alone. @param {() => void} changed */
 export function followTheme(changed) {
   const root = document.documentElement;
   const apply = (/** @type {boolean} */ dark) => {
@@ -91,17 +73,13 @@ export function followTheme(changed) {
     root.style.colorScheme = theme;
     changed();
   };
-  try {
-    if (window.parent === window) throw new Error("alone");
-    const body = window.parent.document.body;
-    const look = () => apply(body.classList.contains("dark-mode"));
-    look();
-    new MutationObserver(look).observe(body, { attributes: true, attributeFilter: ["class"] });
-  } catch {
-    const system = window.matchMedia("(prefers-color-scheme: dark)");
-    apply(system.matches);
-    system.addEventListener("change", () => apply(system.matches));
-  }
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const { body } = shell().document;
+  const isAlone = shell() === window;
+  const look = () => apply(isAlone ? system.matches : body.classList.contains("dark-mode"));
+  look();
+  system.addEventListener("change", look);
+  new MutationObserver(look).observe(body, { attributes: true, attributeFilter: ["class"] });
 }
 
 /** True while TensorBoard hides the tab, which it does by setting the frame's height to 0. */
@@ -109,27 +87,19 @@ export function hidden() {
   return window.innerHeight === 0;
 }
 
-/**
- * Answers messages of TensorBoard.
- * @param {() => void} reloaded called when it has reloaded its data
- */
+/** Answers messages of TensorBoard. @param {() => void} reloaded called when it has reloaded its data */
 export function listen(reloaded) {
   if (window.parent === window) return;
-  try {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = (event) => {
-      /** @type {{type: string, id: number, isReply?: boolean}} */
-      const message = JSON.parse(event.data);
-      if (message.isReply) return;
-      const { type, id } = message;
-      const reply = { type, id, payload: null, error: null, isReply: true };
-      channel.port1.postMessage(JSON.stringify(reply));
-      if (/DataReloaded|RunsChanged/.test(type)) reloaded();
-    };
-    window.parent.postMessage("experimental.bootstrap", "*", [channel.port2]);
-  } catch {
-    // a host without this protocol: the reload button still works
-  }
+  const channel = new MessageChannel();
+  channel.port1.onmessage = ({ data }) => {
+    /** @type {{type: string, id: number, isReply?: boolean}} */
+    const { type, id, isReply } = JSON.parse(data);
+    if (isReply) return;
+    const reply = { type, id, payload: null, error: null, isReply: true };
+    channel.port1.postMessage(JSON.stringify(reply));
+    if (/DataReloaded|RunsChanged/.test(type)) reloaded();
+  };
+  window.parent.postMessage("experimental.bootstrap", "*", [channel.port2]);
 }
 
 /** What tells a face from others. @param {string[]} of its weight, style and range of letters */
@@ -155,8 +125,8 @@ function rulesOf(page) {
  */
 export function followFont(changed) {
   const style = document.head.appendChild(document.createElement("style"));
-  /** @param {Document} page */
-  const copy = async (page) => {
+  const page = shell().document;
+  const copy = async () => {
     const loaded = [...page.fonts].filter(({ status }) => status === "loaded");
     const known = new Set(loaded.map((of) => keyOf(of.weight, of.style, of.unicodeRange)));
     const facts = ["font-weight", "font-style", "unicode-range"];
@@ -173,12 +143,7 @@ export function followFont(changed) {
     await document.fonts.ready;
     changed();
   };
-  try {
-    const page = window.parent.document;
-    if (window.parent === window) return;
-    void copy(page);
-    page.fonts.addEventListener("loadingdone", () => void copy(page));
-  } catch {
-    // a page of another origin, or a browser without these interfaces
-  }
+  if (page === document) return;
+  void copy();
+  page.fonts.addEventListener("loadingdone", copy);
 }

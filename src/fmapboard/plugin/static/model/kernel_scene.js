@@ -11,7 +11,7 @@ import { LEGEND } from "../server/palettes.js";
 /** @import {Maps} from "../server/decode.js" */
 /** @import {Kernels} from "../server/kernels.js" */
 /** @import {Question} from "./compare.js" */
-/** @import {KernelsScene, SceneBase} from "./scene.js" */
+/** @import {EmptyScene, KernelsScene, SceneBase} from "./scene.js" */
 /** @import {Shown} from "./state.js" */
 /** @import {Difference, Side} from "./value_scale.js" */
 
@@ -25,17 +25,13 @@ import { LEGEND } from "../server/palettes.js";
 /** @typedef {{side: number, difference: boolean}} KernelPart what a tile of a cell shows */
 
 /**
- * The kernels of a scene, cell by cell.
- * @typedef {object} KernelCells
- * @property {Kernels} of main side, whose arrangement all sides have
- * @property {KernelSide[]} sides the main one first
- * @property {KernelPart[]} parts tiles of a cell, side by side
- * @property {boolean} colour a tile's colours are the three inputs of one output channel
- * @property {number[]} cells plane of each cell; of an RGB cell its first of three
- * @property {number} columns cells per row; 0 if the cells fill the window row by row
- * @property {"outputs"|"inputs"} down what changes from row to row, or from cell to cell
- * @property {number} peak of the common scale -peak … peak of all sides
- * @property {number} differencePeak likewise of all differences
+ * The kernels of a scene, cell by cell: `of` the main side, whose arrangement all have; `parts` are the
+ * tiles of a cell, side by side; `colour`: a tile's colours are the three inputs of one output channel;
+ * `cells` is the plane of each cell, of an RGB cell its first of three; `columns` per row, 0 if the cells
+ * fill the window row by row; `down`: what changes from row to row, or from cell to cell; `peak` is that
+ * of the common scale -peak … peak of all sides, `differencePeak` of all differences.
+ * @typedef {{of: Kernels, sides: KernelSide[], parts: KernelPart[], colour: boolean, cells: number[],
+ *   columns: number, down: "outputs"|"inputs", peak: number, differencePeak: number}} KernelCells
  */
 
 /**
@@ -77,18 +73,11 @@ function alike(a, b) {
 
 /**
  * @param {SceneBase} scene @param {Maps} maps with kernels @param {KernelSource[]} others
- * @param {Shown} shown @returns {KernelsScene}
+ * @param {Shown} shown @returns {KernelsScene|EmptyScene}
  */
 export function kernelScene(scene, maps, others, shown) {
   const of = decodedKernels(maps);
-  const picture = scene.picture?.role === "kernels" ? scene.picture : null;
-  const bitmap = /** @type {ImageBitmap} */ (maps.kernels);
-  const base = { ...scene, kind: /** @type {const} */ ("kernels"), picture, kernels: bitmap };
-  if (!of) {
-    const why =
-      "This run does not say how its kernels are arranged: they are drawn as stored, without values.";
-    return { ...base, grid: null, why };
-  }
+  if (!of) return { ...scene, kind: "none", why: "The kernels' picture does not fit its record." };
   /** @type {KernelSide[]} */
   const sides = [{ letter: "A", question: scene.question, kernels: of, difference: null }];
   const why = [];
@@ -97,7 +86,7 @@ export function kernelScene(scene, maps, others, shown) {
     const kernels = theirs && alike(of, theirs) ? theirs : null;
     const between = kernels && difference(of, kernels);
     sides.push({ letter: "BCD"[i], question: other.question, kernels, difference: between });
-    why.push(kernels ? "" : whyNot(other, theirs));
+    why.push(kernels ? "" : whyNot(other));
   }
   const peak = Math.max(...sides.map(({ kernels }) => kernels?.peak ?? 0));
   const differencePeak = sides.reduce(
@@ -106,7 +95,13 @@ export function kernelScene(scene, maps, others, shown) {
   );
   const how = { parts: partsOf(sides, shown), colour: isColour(of), ...cellsOf(of) };
   const grid = { of, sides, ...how, peak, differencePeak };
-  return { ...base, grid, why: why.filter(Boolean).join("; "), order: grid.cells };
+  return {
+    ...scene,
+    kind: "kernels",
+    grid,
+    why: why.filter(Boolean).join("; "),
+    order: grid.cells,
+  };
 }
 
 /** @param {KernelSide[]} sides @param {Shown} shown @returns {KernelPart[]} */
@@ -118,19 +113,14 @@ function partsOf(sides, shown) {
   return shown === "difference" ? differences : [...weights, ...differences];
 }
 
-/** @param {KernelSource} other @param {Kernels|null} kernels */
-function whyNot({ question, maps, why }, kernels) {
+/** @param {KernelSource} other */
+function whyNot({ question, maps, why }) {
   if (!question || !maps) return why;
   if (!maps.kernels) return `${origin(question)}: no kernels are kept`;
-  return kernels
-    ? `${origin(question)}: kernels of another shape, or drawn in other colours`
-    : `${origin(question)}: it is not known how the kernels are arranged`;
+  return `${origin(question)}: kernels of another shape, or drawn in other colours`;
 }
 
-/**
- * Output channel of the layer that a plane belongs to; -1 if it belongs to none.
- * @param {Kernels} of @param {number} plane
- */
+/** Output channel of the layer that a plane belongs to, or -1. @param {Kernels} of @param {number} plane */
 export function channelOf(of, plane) {
   if (of.rowOf !== null) return -1;
   const { output, input } = placeOf(of, plane);
@@ -211,12 +201,8 @@ export function roundingOf({ of, sides }) {
   return Math.max(0, ...others.map((kernels) => unitOf(of, 0) + unitOf(kernels, 0)));
 }
 
-/**
- * What the picture shows: how many kernels of all, at which step, and how to read it.
- * @param {KernelsScene} scene
- */
+/** What the picture shows: kernels, step, and how to read it. @param {KernelsScene} scene */
 export function kernelMeaning({ grid, question }) {
-  if (!grid) return "";
   const { of } = grid;
   const error = roundingOf(grid);
   const noise =
@@ -251,10 +237,7 @@ export function kernelMeaning({ grid, question }) {
   return `${drawn}${arranged}${of.depth > 1 ? " Depth slices stand side by side." : ""}${noise}`;
 }
 
-/**
- * Extremes and 2-norm of planes with their uncertainties, over finite weights.
- * @param {Side} side @param {number[]} planes
- */
+/** Extremes and 2-norm of planes with their uncertainties. @param {Side} side @param {number[]} planes */
 export function measured(side, planes) {
   const { height, width } = side.planes;
   let [lo, hi, square, count, bad] = [Infinity, -Infinity, 0, 0, 0];

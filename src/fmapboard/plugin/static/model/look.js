@@ -28,9 +28,8 @@ import { indexOf } from "../server/steps.js";
 
 /**
  * The main column's series first. Columns that differ only in step or sample share one.
- * @param {Pick<Source, "history"|"numbers">} source
- * @param {State} state @param {Layer} layer of the main column
- * @param {Placed[]} columns beside the main one @returns {Series[]}
+ * @param {Pick<Source, "history"|"numbers">} source @param {State} state @param {Layer} layer of
+ * the main column @param {Placed[]} columns beside the main one @returns {Series[]}
  */
 export function seriesOf(source, state, layer, columns) {
   /** @type {Series[]} */
@@ -54,10 +53,7 @@ export function seriesOf(source, state, layer, columns) {
   return all;
 }
 
-/**
- * Series of which one per run and layer remains: what is charted of a layer has no role.
- * @param {Series[]} all @returns {Series[]}
- */
+/** One series per run and layer: what is charted of a layer has no role. @param {Series[]} all */
 export function ofLayers(all) {
   /** @type {Series[]} */
   const kept = [];
@@ -95,10 +91,7 @@ function ranking({ state, source, report }, layers, step, calm) {
   return others ? rank(source, state, column, step, layers, others, calm) : null;
 }
 
-/**
- * The state to show, with what exists in place of a run, a layer or a view that does not.
- * @param {App} app @returns {Pick<App, "state"|"gone"|"provisional">}
- */
+/** The state to show, with what exists in place of what does not. @param {App} app */
 export function corrected(app) {
   const { source, overview } = app;
   let { gone, provisional } = app;

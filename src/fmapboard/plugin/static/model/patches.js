@@ -39,10 +39,7 @@ export function patchesOf(source, state, layer, step) {
 
 /** @typedef {NonNullable<ReturnType<typeof patchesOf>>} Shown */
 
-/**
- * @param {Source} source
- * @param {{run: string, key: string, step: number, page: number, ts: number}} of
- */
+/** @param {Source} source @param {{run: string, key: string, step: number, page: number, ts: number}} of */
 function load(source, of) {
   const request = async (/** @type {AbortSignal} */ signal) => {
     const { json, body } = await api.binary("layer_patches", of, signal);

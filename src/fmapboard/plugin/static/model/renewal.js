@@ -22,10 +22,7 @@ export function newestTime(layers) {
   );
 }
 
-/**
- * True if the run was written a short time ago, so that more steps are to be expected.
- * @param {Layer[]} layers @param {number} now s since 1970
- */
+/** True if more steps are to be expected. @param {Layer[]} layers @param {number} now s since 1970 */
 export function isFresh(layers, now) {
   const newest = newestTime(layers);
   const longest = layers.reduce((most, { wall_times: at, steps_written: written }) => {

@@ -11,7 +11,7 @@ import { pictureOf, sideOf } from "../server/decode.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {KernelsPicture, Layer, MapsPicture, Picture} from "../server/answers.js" */
+/** @import {Layer, MapsPicture, Picture} from "../server/answers.js" */
 /** @import {NamedArrays} from "../server/container.js" */
 /** @import {Maps} from "../server/decode.js" */
 /** @import {DrawnKernels} from "../server/routes.js" */
@@ -176,11 +176,7 @@ const BLANK = {
 
 /** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
 
-/**
- * Kernels, on one scale; without `grid` only the stored picture is known.
- * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap,
- *   grid: KernelCells|null}} KernelsScene
- */
+/** @typedef {SceneBase & {kind: "kernels", grid: KernelCells}} KernelsScene kernels, on one scale */
 
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
 /** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
@@ -225,10 +221,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   };
 }
 
-/**
- * True if all channels were stored with one scale, as maps of one pixel always are.
- * @param {Picture|null} picture
- */
+/** True if all channels were stored with one scale, as maps of one pixel are. @param {Picture|null} picture */
 function storedForLayer(picture) {
   if (!picture || picture.role === "kernels") return false;
   return picture.scale === "layer" || picture.tile[0] * picture.tile[1] === 1;
@@ -317,10 +310,7 @@ export class Scenes {
     return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
   }
 
-  /**
-   * What the columns beside the main one show.
-   * @param {State} state @param {Layer|undefined} layer @returns {Placed[]}
-   */
+  /** What the columns beside the main one show. @param {State} state @param {Layer|undefined} layer */
   placed(state, layer) {
     const { source } = this;
     const isKernels = state.role === "kernels";

@@ -32,9 +32,8 @@ const SERIOUS = /** @type {Inputs[]} */ (Object.keys(INPUTS));
 
 /**
  * The columns of a scene; null if the headline tells everything about its one picture.
- * @param {Source} source @param {Scene|null} scene
- * @param {Placed[]} drawn what the columns beside the main one show
- * @param {number|undefined} headline step of the slider
+ * @param {Source} source @param {Scene|null} scene @param {Placed[]} drawn what the columns beside
+ * the main one show @param {number|undefined} headline step of the slider
  */
 export function sidesOf(source, scene, drawn, headline) {
   if (!scene) return null;
@@ -108,10 +107,7 @@ function isOfOne(a, b) {
   return a.run === b.run && a.step === b.step && a.sample === b.sample;
 }
 
-/**
- * @param {Question} a @param {Question} b
- * @param {Found} first @param {Found} second @returns {Inputs}
- */
+/** @param {Question} a @param {Question} b @param {Found} first @param {Found} second @returns {Inputs} */
 function compared(a, b, first, second) {
   if (a.role === "kernels" || isOfOne(a, b)) return "same"; // kernels are of no input
   if (first.loading || second.loading) return "loading";
@@ -121,10 +117,7 @@ function compared(a, b, first, second) {
 
 /** @typedef {{picture: ImageBitmap|null, loading: boolean}} Found */
 
-/**
- * The series with the input image of exactly the step and sample of a side.
- * @param {Source} source @param {Question} side
- */
+/** The series with the input image of exactly a side's step and sample. @param {Source} source @param {Question} side */
 export function inputSeries(source, side) {
   const listed = source.layers(side.run).value;
   const layer = listed?.layers.find((each) => each.key === side.key);
@@ -134,10 +127,7 @@ export function inputSeries(source, side) {
   return series?.steps.includes(side.step) ? series : undefined;
 }
 
-/**
- * The input image of exactly the step of a side.
- * @param {Source} source @param {Question} side @returns {Found}
- */
+/** The input image of exactly a side's step. @param {Source} source @param {Question} side @returns {Found} */
 export function inputOf(source, side) {
   if (side.role === "kernels") return { picture: null, loading: false }; // of no input
   const series = inputSeries(source, side);

@@ -36,10 +36,7 @@ export function columnText({ run, step, sample, role }) {
   return `${run}@${place.join(":").replace(/:+$/, "")}`;
 }
 
-/**
- * The column of an address; a text without a valid place after an "@" is the name of a run.
- * @param {string} text @returns {Column}
- */
+/** The column of an address; without a valid place after an "@", a run. @param {string} text @returns {Column} */
 export function parseColumn(text) {
   const cut = text.lastIndexOf("@");
   const found = cut < 0 ? null : PLACE.exec(text.slice(cut + 1));
@@ -53,14 +50,6 @@ export function parseColumn(text) {
   };
 }
 
-/** The columns of the `compare` entries of an address. @param {string[]} compared @returns {Column[]} */
-export function columnsOf(compared) {
-  return compared
-    .filter((text) => text !== "")
-    .map(parseColumn)
-    .slice(0, MOST);
-}
-
 /**
  * A new column that differs from the state's picture in one thing; null if there is nothing else.
  * @param {Kind} kind @param {State} state @param {Layer|undefined} layer
@@ -68,33 +57,17 @@ export function columnsOf(compared) {
  */
 export function newColumn(kind, state, layer, runs) {
   if (!layer) return null;
-  const { columns } = state;
-  switch (kind) {
-    case "step": {
-      const taken = new Set(columns.map(({ run, step }) => (run ? null : step)));
-      const now = layer.steps[indexOf(layer.steps, state.step)];
-      const step = layer.steps.find((each) => each !== now && !taken.has(each));
-      return step === undefined ? null : { ...SAME, step };
-    }
-    case "run": {
-      const taken = new Set(columns.map(({ run }) => run));
-      const run = runs.find((each) => each !== state.run && !taken.has(each));
-      return run === undefined ? null : { ...SAME, run };
-    }
-    case "sample": {
-      const taken = new Set(columns.map(({ sample }) => sample));
-      const all = Array.from({ length: layer.samples }, (_, k) => k);
-      const sample = all.find((each) => each !== state.sample && !taken.has(each));
-      return sample === undefined ? null : { ...SAME, sample };
-    }
-    default: {
-      const taken = new Set(columns.map(({ role }) => role));
-      const free = (/** @type {Role} */ each) =>
-        each !== "kernels" && each !== state.role && !taken.has(each);
-      const role = layer.roles.find(free);
-      return role === undefined ? null : { ...SAME, role };
-    }
-  }
+  const now = layer.steps[indexOf(layer.steps, state.step)];
+  const all = {
+    step: layer.steps.filter((step) => step !== now),
+    run: runs.filter((run) => run !== state.run),
+    sample: [...Array(layer.samples).keys()].filter((sample) => sample !== state.sample),
+    role: layer.roles.filter((role) => role !== "kernels" && role !== state.role),
+  };
+  // A step of another run does not count as one of this run.
+  const own = kind === "step" ? state.columns.filter(({ run }) => !run) : state.columns;
+  const value = all[kind].find((each) => own.every((column) => column[kind] !== each));
+  return value === undefined ? null : { ...SAME, [kind]: value };
 }
 
 /**
@@ -104,17 +77,10 @@ export function newColumn(kind, state, layer, runs) {
  */
 export function swapped(state, before) {
   if (state.columns !== before.columns) return state.columns;
+  const fields = /** @type {const} */ (["run", "sample", "role"]);
   return state.columns.map((column) => {
-    const { run, sample, role } = column;
-    if (run && run === state.run && before.run !== state.run)
-      column = { ...column, run: before.run };
-    if (sample !== null && sample === state.sample && before.sample !== state.sample) {
-      column = { ...column, sample: before.sample };
-    }
-    if (role && role === state.role && before.role !== state.role) {
-      column = { ...column, role: before.role };
-    }
-    return column;
+    const same = fields.filter((of) => column[of] === state[of] && before[of] !== state[of]);
+    return { ...column, ...Object.fromEntries(same.map((of) => [of, before[of]])) };
   });
 }
 
@@ -180,10 +146,7 @@ export function readChannels(text, drawn) {
   return { channels: kept, refused };
 }
 
-/**
- * The value of `channels` after a channel was added or removed.
- * @param {State} state @param {number} channel
- */
+/** `channels` after one was added or removed. @param {State} state @param {number} channel */
 export function toggled(state, channel) {
   const before = state.channels
     ? listed(state.channels)
@@ -222,10 +185,7 @@ export function pointText({ u, v }) {
   return `${inside(u)},${inside(v)}`;
 }
 
-/**
- * The cell of a map that a point is in.
- * @param {Point} point @param {number} height @param {number} width of the map, px
- */
+/** The cell of a map that a point is in. @param {Point} point @param {number} height @param {number} width px */
 export function cellOf({ u, v }, height, width) {
   return { y: within(Math.floor(v * height), height), x: within(Math.floor(u * width), width) };
 }
@@ -317,36 +277,27 @@ const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
 /** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
 const COMPARED = /^compare[23]?$/;
-const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay", "rank"]);
-/** @type {Partial<Record<string, RegExp>>} */
-const FORMS = { channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ };
-const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
+/** Forms of fields that are no choice. @type {Partial<Record<string, RegExp>>} */
+const FORMS = {
+  ...{ channel: /^\d{1,15}$/, sample: /^\d{1,15}$/, rank: /^\d{1,15}$/ },
+  tile: /^\d{1,3}$/,
+  ...{ step: /^-?\d{1,15}$/, sort_step: /^-?\d{1,15}$/, overlay: /^(\d{1,2}|100)$/ },
+  ...{ channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ },
+};
 
-/**
- * One value of an address, or undefined if it is not valid for the field.
- * @param {string} field @param {string} text @returns {unknown}
- */
+/** A value of an address; undefined if invalid. @param {string} field @param {string} text @returns {unknown} */
 function parsed(field, text) {
   const start = /** @type {Record<string, unknown>} */ (START)[field];
   if (start === undefined || field === "columns") return undefined;
   if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
-  /** @type {unknown} */
-  let value = text;
-  if (WHOLE.has(field)) {
-    if (!/^-?\d{1,15}$/.test(text)) return undefined;
-    value = Number(text);
-    if (Number(value) < 0 && !MAY_BE_NEGATIVE.has(field)) return undefined;
-    if (field === "overlay" && Number(value) > 100) return undefined;
-  }
-  if (FORMS[field]?.test(text) === false) return undefined;
+  const form = FORMS[field];
+  if (form && !form.test(text)) return undefined;
+  const value = typeof start === "string" ? text : Number(text);
   const among = /** @type {Partial<Record<string, readonly unknown[]>>} */ (CHOICES)[field];
   return among && !among.includes(value) ? undefined : value;
 }
 
-/**
- * The state of an address; missing and invalid fields have the values of `START`.
- * @param {Iterable<[string, string]>} entries @returns {State}
- */
+/** The state of an address, `START` where it is invalid. @param {Iterable<[string, string]>} entries @returns {State} */
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
@@ -364,35 +315,28 @@ export function fromEntries(entries) {
     given.add(field);
   }
   if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
-  state.columns = columnsOf(compared);
+  state.columns = compared.filter(Boolean).map(parseColumn).slice(0, MOST);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 
-/**
- * The fields of a state that differ from `START`, in a fixed order.
- * @param {State} state @returns {[string, string][]}
- */
+/** The fields of a state that differ from `START`. @param {State} state @returns {[string, string][]} */
 export function toEntries(state) {
   /** @type {[string, string][]} */
   const entries = [];
+  const { layer, channel, step, columns } = state;
+  const isOfMaps = layer !== "" || channel !== null || step !== null || columns.length > 0;
   for (const [field, start] of Object.entries(START)) {
     const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
     if (field === "columns") {
-      state.columns.forEach((column, i) => {
+      columns.forEach((column, i) => {
         entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
       });
       continue;
     }
-    if (value === null || (value === start && !(field === "view" && ofMaps(state)))) continue;
+    if (value === null || (value === start && !(field === "view" && isOfMaps))) continue;
     entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
   }
   return entries;
-}
-
-/** True if the address of a state has a field of the maps. @param {State} state */
-function ofMaps(state) {
-  const { layer, channel, step, columns } = state;
-  return layer !== "" || channel !== null || step !== null || columns.length > 0;
 }
 
 /**

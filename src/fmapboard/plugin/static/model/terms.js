@@ -1,10 +1,7 @@
 // @ts-check
 /** The terms of the tab in plain words: for tooltips, screen readers and the help. */
 
-/**
- * Name and explanation of each term.
- * @type {Readonly<Record<string, readonly [name: string, text: string]>>}
- */
+/** Name and explanation of each term. @type {Readonly<Record<string, readonly [name: string, text: string]>>} */
 export const GLOSSARY = Object.freeze({
   maps: ["maps", "The layer's output (feature maps), one picture per channel."],
   inputs: ["inputs", "The input of the layer itself, one picture per channel."],

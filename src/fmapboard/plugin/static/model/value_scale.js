@@ -12,9 +12,8 @@ import { LARGE, badMark } from "../server/palettes.js";
 
 /**
  * The range of each channel over several sources (two sides of a comparison, all steps).
- * @param {number} channels
- * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each of [k, channels] values
- * @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
+ * @param {number} channels @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each
+ * of [k, channels] values @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
  */
 export function ranges(channels, sources, how) {
   const lo = new Float64Array(channels).fill(Infinity);
@@ -41,10 +40,7 @@ export function ranges(channels, sources, how) {
   return { lo, hi };
 }
 
-/**
- * Position of a value in a range, 0…1; always 0.5 in a range without width.
- * @param {number} value @param {number} lo @param {number} hi
- */
+/** Place of a value in a range, 0…1; 0.5 if it has no width. @param {number} value @param {number} lo @param {number} hi */
 export function place(value, lo, hi) {
   if (!(hi > lo)) return 0.5;
   return Math.min(1, Math.max(0, (value - lo) / (hi - lo)));
@@ -67,16 +63,10 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
 
 /**
  * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
- * @typedef {object} Side
- * @property {Planes} planes
- * @property {ArrayLike<number>} lo
- * @property {ArrayLike<number>} hi
+ * @typedef {{planes: Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} Side
  */
 
-/**
- * A − B; null if their maps differ in size.
- * @param {Side} a @param {Side} b
- */
+/** A − B; null if their maps differ in size. @param {Side} a @param {Side} b */
 export function difference(a, b) {
   const { height, width } = a.planes;
   if (height !== b.planes.height || width !== b.planes.width) return null;
@@ -146,10 +136,7 @@ function extremes({ history, question }) {
 /** Number of steps of a column's history. @param {SceneColumn} column */
 const stepsOf = ({ history }) => history?.steps.length ?? 0;
 
-/**
- * Which steps a scale covers, to follow what it is that of; "" if it is not locked.
- * @param {SceneColumn[]} columns @param {boolean} locked
- */
+/** Steps that a locked scale covers, to follow what it is of. @param {SceneColumn[]} columns @param {boolean} locked */
 export function stepsText(columns, locked) {
   if (!locked) return "";
   const shown = columns.filter(({ side }) => side);
@@ -204,10 +191,7 @@ export function scaleNote({ columns, ranges, channels, ownScale }) {
   );
 }
 
-/**
- * Part of the shared range that a side's values have: the median over the channels.
- * @param {Side} side @param {Ranges} ranges @param {number} channels
- */
+/** Share of the range that a side has: the median. @param {Side} side @param {Ranges} ranges @param {number} channels */
 function share({ lo, hi }, ranges, channels) {
   const parts = [];
   for (let c = 0; c < channels; c += 1) {

@@ -43,10 +43,7 @@ export function percent(fraction) {
   return value > 0 && value < 1 ? "<1 %" : `${Math.round(value)} %`;
 }
 
-/**
- * Round values on an axis, at most `most` + 1.
- * @param {number} lo @param {number} hi @param {number} most @returns {number[]}
- */
+/** Round values on an axis, at most `most` + 1. @param {number} lo @param {number} hi @param {number} most */
 export function ticks(lo, hi, most = 5) {
   if (!(hi > lo) || !Number.isFinite(hi - lo)) return Number.isFinite(lo) ? [lo] : [];
   const raw = (hi - lo) / Math.max(1, most);
@@ -82,10 +79,7 @@ export function callText(label, behind = "") {
   return `${layer} (call ${call}${behind ? `, behind ${callText(behind)}` : ""})`;
 }
 
-/**
- * Name of a layer call, with that of its model, as the findings spell it.
- * @param {{name: string, label: string, behind?: string}} of
- */
+/** Name of a layer call, with its model's. @param {{name: string, label: string, behind?: string}} of */
 export function callName({ name, label, behind }) {
   const own = callText(label, behind);
   return name ? `${name}: ${own}` : own;

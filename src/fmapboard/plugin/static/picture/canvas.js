@@ -1,6 +1,7 @@
 // @ts-check
 /** Colours and fonts of the style sheet, for drawing on canvas. */
 
+import { shell } from "../model/host.js";
 import { once } from "../server/cache.js";
 
 /** @import {StateMark} from "../model/scene.js" */
@@ -57,9 +58,8 @@ export function prepare(canvas, width, height, ratio = window.devicePixelRatio |
 
 /**
  * Writes a text, squeezed into a width if there is one.
- * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x
- * @param {number} y CSS px @param {string} colour @param {CanvasTextAlign} align
- * @param {number} [width] CSS px
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x @param {number}
+ * y CSS px @param {string} colour @param {CanvasTextAlign} align @param {number} [width] CSS px
  */
 export function write(context, text, x, y, colour, align = "left", width) {
   context.fillStyle = colour;
@@ -118,22 +118,16 @@ let ofPage;
 /** The colours of TensorBoard's page, which is the frame's parent; null if they cannot be read. */
 function colours() {
   if (ofPage === undefined) {
-    try {
-      const element = window.parent.document.createElement("tf-color-scale");
-      const scale = /** @type {{runsColorScale?: unknown}} */ (/** @type {unknown} */ (element));
-      const found = window.parent === window ? null : scale.runsColorScale;
-      ofPage = typeof found === "function" ? /** @type {Colours} */ (found) : null;
-    } catch {
-      ofPage = null; // a page of another origin
-    }
+    const element = shell().document.createElement("tf-color-scale");
+    const { runsColorScale: found } = /** @type {{runsColorScale?: unknown}} */ (
+      /** @type {unknown} */ (element)
+    );
+    ofPage = typeof found === "function" ? /** @type {Colours} */ (found) : null;
   }
   return ofPage;
 }
 
-/**
- * Runs in the order in which TensorBoard hands out its colours: by start, then by name.
- * @param {readonly RunEntry[]} runs
- */
+/** Runs in the order of TensorBoard's colours: by start, then by name. @param {readonly RunEntry[]} runs */
 export function byStart(runs) {
   return [...runs].sort((a, b) => {
     const [x, y] = [a.started ?? Infinity, b.started ?? Infinity];

@@ -11,10 +11,7 @@ import { LEGEND } from "../server/palettes.js";
 /** @import {MapsScene, Part, StateMark} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
 
-/**
- * False if no value of the batch was finite, so that a picture has no range.
- * @param {Maps} maps @param {string} role @param {number} channel
- */
+/** False if no value of the batch was finite. @param {Maps} maps @param {string} role @param {number} channel */
 function anyFinite(maps, role, channel) {
   const { nan, positive, negative } = flags(maps, role, channel);
   const least = maps.arrays[`${role}.minimum`]?.values[channel];
@@ -28,10 +25,7 @@ export function valueText({ value, unit, mark }) {
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
 }
 
-/**
- * A position in a map, in words.
- * @param {boolean} rows of a sequence @param {number} block @param {number} y @param {number} x
- */
+/** A position in words. @param {boolean} rows of a sequence @param {number} block @param {number} y @param {number} x */
 export function positionText(rows, block, y, x) {
   if (!rows) return `y ${y}, x ${x}`;
   return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
@@ -39,9 +33,8 @@ export function positionText(rows, block, y, x) {
 
 /**
  * Ends of the colour bar of a channel; NaN if it has no finite value in any column.
- * @param {MapsScene} scene @param {number} channel
- * @param {number} [i] the column; without it the scale is that of all columns
- * @returns {[number, number]}
+ * @param {MapsScene} scene @param {number} channel @param {number} [i] the column; without it the
+ * scale is that of all columns @returns {[number, number]}
  */
 export function drawnRange(scene, channel, i) {
   const ranges = i === undefined ? scene.ranges : scene.columnRanges[i];
@@ -63,10 +56,7 @@ export function differenceRange({ columns, differenceRanges: { lo, hi } }, chann
   return known || hi[channel] > 0 ? [lo[channel], hi[channel]] : [NaN, NaN];
 }
 
-/**
- * Range of the values in a tile, in words; of a difference, its largest magnitude.
- * @param {MapsScene} scene @param {Part} part @param {number} channel
- */
+/** Range of a tile; of a difference, its peak. @param {MapsScene} scene @param {Part} part @param {number} channel */
 export function rangeText(scene, part, channel) {
   const { side, difference, maps, question } = columnOf(scene, part);
   if (isDifference(part)) {
@@ -84,10 +74,7 @@ function isZero({ arrays }, role, channel) {
   return least?.values[channel] === 0 && most?.values[channel] === 0;
 }
 
-/**
- * The most severe fault of the channel on one side; null for none, and for a difference.
- * @param {MapsScene} scene @param {Part} part @param {number} channel
- */
+/** The most severe fault of a tile's channel. @param {MapsScene} scene @param {Part} part @param {number} channel */
 export function faultOf(scene, part, channel) {
   if (isDifference(part)) return null;
   const { maps, question, side } = columnOf(scene, part);

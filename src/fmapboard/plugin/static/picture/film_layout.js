@@ -21,20 +21,13 @@ const ROW_WIDTH = 224;
 const ROW_HEIGHT = 28;
 
 /**
- * @typedef {object} FilmRequest
- * @property {number} count steps
- * @property {number} rows channels
- * @property {number} mapHeight map px
- * @property {number} mapWidth map px
- * @property {boolean} isSequence each map is one row of pixels
- * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
- * @property {number} windowWidth CSS px
- * @property {number} windowHeight CSS px
- * @property {number} ratio device px per CSS px
- * @property {boolean} [wraps] columns that the window has no place for are in further bands
- * @property {boolean} hasInput
- * @property {boolean} hasMaps false if only kernels are shown
- * @property {boolean} hasKernels
+ * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of pixels;
+ * `tile` is the longer side of a tile in CSS px, 0 to about fit the window, `ratio` device px per CSS px;
+ * `wraps`: columns that the window has no place for are in further bands; without `hasMaps` only kernels
+ * are shown.
+ * @typedef {{count: number, rows: number, mapHeight: number, mapWidth: number, isSequence: boolean,
+ *   tile: number, windowWidth: number, windowHeight: number, ratio: number, wraps?: boolean,
+ *   hasInput: boolean, hasMaps: boolean, hasKernels: boolean}} FilmRequest
  */
 
 /** @param {FilmRequest} request @returns {FilmLayout} */
@@ -121,20 +114,14 @@ export function rowTopOf(of, row) {
   return row < 0 ? (row + 1) * of.rowTop : of.rowTop + row * of.rowHeight;
 }
 
-/**
- * Columns that are visible, as [first, last + 1].
- * @param {FilmLayout} of @param {number} left scrolled CSS px @param {number} width CSS px
- */
+/** Visible columns, [first, last + 1]. @param {FilmLayout} of @param {number} left @param {number} width CSS px */
 export function visibleColumns(of, left, width) {
   const first = Math.max(0, Math.floor(left / of.columnWidth));
   const last = Math.ceil((left + Math.max(0, width - of.gutter)) / of.columnWidth);
   return [Math.min(first, of.count), Math.min(Math.max(last, 0), of.count)];
 }
 
-/**
- * Bands that are visible, as [first, last + 1].
- * @param {FilmLayout} of @param {number} top scrolled CSS px @param {number} height CSS px
- */
+/** Visible bands, [first, last + 1]. @param {FilmLayout} of @param {number} top scrolled @param {number} height CSS px */
 export function visibleBands(of, top, height) {
   const last = Math.ceil((top + height) / of.height);
   return [Math.max(0, Math.floor(top / of.height)), Math.max(0, Math.min(last, of.bands))];

@@ -26,20 +26,14 @@ const SHORTEST_NAME = 28;
 /** Height of a line, and length of a colour bar, CSS px. */
 const [LINE, RAMP] = [15, 126];
 
-/**
- * The most severe fault of a channel at a step, exact once its frame is there.
- * @param {Film} film @param {number} i @param {number} channel
- */
+/** The most severe fault, exact once its frame is there. @param {Film} film @param {number} i @param {number} channel */
 export function faultOfFrame(film, i, channel) {
   const frame = film.frame(i);
   const exact = frame ? loudest(flags(frame.maps, film.role, channel)) : null;
   return exact ?? faultAt(film.history, film.role, film.steps[i], channel);
 }
 
-/**
- * Why a frame shows no map, in words; "" if it does, or while it is being loaded.
- * @param {Film} film @param {number} i @param {number} channel
- */
+/** Why a frame shows no map; "" if it does, or is loading. @param {Film} film @param {number} i @param {number} channel */
 export function whyNoFrame(film, i, channel) {
   const error = film.error(i);
   if (error) return `cannot be loaded: ${error.message}`;

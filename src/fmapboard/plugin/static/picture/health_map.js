@@ -74,10 +74,7 @@ export function binOf(member, count, bins) {
   return Math.ceil(((member + 1) * bins) / count) - 1;
 }
 
-/**
- * The row and column under a point; null outside.
- * @param {MapLayout} of @param {number} x @param {number} y
- */
+/** The row and column under a point; null outside. @param {MapLayout} of @param {number} x @param {number} y */
 export function cellAt(of, x, y) {
   const column = Math.floor(((x - of.left) / of.width) * of.columns);
   const row = Math.floor(((y - of.top) / of.height) * of.rows);
@@ -188,6 +185,13 @@ function unknownMark({ left, top, right, bottom }, v, unit) {
 }
 
 /**
+ * `severe` is the word of the worst state of a layer, "" for one that is not severe; `worst` is the code of
+ * each layer.
+ * @typedef {{layers: readonly string[], steps: readonly number[], severe: (layer: number) => string,
+ *   worst: Uint8Array}} Names
+ */
+
+/**
  * @param {CanvasRenderingContext2D} context of a canvas in CSS px
  * @param {MapLayout} of @param {Binned} cells @param {Names} names @param {MapLook} look
  */
@@ -208,98 +212,71 @@ export function paintMap(context, of, cells, names, look) {
   context.strokeRect(of.left - 1.5, of.top - 1.5, of.width + 2 - gap / ratio, of.height + 2);
   context.font = look.font;
   context.textBaseline = "middle";
-  rowNames(context, of, names, look);
-  stepNames(context, of, names.steps, look);
-  if (of.right) severeWords(context, of, names, look);
-}
+  const middle = (/** @type {number} */ row) => of.top + (row + 0.5) * cell.height;
 
-/**
- * `severe` is the word of the worst state of a layer, "" for one that is not severe; `worst` is the code of
- * each layer.
- * @typedef {{layers: readonly string[], steps: readonly number[], severe: (layer: number) => string,
- *   worst: Uint8Array}} Names
- */
-
-/**
- * Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones.
- * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Names} names
- * @param {MapLook} look
- */
-function rowNames(context, of, names, look) {
-  const height = of.height / of.rows;
-  const every = Math.ceil(LINE / height);
-  const layers = severest(of, names);
-  const middle = (/** @type {number} */ row) => of.top + (row + 0.5) * height;
-  context.textAlign = "right";
-  let free = -Infinity;
-  for (let start = 0; start < of.rows; start += every) {
-    const rows = Array.from({ length: Math.min(every, of.rows - start) }, (_, i) => start + i);
-    const fitting = rows.filter((row) => middle(row) >= free);
-    const row = fitting.find((each) => names.severe(layers[each])) ?? fitting[0];
-    if (row === undefined) continue;
-    const y = middle(row);
-    free = y + Math.min(LINE, height * every) - 0.01;
-    if (every > 1) {
-      context.fillStyle = look.muted;
-      context.fillRect(of.left - 5, Math.round(y), 4, 1);
+  /** Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones. */
+  function rowNames() {
+    const every = Math.ceil(LINE / cell.height);
+    // The first severe layer of each row, otherwise its first.
+    const layers = Array.from({ length: of.rows }, (_, row) => {
+      const [from, to] = [row, row + 1].map((each) => firstOf(each, of.layers, of.rows));
+      const own = Array.from({ length: to - from }, (__, i) => from + i);
+      return own.find(names.severe) ?? from;
+    });
+    context.textAlign = "right";
+    let free = -Infinity;
+    for (let start = 0; start < of.rows; start += every) {
+      const rows = Array.from({ length: Math.min(every, of.rows - start) }, (_, i) => start + i);
+      const fitting = rows.filter((row) => middle(row) >= free);
+      const row = fitting.find((each) => names.severe(layers[each])) ?? fitting[0];
+      if (row === undefined) continue;
+      const y = middle(row);
+      free = y + Math.min(LINE, cell.height * every) - 0.01;
+      if (every > 1) {
+        context.fillStyle = look.muted;
+        context.fillRect(of.left - 5, Math.round(y), 4, 1);
+      }
+      context.fillStyle = names.severe(layers[row]) ? look.text : look.muted;
+      context.fillText(cutStart(context, names.layers[layers[row]], of.left - 10), of.left - 7, y);
     }
-    context.fillStyle = names.severe(layers[row]) ? look.text : look.muted;
-    context.fillText(cutStart(context, names.layers[layers[row]], of.left - 10), of.left - 7, y);
   }
-}
 
-/** The first severe layer of each row, otherwise its first. @param {MapLayout} of @param {Names} names */
-function severest(of, names) {
-  return Array.from({ length: of.rows }, (_, row) => {
-    const first = firstOf(row, of.layers, of.rows);
-    for (let layer = first; layer < firstOf(row + 1, of.layers, of.rows); layer += 1) {
-      if (names.severe(layer)) return layer;
+  function stepNames() {
+    const { steps } = names;
+    context.fillStyle = look.muted;
+    context.textAlign = "center";
+    const texts = Array.from({ length: of.columns }, (_, column) =>
+      stepText(steps[firstOf(column, of.steps, of.columns)]),
+    );
+    const last = of.columns - 1;
+    texts[last] = stepText(steps[steps.length - 1]);
+    const longest = Math.max(...texts.map((text) => context.measureText(text).width)) + 12;
+    const every = Math.max(1, Math.ceil(longest / cell.width));
+    for (let column = 0; column <= last; column += 1) {
+      const isNear = (last - column) * cell.width < longest;
+      if (column !== last && (column % every || isNear)) continue;
+      const x = of.left + (column + 0.5) * cell.width;
+      context.fillText(texts[column], x, of.top - 12);
+      context.fillRect(Math.round(x), of.top - 4, 1, 3);
     }
-    return first;
-  });
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {readonly number[]} steps
- * @param {MapLook} look
- */
-function stepNames(context, of, steps, look) {
-  context.fillStyle = look.muted;
-  context.textAlign = "center";
-  const width = of.width / of.columns;
-  const names = Array.from({ length: of.columns }, (_, column) =>
-    stepText(steps[firstOf(column, of.steps, of.columns)]),
-  );
-  const last = of.columns - 1;
-  names[last] = stepText(steps[steps.length - 1]);
-  const longest = Math.max(...names.map((name) => context.measureText(name).width)) + 12;
-  const every = Math.max(1, Math.ceil(longest / width));
-  for (let column = 0; column <= last; column += 1) {
-    const isNear = (last - column) * width < longest;
-    if (column !== last && (column % every || isNear)) continue;
-    const x = of.left + (column + 0.5) * width;
-    context.fillText(names[column], x, of.top - 12);
-    context.fillRect(Math.round(x), of.top - 4, 1, 3);
   }
-}
 
-/**
- * Words behind the rows with a severe state, the worst first where they would overlap.
- * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Names} names
- * @param {MapLook} look
- */
-function severeWords(context, of, names, look) {
-  context.textAlign = "left";
-  context.fillStyle = look.text;
-  /** @type {number[]} */
-  const taken = [];
-  const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
-  severe.sort((a, b) => names.worst[b] - names.worst[a] || a - b);
-  const height = of.height / of.rows;
-  for (const layer of severe) {
-    const y = of.top + (binOf(layer, of.layers, of.rows) + 0.5) * height;
-    if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
-    taken.push(y);
-    context.fillText(`◂ ${names.severe(layer)}`, of.left + of.width + 3, y, of.right - 4);
+  /** Words behind the rows with a severe state, the worst first where they would overlap. */
+  function severeWords() {
+    context.textAlign = "left";
+    context.fillStyle = look.text;
+    /** @type {number[]} */
+    const taken = [];
+    const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
+    severe.sort((a, b) => names.worst[b] - names.worst[a] || a - b);
+    for (const layer of severe) {
+      const y = middle(binOf(layer, of.layers, of.rows));
+      if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
+      taken.push(y);
+      context.fillText(`◂ ${names.severe(layer)}`, of.left + of.width + 3, y, of.right - 4);
+    }
   }
+  rowNames();
+  stepNames();
+  if (of.right) severeWords();
 }

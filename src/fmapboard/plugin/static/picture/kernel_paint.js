@@ -21,10 +21,7 @@ import { corner, visible } from "./tile_layout.js";
 const RANGE_FROM = 88;
 const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/**
- * Least and greatest weight of a cell; of a difference, its largest magnitude.
- * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
- */
+/** Range of a cell's weights; of a difference, its peak. @param {KernelCells} grid @param {KernelPart} part @param {number} plane */
 export function weightRange(grid, part, plane) {
   const { kernels: side, difference } = grid.sides[part.side];
   if (!side) return "";
@@ -150,30 +147,6 @@ export function paintKernels(context, grid, of, where, look) {
   else for (let cell = first; cell < last; cell += 1) caption(cell);
 }
 
-/** Minimum side of a weight, device px; a picture larger than the window scrolls. */
-const LEAST = 3;
-const AROUND = 10;
-
-/**
- * Paints a stored picture of kernels whose arrangement is not known.
- * @param {CanvasRenderingContext2D} context in CSS px @param {ImageBitmap} picture
- * @param {HTMLElement} sheet gets the picture's size @param {HTMLElement} scroller @param {Look} look
- */
-export function paintStored(context, picture, sheet, scroller, look) {
-  const { clientWidth: width, clientHeight: height } = scroller;
-  const ratio = window.devicePixelRatio || 1;
-  const down = (height - 2 * AROUND) / Math.max(picture.height, 1);
-  const fit = Math.min((width - 2 * AROUND) / picture.width, down);
-  const factor = Math.max(LEAST, Math.floor(fit * ratio)) / ratio;
-  const [wide, high] = [picture.width * factor, picture.height * factor];
-  sheet.style.height = `${high + 2 * AROUND}px`;
-  sheet.style.width = `${wide + 2 * AROUND}px`;
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, width, height);
-  const [left, top] = [AROUND - scroller.scrollLeft, AROUND - scroller.scrollTop];
-  context.drawImage(picture, left, top, wide, high);
-}
-
 // The kernel of one channel, for a film strip.
 
 /**
@@ -212,10 +185,7 @@ export function kernelBlock(of, channel, peak) {
 
 /** @typedef {Exclude<ReturnType<typeof kernelBlock>, string>} Block tiles in rows, 0 between them */
 
-/**
- * The stored kernel of a channel at a step; otherwise why there is none, or "" while it is loaded.
- * @param {Film} film @param {number} i @param {number} channel
- */
+/** The kernel of a channel at a step, or why there is none. @param {Film} film @param {number} i @param {number} channel */
 export function kernelAt(film, i, channel) {
   const step = kernelStep(film.history, film.steps[i], film.steps);
   if (step === null) return "no kernel stored up to this step";
@@ -223,7 +193,7 @@ export function kernelAt(film, i, channel) {
   if (!frame) return "";
   if (!pictureOf(frame.maps, "kernels")) return "no kernel is stored";
   if (frame.maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
-  if (!frame.kernels) return "it is not known how the kernels are arranged";
+  if (!frame.kernels) return "the picture does not fit its record";
   return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
 }
 

@@ -118,14 +118,10 @@ export function stretched(pixels, from, height, width) {
 }
 
 /**
- * A tile of a grid, a strip or a matrix.
- * @typedef {object} Tile
- * @property {Uint32Array} pixels packed colours, row by row
- * @property {number} width map px
- * @property {number} left in the window, CSS px
- * @property {number} top in the window, CSS px
- * @property {number} across device px per map px
- * @property {number} down device px per map px
+ * A tile in a window: packed colours row by row, `width` map px, its place in CSS px, and the device px
+ * per map px.
+ * @typedef {{pixels: Uint32Array, width: number, left: number, top: number, across: number,
+ *   down: number}} Tile
  */
 
 /**
@@ -153,10 +149,9 @@ export function paintTiles(context, where, background, tiles) {
 
 /**
  * Draws a tile into a picture, clipped at its edges; a map pixel becomes `factor` × `down` px.
- * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px
- * @param {number} left device px, may be outside the picture @param {number} top likewise
- * @param {Uint32Array} pixels @param {number} width of the tile, map px
- * @param {number} factor @param {number} down
+ * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px @param {number}
+ * left device px, may be outside the picture @param {number} top likewise @param {Uint32Array}
+ * pixels @param {number} width of the tile, map px @param {number} factor @param {number} down
  */
 export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;
@@ -212,10 +207,7 @@ export function markedField({ height, width, marks }, channel) {
   });
 }
 
-/**
- * A tile on a canvas of its own, which can be drawn at any size.
- * @param {Uint32Array} pixels @param {number} width
- */
+/** A tile on a canvas of its own, which can be drawn at any size. @param {Uint32Array} pixels @param {number} width */
 export function tileCanvas(pixels, width) {
   const height = pixels.length / width;
   const canvas = new OffscreenCanvas(Math.max(1, width), Math.max(1, height));

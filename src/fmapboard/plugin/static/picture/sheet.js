@@ -4,7 +4,7 @@
 import { inWordsOf } from "../model/words.js";
 import { paintTiles, stretched } from "./paint.js";
 import { once } from "../server/cache.js";
-import { FAULT_COLOURS, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
+import { FAULT_COLOURS, LEGEND, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
 /** @import {FaultName} from "../server/answers.js" */
 /** @import {SheetPage as Page} from "../server/health.js" */
@@ -31,10 +31,9 @@ export function fits(width) {
 }
 
 /**
- * @param {object} of @param {number} of.layers number of layers with pictures
- * @param {readonly number[]} of.steps kept ones, ascending
- * @param {readonly number[]} of.onsets kept steps that must have a column
- * @param {number} of.width CSS px @param {number} of.height of the page, CSS px
+ * @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number,
+ *   height: number}} of number of layers with pictures, kept steps, those that must have a column,
+ *   and the size of the page, CSS px
  */
 export function sheetLayout({ layers, steps, onsets, width, height }) {
   const names = namesOf(width);
@@ -88,17 +87,6 @@ export const FRAMES = Object.freeze({
   unchanged: { width: 1, dash: [] },
 });
 
-/**
- * Colour and word of a map that is the same mark everywhere.
- * @type {Readonly<Record<number, {kind: FaultName, word: string}>>}
- */
-const WHOLE = Object.freeze({
-  [MARK.NAN]: { kind: "nonfinite", word: "NaN" },
-  [MARK.POSITIVE_INFINITY]: { kind: "nonfinite", word: "+Inf" },
-  [MARK.NEGATIVE_INFINITY]: { kind: "nonfinite", word: "−Inf" },
-  [MARK.CONSTANT]: { kind: "constant", word: "constant" },
-  [MARK.DEAD]: { kind: "dead", word: "dead" },
-});
 /** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
 const [WORD_FROM, ROW_HEIGHT] = [40, 14];
 
@@ -110,10 +98,7 @@ const coloursOf = once((/** @type {string} */ name) => {
   return found;
 });
 
-/**
- * Which mark a map is made of; 0 if it has values, `MARK.PADDING` if there is none.
- * @param {Page} page @param {number} i row · steps + column
- */
+/** Which mark a map is made of; 0 for values, `MARK.PADDING` for none. @param {Page} page @param {number} i */
 export function wholeMark({ pixels, height, width, starts }, i) {
   const [from, size] = [starts[i], height[i] * width[i]];
   if (!size) return MARK.PADDING;
@@ -146,16 +131,16 @@ export function paintPage(context, page, side, palette, stateOf, look) {
   const drawn = tiles.filter((each) => each !== null);
   paintTiles(context, { width, height, ratio }, "transparent", drawn);
   for (const { row, column, mark } of whole) {
-    const of = WHOLE[mark];
+    const of = LEGEND.find(({ code }) => code === mark);
     if (!of) continue;
     const [x, y] = [place(column), place(row)];
-    hatched(context, x, y, side, FAULT_COLOURS[of.kind]);
+    hatched(context, x, y, side, FAULT_COLOURS[of.term]);
     if (side < WORD_FROM) continue;
     context.fillStyle = look.text;
     context.font = look.font;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.fillText(inWordsOf(of.word), x + side / 2, y + side / 2, side - 4);
+    context.fillText(inWordsOf(of.name), x + side / 2, y + side / 2, side - 4);
   }
   page.rows.forEach((_, row) => {
     for (let column = 0; column < page.steps; column += 1) {

@@ -17,17 +17,12 @@ const FIT_MAX = 256;
 const READABLE = 112;
 
 /**
- * @typedef {object} LayoutRequest
- * @property {number} count cells
- * @property {number} parts tiles side by side in one cell
- * @property {number} mapHeight map px
- * @property {number} mapWidth map px
- * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
- * @property {number} available width, CSS px
- * @property {number} windowHeight CSS px
- * @property {number} ratio device px per CSS px
- * @property {boolean} [rows] sequences: each cell is one row of pixels
- * @property {boolean} [numbered] a number stands at each cell: below its caption, or left of its row
+ * Cells with `parts` tiles side by side, of maps of that many px; `tile` is the longer side of a tile in
+ * CSS px, 0 to about fit the window, `ratio` device px per CSS px. `rows`: sequences, each cell is one row of
+ * pixels; `numbered`: a number stands at each cell, below its caption or left of its row.
+ * @typedef {{count: number, parts: number, mapHeight: number, mapWidth: number, tile: number,
+ *   available: number, windowHeight: number, ratio: number, rows?: boolean,
+ *   numbered?: boolean}} LayoutRequest
  */
 
 /** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
@@ -139,10 +134,7 @@ export function corner(of, cell, part = 0) {
   };
 }
 
-/**
- * Cells that are visible between two heights, as [first, last + 1].
- * @param {Layout} of @param {number} top @param {number} bottom
- */
+/** Visible cells, [first, last + 1]. @param {Layout} of @param {number} top @param {number} bottom */
 export function visible(of, top, bottom) {
   const first = Math.max(0, Math.floor((top - of.top) / of.cellHeight));
   const last = Math.min(of.lines - 1, Math.floor((bottom - of.top) / of.cellHeight));
@@ -227,7 +219,7 @@ function matrix(
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
 export function layoutFor(scene, tile, available, windowHeight, ratio) {
-  if (scene.kind === "kernels" && scene.grid) {
+  if (scene.kind === "kernels") {
     return kernelLayout(scene.grid, { tile, available, windowHeight, ratio });
   }
   const { height = 1, width = 1 } = scene.a?.planes ?? {};

@@ -3,10 +3,7 @@
 
 /** @typedef {import("./routes.js").ArrayEntry} ArrayEntry */
 
-/**
- * What a picture shows of a layer.
- * @typedef {"feature_maps"|"inputs"|"gradients_of_maps"|"kernels"} Role
- */
+/** @typedef {"feature_maps"|"inputs"|"gradients_of_maps"|"kernels"} Role of a picture */
 
 /**
  * One layer of `data/layers`, as `api.js` completes it.
@@ -19,68 +16,32 @@
 
 /**
  * Header of a stored record, as far as the tab reads it (`fmapboard.formats.tab_records`).
- * @typedef {object} RecordHeader
- * @property {number} format
- * @property {string} [type] module class
- * @property {number[]|null} [kernel_shape]
- * @property {{label: string, type: string}} [activation] that directly follows the layer
- * @property {Picture[]} pictures
- * @property {Record<string, number>} [change_since] by role or "weights": logged step compared with
+ * @typedef {{format: number, type?: string, kernel_shape?: number[]|null, pictures: Picture[],
+ *   activation?: {label: string, type: string}, change_since?: Record<string, number>}} RecordHeader
  */
 
 /** @typedef {MapsPicture|KernelsPicture} Picture */
 
 /**
- * A picture of one map per channel.
- * @typedef {object} MapsPicture
- * @property {Exclude<Role, "kernels">} role
- * @property {number} channels
- * @property {number} drawn channels in the picture
- * @property {number} samples
- * @property {number[]} tile [height, width] of a map, px
- * @property {number} columns tiles per row
- * @property {number} padding px
- * @property {number} block values per side averaged into one pixel
- * @property {string} view how the tensor was read as maps, "" for [N, C, H, W]
- * @property {string} palette
- * @property {string} scale "channel", "layer" or "locked"
- * @property {"rows"} [layout] sequences; a grid of tiles otherwise
+ * A picture of one map per channel: `tile` is [height, width] of a map in px, `block` the values per side
+ * averaged into one pixel, `view` how the tensor was read as maps, "" for [N, C, H, W].
+ * @typedef {{role: Exclude<Role, "kernels">, channels: number, drawn: number, samples: number,
+ *   tile: number[], columns: number, padding: number, block: number, view: string, palette: string,
+ *   scale: string, layout?: "rows"}} MapsPicture
  */
 
 /**
- * @typedef {object} KernelsPicture
- * @property {"kernels"} role
- * @property {number} peak largest magnitude: the scale is -peak … peak
- * @property {string} palette "rgb" or "signed"
- * @property {number} padding px
- * @property {number[]} outputs [drawn, all] of the weight's axis
- * @property {number[]} inputs [drawn, all] of the weight's axis
- * @property {number} [groups] of the convolution, if there are several
- * @property {boolean} [transposed]
- * @property {"rows"} [layout]
+ * `outputs` and `inputs` are [drawn, all] of the weight's axes, the scale is -`peak` … `peak`.
+ * @typedef {{role: "kernels", peak: number, palette: string, padding: number, outputs: number[],
+ *   inputs: number[], groups?: number, transposed?: boolean, layout?: "rows"}} KernelsPicture
  */
 
 /**
- * Header of a record of patches (`fmapboard.formats.tab_records`).
- * @typedef {object} PatchesHeader
- * @property {number} searched channels, from the first one
- * @property {number} channels
- * @property {number} k crops per channel
- * @property {boolean} one_per_image
- * @property {number} images that were searched
- * @property {string[]} names of the images with a crop
- * @property {string|null} lost_at why the field is given as the whole image
- * @property {PatchesPicture} picture
- */
-
-/**
- * Where the crops are in the pictures, px.
- * @typedef {object} PatchesPicture
- * @property {number} rows channels per picture
- * @property {[number, number]} cell [height, width] of a crop
- * @property {number} left @property {number} top
- * @property {number} across from a crop to the next one
- * @property {number} down from a channel to the next one
+ * Header of a record of patches (`fmapboard.formats.tab_records`): channels up to `searched`, `k` crops of
+ * each, and where these are in the pictures, px.
+ * @typedef {{searched: number, channels: number, k: number, one_per_image: boolean, images: number,
+ *   names: string[], lost_at: string|null, picture: {rows: number, cell: [number, number],
+ *   left: number, top: number, across: number, down: number}}} PatchesHeader
  */
 
 export {};

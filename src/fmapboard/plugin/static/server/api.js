@@ -54,10 +54,7 @@ export function answerFrom(other) {
   answering = other;
 }
 
-/**
- * @param {string} path relative to the plugin's `data/`
- * @param {Query} query @param {AbortSignal} signal
- */
+/** @param {string} path relative to `data/` @param {Query} query @param {AbortSignal} signal */
 export async function ask(path, query, signal) {
   let answer;
   try {

@@ -16,12 +16,9 @@ export function once(make) {
 }
 
 /**
+ * `value` is undefined until the first answer, `epoch` the number of the reload that requested it.
  * @template T
- * @typedef {object} Entry
- * @property {T|undefined} value undefined until the first answer
- * @property {Error|null} error
- * @property {number} epoch number of the reload that requested it
- * @property {boolean} loading
+ * @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry
  */
 
 /**
@@ -31,14 +28,10 @@ export function once(make) {
  */
 
 /**
- * A request that is in flight, or waits for others of its pass.
- * @typedef {object} Pending
- * @property {Pass} of
- * @property {Entry<unknown>} entry
- * @property {() => void} send
- * @property {AbortController|null} sent null while it waits
- * @property {boolean} needed asked for since the last `begin`
- * @property {boolean} prefetch requested ahead of time
+ * A request that is in flight, or waits for others of its pass, with `sent` null. `needed`: asked for
+ * since the last `begin`; `prefetch`: requested ahead of time.
+ * @typedef {{of: Pass, entry: Entry<unknown>, send: () => void, sent: AbortController|null,
+ *   needed: boolean, prefetch: boolean}} Pending
  */
 
 export class Cache {

@@ -3,10 +3,7 @@
 
 /** @import {ArrayEntry, Bytes, JsonFloat} from "./routes.js" */
 
-/**
- * @template T
- * @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it
- */
+/** @template T @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it */
 
 /** @typedef {{shape: number[], values: Float32Array}} FloatArray */
 /** @typedef {Partial<Record<string, FloatArray>>} NamedArrays */
@@ -55,10 +52,7 @@ function size(shape) {
   return shape.reduce((product, side) => product * side, 1);
 }
 
-/**
- * A JSON float as a number: NaN for null, and "NaN" and "Infinity" as what they spell.
- * @param {JsonFloat|null} value
- */
+/** A JSON float as a number: NaN for null. @param {JsonFloat|null} value */
 export function number(value) {
   return typeof value === "number" ? value : value === null ? NaN : Number(value);
 }

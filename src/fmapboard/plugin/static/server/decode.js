@@ -11,15 +11,11 @@ import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.j
 /** @import {MapsAnswer as MapsFacts} from "./routes.js" */
 
 /**
- * Maps of C channels, h × w px each.
- * @typedef {object} Planes
- * @property {number} channels
- * @property {number} height
- * @property {number} width
- * @property {Uint8Array} levels [C, h, w]; value = lo + (hi - lo) * level / 255
- * @property {Uint8Array|null} marks [C, h, w], the code of a mark or 0; null if there is none
- * @property {number} coarse uncertainty of a value in levels: 1 in a grey picture without marks,
- *   otherwise 2
+ * Maps of C channels, h × w px each: `levels` [C, h, w], value = lo + (hi - lo) * level / 255; `marks` the
+ * code of a mark or 0, null if there is none; `coarse` the uncertainty of a value in levels: 1 in a grey
+ * picture without marks, otherwise 2.
+ * @typedef {{channels: number, height: number, width: number, levels: Uint8Array,
+ *   marks: Uint8Array|null, coarse: number}} Planes
  */
 
 /**
@@ -126,24 +122,16 @@ export function valueAt(planes, channel, y, x, lo, hi) {
 // One layer at one step: header, per-channel numbers and pictures, decoded in the browser.
 
 /**
- * @typedef {object} Maps
- * @property {RecordHeader} header
- * @property {number} step
- * @property {number} wallTime s
- * @property {NamedArrays} arrays
- * @property {Map<string, Planes>} planes by `role/sample`
- * @property {ImageBitmap|null} kernels
- * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
- * @property {number} bytes approximate memory
+ * `wallTime` in s, `planes` by `role/sample`, `missing` roles whose pictures TensorBoard no longer keeps,
+ * `bytes` approximate memory.
+ * @typedef {{header: RecordHeader, step: number, wallTime: number, arrays: NamedArrays,
+ *   planes: Map<string, Planes>, kernels: ImageBitmap|null, missing: string[], bytes: number}} Maps
  */
 
 /** Newest record format that this tab reads (`FORMAT` of `fmapboard.formats.tab_records`). */
 export const FORMAT = 1;
 
-/**
- * Keeps the stored colours: no colour space conversion, no premultiplied alpha.
- * @type {ImageBitmapOptions}
- */
+/** Keeps the stored colours. @type {ImageBitmapOptions} */
 const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
 
 /** @param {ArrayBuffer} bytes */
@@ -162,9 +150,8 @@ export function pixels(picture) {
 
 /**
  * Decodes an answer of `data/maps`.
- * @param {Container<MapsFacts>} answer
- * @param {(role: string, sample: number) => boolean} wanted pictures to decode
- * @returns {Promise<Maps>}
+ * @param {Container<MapsFacts>} answer @param {(role: string, sample: number) => boolean} wanted
+ * pictures to decode @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }, wanted = () => true) {
   const { format, pictures } = json.header;

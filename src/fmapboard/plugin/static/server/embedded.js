@@ -28,10 +28,7 @@ export function answersIn({ answers, embedded }) {
   };
 }
 
-/**
- * How the index names a question; times, which only the server's caches need, are left out.
- * @param {string} path @param {Query} query
- */
+/** How the index names a question; times are left out. @param {string} path @param {Query} query */
 export function question(path, query) {
   const entries = Object.entries(query).filter(([name]) => name !== "ts");
   const texts = entries.map(([name, value]) => [name, String(value)]);
@@ -49,10 +46,7 @@ function askedIn({ run, step, cell }) {
   return { run: String(run), steps: [step].flat().map(Number), cell: Number(cell) };
 }
 
-/**
- * The answer of `data/sheet`.
- * @param {Query} query @param {AbortSignal} signal @returns {Promise<Response>}
- */
+/** The answer of `data/sheet`. @param {Query} query @param {AbortSignal} signal */
 export async function sheets(query, signal) {
   const asked = askedIn(query);
   const table = await health(asked.run, signal);
@@ -154,10 +148,7 @@ function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
   return { height, width, pixels };
 }
 
-/**
- * The answer of `data/sheet_input`.
- * @param {Query} query @param {AbortSignal} signal @returns {Promise<Response>}
- */
+/** The answer of `data/sheet_input`. @param {Query} query @param {AbortSignal} signal */
 export async function sheetInputs(query, signal) {
   const { run, steps, cell } = askedIn(query);
   const pictures = await Promise.all(

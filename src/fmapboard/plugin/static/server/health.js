@@ -76,10 +76,7 @@ export async function numbersAt(of, signal) {
   return numbers;
 }
 
-/**
- * The layers that have pictures, by key.
- * @param {StepOfRun} of @param {AbortSignal} signal @returns {Promise<Map<string, Overview>>}
- */
+/** The layers that have pictures, by key. @param {StepOfRun} of @param {AbortSignal} signal */
 export async function layersAt(of, signal) {
   const { json, numbers, codes } = await stepOf(of, signal);
   /** @type {Map<string, Overview>} */
@@ -174,10 +171,7 @@ export class HealthSource {
     });
   }
 
-  /**
-   * @param {string} run @param {string} version as for `health`
-   * @param {boolean} prefetch nobody waits for it
-   */
+  /** @param {string} run @param {string} version as for `health` @param {boolean} prefetch nobody waits for it */
   findings(run, version, prefetch = false) {
     return this.cache.get(`findings/${run}`, (signal) => inJson("findings", { run }, signal), {
       epoch: this.epoch(run, version),
@@ -210,10 +204,7 @@ export class HealthSource {
     return true;
   }
 
-  /**
-   * A version for runs whose steps are not known: changes with the reloads, but rarely.
-   * @param {number} epoch number of the reload @param {number} now ms
-   */
+  /** A version that changes with the reloads, but rarely. @param {number} epoch of the reload @param {number} now ms */
   round(epoch, now = performance.now()) {
     if (epoch !== this.rounds.epoch && now - this.rounds.at > ROUND_MS) {
       this.rounds = { epoch, at: now, name: `reload ${epoch}` };
@@ -250,9 +241,7 @@ function memoryOf(of) {
  * @typedef {{run: string, name: string, steps: readonly number[], cell: number}} Asked
  */
 
-/**
- * @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal
- */
+/** @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal */
 async function page({ run, steps, cell }, keys, signal) {
   const query = { run, key: [...keys], step: steps.map(String), cell };
   const { json, body } = await binary("sheet", query, signal);

@@ -9,24 +9,15 @@ import { corners, pixels, planesOf } from "./decode.js";
 
 /**
  * How the kernels of a picture are arranged. *Outputs* and *inputs* are the axes of the weight: of a
- * regular convolution [out, in / groups], of a transposed one [out / groups, in].
- * @typedef {object} Arrangement
- * @property {number} outputs drawn
- * @property {number} inputs drawn
- * @property {number} allOutputs
- * @property {number} allInputs
- * @property {number} groups
- * @property {boolean} transposed
- * @property {number} height of a kernel
- * @property {number} width of a kernel, all depth slices side by side
- * @property {number} depth slices of a 3-D kernel, otherwise 1
- * @property {boolean} rows kernels of sequences
- * @property {number|null} rowOf number of weights of a row, if the weight has two axes: an *output* is
- *   then an entry of its first axis, such as an expert, of which the first `width` weights are drawn
- * @property {boolean} rgb one tile per output, its three inputs as red, green and blue
- * @property {number} perRow tiles per row of the picture
- * @property {number} padding px
- * @property {number} peak magnitude of the strongest colour
+ * regular convolution [out, in / groups], of a transposed one [out / groups, in]; `outputs` and `inputs`
+ * are drawn. A kernel is `width` wide, all `depth` slices of a 3-D one side by side; `rows` are kernels of
+ * sequences. `rowOf` is the number of weights of a row, if the weight has two axes: an *output* is then an
+ * entry of its first axis, such as an expert, of which the first `width` weights are drawn. `rgb`: one
+ * tile per output, its three inputs as red, green and blue. `perRow` is the number of tiles per row of the
+ * picture, `padding` in px, `peak` the magnitude of the strongest colour.
+ * @typedef {{outputs: number, inputs: number, allOutputs: number, allInputs: number, groups: number,
+ *   transposed: boolean, height: number, width: number, depth: number, rows: boolean,
+ *   rowOf: number|null, rgb: boolean, perRow: number, padding: number, peak: number}} Arrangement
  */
 
 /**
@@ -62,10 +53,7 @@ export function arrangement(header, picture, size) {
   return fits(found, size) ? found : null;
 }
 
-/**
- * True if the picture has exactly the size of the arrangement.
- * @param {Arrangement} of @param {{width: number, height: number}} size
- */
+/** True if a picture has this size. @param {Arrangement} of @param {{width: number, height: number}} size */
 function fits(of, size) {
   const tiles = of.rgb ? of.outputs : of.outputs * of.inputs;
   if (of.outputs > of.allOutputs || of.inputs > of.allInputs || tiles < 1) return false;
@@ -90,10 +78,7 @@ export function placeOf(of, plane) {
     : { output: plane % of.outputs, input: Math.floor(plane / of.outputs) };
 }
 
-/**
- * The layer's output and input channel that a kernel connects.
- * @param {Arrangement} of @param {number} output @param {number} input of the weight's axes
- */
+/** Channels that a kernel connects. @param {Arrangement} of @param {number} output @param {number} input */
 export function channelsOf(of, output, input) {
   if (of.transposed) {
     const group = Math.floor(input / (of.allInputs / of.groups));
@@ -108,10 +93,7 @@ export function outputChannels(of) {
   return of.allOutputs * (of.transposed ? of.groups : 1);
 }
 
-/**
- * The drawn planes of an output channel, and the number of all of its kernels.
- * @param {Arrangement} of @param {number} channel
- */
+/** Drawn planes of an output channel, and the number of its kernels. @param {Arrangement} of @param {number} channel */
 export function kernelsOf(of, channel) {
   /** @type {number[]} */
   const planes = [];

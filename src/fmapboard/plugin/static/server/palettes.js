@@ -30,10 +30,7 @@ export const MARK_COLOURS = Object.freeze({
 /** Magnitude from which a value is called large (`LARGE` of `health.states`). */
 export const LARGE = 1e4;
 
-/**
- * Colours of the states of layers and channels, as CSS.
- * @type {Readonly<Record<FaultName, string>>}
- */
+/** Colours of the states of layers and channels, as CSS. @type {Readonly<Record<FaultName, string>>} */
 export const FAULT_COLOURS = Object.freeze({
   nonfinite: "#ff00ff",
   large: "#c62828",
@@ -42,14 +39,15 @@ export const FAULT_COLOURS = Object.freeze({
   unchanged: "#6b93e6",
 });
 
-/** Marks of single pixels and of whole channels, with the term of the glossary. */
-export const LEGEND = Object.freeze([
+/** Marks of single pixels and of whole channels, with the fault, a term of the glossary. */
+// prettier-ignore
+export const LEGEND = Object.freeze(/** @type {const} */ ([
   { code: MARK.NAN, name: "NaN", term: "nonfinite" },
   { code: MARK.POSITIVE_INFINITY, name: "+Inf", term: "nonfinite" },
   { code: MARK.NEGATIVE_INFINITY, name: "−Inf", term: "nonfinite" },
   { code: MARK.CONSTANT, name: "constant", term: "constant" },
   { code: MARK.DEAD, name: "dead", term: "dead" },
-]);
+]));
 
 /** @type {Readonly<Record<string, readonly Rgb[]>>} */
 // prettier-ignore
@@ -77,10 +75,7 @@ function round(x) {
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down;
 }
 
-/**
- * `count` evenly spaced colours of a palette.
- * @param {string} name @param {number} count @returns {Rgb[]}
- */
+/** `count` evenly spaced colours of a palette. @param {string} name @param {number} count @returns {Rgb[]} */
 export function ramp(name, count) {
   const anchors = ANCHORS[name];
   if (!anchors) throw new Error(`no palette ${name}; there are ${Object.keys(ANCHORS).join(", ")}`);

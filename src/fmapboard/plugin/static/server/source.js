@@ -118,9 +118,8 @@ export class Source {
 
   /**
    * The numbers of all layers at a step; the previous ones until they have arrived.
-   * @param {string} run @param {number} step
-   * @param {boolean} calm the step has not just changed: numbers not yet known are requested
-   * @param {string} version changes when the run has new steps
+   * @param {string} run @param {number} step @param {boolean} calm the step has not just changed:
+   * numbers not yet known are requested @param {string} version changes when the run has new steps
    */
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;

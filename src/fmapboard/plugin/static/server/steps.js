@@ -20,10 +20,7 @@ export function indexOf(steps, asked) {
 /** The index nearest to one in a list; 0 in an empty one. @param {number} i @param {number} count */
 export const within = (i, count) => Math.max(0, Math.min(count - 1, i));
 
-/**
- * The kept step nearest to a position on an axis.
- * @param {readonly number[]} steps @param {number} at
- */
+/** The kept step nearest to a position on an axis. @param {readonly number[]} steps @param {number} at */
 export function nearest(steps, at) {
   const below = indexOf(steps, at);
   if (below < 0) return null;
@@ -31,10 +28,7 @@ export function nearest(steps, at) {
   return at - steps[below] <= steps[above] - at ? steps[below] : steps[above];
 }
 
-/**
- * The kept step `by` places from another; null, which follows the newest, at or beyond the last.
- * @param {readonly number[]} steps @param {number|null} from @param {number} by
- */
+/** The kept step `by` places away; null at the newest. @param {readonly number[]} steps @param {number|null} from @param {number} by */
 export function walk(steps, from, by) {
   const to = Math.max(0, indexOf(steps, from) + by);
   return to >= steps.length - 1 ? null : steps[to];

@@ -77,11 +77,7 @@ const SCROLLED = 200;
 /** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
 const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 
-/**
- * Longer side of the pictures, CSS px.
- * @param {readonly Row[]} rows @param {number} width of the window, CSS px
- * @param {number} height of the window, CSS px
- */
+/** Longer side of the pictures, CSS px. @param {readonly Row[]} rows @param {number} width @param {number} height CSS px */
 export function sideFor(rows, width, height) {
   const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
@@ -137,10 +133,7 @@ export function Attribution({ model: { state, attribution } }) {
   `;
 }
 
-/**
- * One of the two pictures of a layer; the one before stays, marked as old, until it has arrived.
- * @param {{row: Row, tile: Tile}} props
- */
+/** A picture of a layer; the last one stays, marked as old, until it is there. @param {{row: Row, tile: Tile}} props */
 function Picture({ row, tile }) {
   const { picture, problem } = tile;
   const last = useRef(/** @type {{picture: ImageBitmap, texts: string[]}|null} */ (null));

@@ -386,10 +386,7 @@ const HEIGHT = 10;
 /** Height of the row of marks of the layer; below it are those of the whole network, CSS px. */
 const OWN = 6;
 
-/**
- * Place of a step on the slider, 0…1: kept steps are evenly spaced, others lie between them.
- * @param {readonly number[]} steps kept ones @param {number} step
- */
+/** Place of a step on the slider, 0…1: kept ones are evenly spaced. @param {readonly number[]} steps @param {number} step */
 export function along(steps, step) {
   if (steps.length < 2) return 0;
   const i = indexOf(steps, step);

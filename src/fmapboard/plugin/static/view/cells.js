@@ -31,6 +31,7 @@ import { Painted, Segments, h, say, show } from "./controls.js";
 
 /** @import {Shade, Theme} from "../model/health_states.js" */
 /** @import {Binned, MapLayout} from "../picture/health_map.js" */
+/** @import {Pass} from "../server/cache.js" */
 /** @import {Health, HealthLayer as Layer} from "../server/health.js" */
 
 /** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px in the element */
@@ -45,11 +46,9 @@ export const HELP =
 /**
  * @param {import("../app.js").App} app
  * @param {HTMLElement} element that holds the cells, and comes to hold the boxes
- * @param {object} of
- * @param {() => Grid|null} of.grid what is shown @param {(event: MouseEvent) => Cell|null} of.under
- * @param {(cell: Cell) => Box} of.boxOf
- * @param {(cell: Cell, pass: import("../server/cache.js").Pass) => string[]} of.lines about a cell
- * @param {(box: Box) => void} [of.reveal] brings a box into sight
+ * @param {{grid: () => Grid|null, under: (event: MouseEvent) => Cell|null,
+ *   boxOf: (cell: Cell) => Box, lines: (cell: Cell, pass: Pass) => string[],
+ *   reveal?: (box: Box) => void}} of what is shown, and said of a cell
  */
 export function createCells(app, element, { grid, under, boxOf, lines, reveal }) {
   const pointed = h("div", { class: "pointed", hidden: true });

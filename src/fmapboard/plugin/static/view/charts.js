@@ -92,19 +92,13 @@ export function coloursOf(all, series, runs) {
   return { line, band: `color-mix(in srgb, ${line} 20%, transparent)` };
 }
 
-/**
- * Dashes of a series: another one for each series of the same run.
- * @param {readonly Series[]} all @param {Series} series
- */
+/** Dashes of a series, another one per series of a run. @param {readonly Series[]} all @param {Series} series */
 export function dashOf(all, series) {
   const ofRun = all.filter(({ run }) => run === series.run);
   return DASHES[Math.max(0, ofRun.indexOf(series)) % DASHES.length];
 }
 
-/**
- * Colour of each column of a scene.
- * @param {import("../model/scene.js").MapsScene} scene @param {readonly RunEntry[]} runs
- */
+/** Colour of each column. @param {import("../model/scene.js").MapsScene} scene @param {readonly RunEntry[]} runs */
 export function ofColumns({ columns }, runs) {
   if (columns.length < 2) return [theme().accent];
   const plain = [theme().accent, theme().second, theme().text, theme().muted];
@@ -175,9 +169,8 @@ const HEALTHY = [1e-4, 4e-2];
 
 /**
  * One line per parameter of the layer.
- * @param {At} at @param {string} group of the scalars @param {string} title
- * @param {string} terms of the glossary
- * @param {[number, number]|null} usual a range that is always in sight, as a band
+ * @param {At} at @param {string} group of the scalars @param {string} title @param {string} terms
+ * of the glossary @param {[number, number]|null} usual a range that is always in sight, as a band
  * @returns {Facts|null}
  */
 function perParameter(at, group, title, terms, usual = null) {

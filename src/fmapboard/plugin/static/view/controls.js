@@ -91,11 +91,8 @@ export function Toggle({ text, isOn, press, ...attributes }) {
 /**
  * A row of buttons, one of which is pressed.
  * @template {string} T
- * @param {object} props
- * @param {string} props.label
- * @param {readonly (readonly [T, string, string?])[]} props.options value, text, tooltip
- * @param {T} props.value @param {(value: T) => void} props.choose
- * @param {string} [props.kind] further class
+ * @param {{label: string, options: readonly (readonly [T, string, string?])[], value: T,
+ *   choose: (value: T) => void, kind?: string}} props options are value, text, tooltip; a further class
  */
 export function Segments({ label, options, value, choose, kind = "" }) {
   return html`
@@ -115,11 +112,8 @@ export function Segments({ label, options, value, choose, kind = "" }) {
 /**
  * A list to choose from. Whoever chooses with the pointer leaves the arrow keys to the steps.
  * @template {string|number|null} T
- * @param {object} props
- * @param {string} props.label for screen readers and the tooltip
- * @param {readonly (readonly [T, string])[]} props.options
- * @param {T} props.value @param {(value: T) => void} props.choose
- * @param {string} [props.terms] of the glossary @param {Child} [props.children] before the list
+ * @param {{label: string, options: readonly (readonly [T, string])[], value: T,
+ *   choose: (value: T) => void, terms?: string, children?: Child}} props `terms` of the glossary
  */
 export function Choice({ label, options, value, choose, terms = "", children }) {
   const byKeys = useRef(false);
@@ -213,10 +207,7 @@ export function Group({ label, what, folds, children }) {
 /** In a window of at most this width all groups are menus, CSS px, as in style.css. */
 export const SMALL = 900;
 
-/**
- * Makes as many groups of a row into menus as it takes to fit.
- * @param {{current: HTMLElement|null}} row
- */
+/** Makes as many groups of a row into menus as it takes to fit. @param {{current: HTMLElement|null}} row */
 export function useFolding(row) {
   useLayoutEffect(() => {
     const { current: element } = row;
@@ -255,10 +246,7 @@ export function useFolding(row) {
   }, []);
 }
 
-/**
- * A control with its name.
- * @param {{text: string, term: string, children?: Child}} props
- */
+/** A control with its name. @param {{text: string, term: string, children?: Child}} props */
 export function Labelled({ text, term, children }) {
   const { title, ...described } = explanation(term);
   return html`
@@ -292,18 +280,14 @@ export function ChannelHead({ app, name, children }) {
 
 /** @typedef {string|boolean} Attribute true adds it, false does not */
 
-/**
- * @typedef {{[T in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[T]) => void}} Listeners
- */
+/** @typedef {{[T in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[T]) => void}} Listeners */
 
 /** @typedef {{text?: string, on?: Listeners} & {[name: string]: Attribute|Listeners}} Settings */
 
 /**
  * Creates an element.
- * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag @param {Settings} settings attributes, `text`, and listeners (`on`)
- * @param {Node[]} children
- * @returns {HTMLElementTagNameMap[T]}
+ * @template {keyof HTMLElementTagNameMap} T @param {T} tag
+ * @param {Settings} settings attributes, `text`, and listeners (`on`) @param {Node[]} children
  */
 export function h(tag, { text, on = {}, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
@@ -318,10 +302,7 @@ export function h(tag, { text, on = {}, ...attributes } = {}, ...children) {
   return element;
 }
 
-/**
- * Sets text only if it differs, so as not to disturb screen readers and selections.
- * @param {Element} element @param {string} text
- */
+/** Sets text only if it differs, for screen readers. @param {Element} element @param {string} text */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -345,8 +326,7 @@ export function reveal(scroller, side, from, to) {
 
 /**
  * An element for a component, and a function that draws the component into it from its properties.
- * @template {object} P
- * @param {import("../vendor/preact_htm.js").Component<P>} component
+ * @template {object} P @param {import("../vendor/preact_htm.js").Component<P>} component
  * @param {HTMLElement} [around] without it, the component's element is laid out as if it stood alone
  */
 export function mount(component, around) {

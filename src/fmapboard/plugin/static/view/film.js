@@ -44,10 +44,7 @@ export function goText(step, { steps, words }) {
   return `Go to ${wordOf(words, to)}, the ${which} kept one: ${word} has no pictures`;
 }
 
-/**
- * Since when a channel has a fault.
- * @param {import("../model/film_scale.js").Onset} of @param {Steps} strip
- */
+/** Since when a channel has a fault. @param {import("../model/film_scale.js").Onset} of @param {Steps} strip */
 export function onsetText({ channel, kind, word, step, after, count }, strip) {
   const all = counted(stepsOf(strip), keptUnit(strip));
   const name = `channel ${channel}: ${kind === "constant" ? kind : word}`;
@@ -463,10 +460,7 @@ export function createPane(on) {
     return { step: strip.steps[i], rest: columns - i, row: rowAt(placed, scroller.scrollTop) };
   }
 
-  /**
-   * Scrolls to the step and channel of another strip.
-   * @param {{step: number, rest: number, row: number}} to
-   */
+  /** Scrolls as another strip. @param {{step: number, rest: number, row: number}} to */
   function follow({ step, rest, row }) {
     if (!placed || !strip) return;
     const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);

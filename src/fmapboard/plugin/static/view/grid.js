@@ -18,7 +18,7 @@ import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, positionText, rangeText, valueText } from "../picture/captions.js";
 import { paintGrid } from "../picture/grid_paint.js";
-import { paintKernels, paintStored, weightRange } from "../picture/kernel_paint.js";
+import { paintKernels, weightRange } from "../picture/kernel_paint.js";
 import { gridCrosshairs } from "../picture/point.js";
 import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/tile_layout.js";
 import { valueAt } from "../server/decode.js";
@@ -60,11 +60,6 @@ export function createGrid(app) {
     const ratio = window.devicePixelRatio || 1;
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
-    if (scene.kind === "kernels" && !scene.grid) {
-      placed = null;
-      paintStored(context, scene.kernels, sheet, scroller, look);
-      return;
-    }
     placed = layoutFor(scene, state.tile, width, height, ratio);
     sheet.style.height = `${Math.max(placed.height, 1)}px`;
     sheet.style.width = placed.width > width ? `${placed.width}px` : "";
@@ -73,7 +68,7 @@ export function createGrid(app) {
     if (scene.kind === "maps") {
       paintGrid(context, scene, placed, where, look);
       gridCrosshairs(context, scene, placed, where, state.pixel);
-    } else if (scene.grid) paintKernels(context, scene.grid, placed, where, look);
+    } else paintKernels(context, scene.grid, placed, where, look);
   }
 
   /** The cell under the pointer, or null. @param {MouseEvent} event */
@@ -89,8 +84,7 @@ export function createGrid(app) {
     const [at, scene] = [under(event), drawn?.scene];
     if (!at || !scene) return;
     const plane = scene.order[at.cell]; // a channel, except of kernels
-    const isKernel = scene.kind === "kernels" && scene.grid;
-    app.pick(isKernel ? channelOf(isKernel.of, plane) : plane, at, event);
+    app.pick(scene.kind === "kernels" ? channelOf(scene.grid.of, plane) : plane, at, event);
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
@@ -127,10 +121,7 @@ export function createGrid(app) {
   };
   scroller.addEventListener("scroll", scrolled, { passive: true });
 
-  /**
-   * Moves the selection by channels, or by rows of the grid, in the order shown.
-   * @param {number} by @param {boolean} rows
-   */
+  /** Moves the selection by channels, or by rows of the grid. @param {number} by @param {boolean} rows */
   function move(by, rows) {
     const scene = drawn?.scene;
     const kernels = scene?.kind === "kernels" ? scene.grid : null;
@@ -206,10 +197,7 @@ function spoken(
   return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}${sorted}`;
 }
 
-/**
- * Describes the position and value under the pointer.
- * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
- */
+/** What is under the pointer. @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at */
 function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
@@ -245,10 +233,7 @@ export function reading(scene, part, channel, y, x) {
 
 /** @typedef {ReturnType<typeof import("../picture/tile_layout.js").hit>} Hit */
 
-/**
- * The kernel, position and weight under the pointer.
- * @param {KernelCells} grid @param {NonNullable<Hit>} at
- */
+/** The kernel, position and weight under the pointer. @param {KernelCells} grid @param {NonNullable<Hit>} at */
 function describeKernel(grid, at) {
   const { of } = grid;
   const plane = grid.cells[at.cell];
@@ -341,10 +326,7 @@ export function ChannelKernels({ app, model: { scene, state } }) {
   `;
 }
 
-/**
- * What there is to say instead of kernels.
- * @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels
- */
+/** Said instead of kernels. @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels */
 function instead({ of }, channel, count) {
   if (of.rowOf !== null) {
     return "The weight has two axes, and its rows are no channels: the kernels are computed from it.";
@@ -359,10 +341,7 @@ function instead({ of }, channel, count) {
   );
 }
 
-/**
- * @param {KernelCells} grid @param {number[]} planes of the channel
- * @param {number} all number of its kernels, drawn or not
- */
+/** @param {KernelCells} grid @param {number[]} planes of the channel @param {number} all kernels, drawn or not */
 function numberRows({ sides }, planes, all) {
   const found = sides.map(({ kernels }) => kernels && measured(kernels, planes));
   /** @param {string} text @param {string[]} cells */
@@ -390,10 +369,7 @@ function numberRows({ sides }, planes, all) {
   ];
 }
 
-/**
- * 2-norm of a difference, in words.
- * @param {import("../model/value_scale.js").Difference|null} difference @param {number[]} planes
- */
+/** 2-norm of a difference. @param {import("../model/value_scale.js").Difference|null} difference @param {number[]} planes */
 function differenceNorm(difference, planes) {
   if (!difference) return "–";
   const size = difference.height * difference.width;

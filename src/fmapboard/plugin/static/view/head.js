@@ -91,18 +91,15 @@ function described(layer, scene, asked, words) {
 /** @typedef {{range: readonly [number, number], palette: string, title: string}} BarFacts */
 
 /** The bars of what is drawn. @param {KernelsScene} scene @returns {BarFacts[]} */
-export function kernelBars({ grid, picture }) {
-  /** @param {number} peak @param {string} title @param {boolean} isRgb @returns {BarFacts} */
-  const bar = (peak, title, isRgb) => ({
-    ...{ range: [-peak, peak], palette: isRgb ? "rgb" : "signed", title },
-  });
-  if (!grid) return [bar(picture?.peak ?? 0, "weights", picture?.palette === "rgb")];
+export function kernelBars({ grid }) {
+  const palette = grid.colour ? "rgb" : "signed";
+  /** @param {number} peak @param {string} title @returns {BarFacts} */
+  const bar = (peak, title) => ({ range: [-peak, peak], palette, title });
   const between = grid.parts.filter((part) => part.difference);
   const names = between.map((part) => partLetters(grid, part)).join(", ");
   const rounding = `${names}, each ± ${short(roundingOf(grid), 2)}`;
   const title = grid.colour ? "weights of the three inputs" : "weights, all kernels";
-  const weights = bar(grid.peak, title, grid.colour);
-  const differences = bar(grid.differencePeak, rounding, grid.colour);
+  const [weights, differences] = [bar(grid.peak, title), bar(grid.differencePeak, rounding)];
   if (!between.length) return [weights];
   return between.length < grid.parts.length ? [weights, differences] : [differences];
 }

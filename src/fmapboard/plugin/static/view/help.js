@@ -36,18 +36,12 @@ export const KEYS = Object.freeze([
   ["?", "open or close this help"],
 ]);
 
-/**
- * The value after `now` in a list; after the last, the first.
- * @template T @param {readonly T[]} among @param {T} now
- */
+/** The value after `now`; after the last, the first. @template T @param {readonly T[]} among @param {T} now */
 export function next(among, now) {
   return among[(among.indexOf(now) + 1) % among.length];
 }
 
-/**
- * The next larger or smaller tile size.
- * @param {number} shown current size on the screen, CSS px @param {number} by 1 or -1
- */
+/** The next larger or smaller tile size. @param {number} shown size on the screen, CSS px @param {number} by 1 or -1 */
 export function nextTile(shown, by) {
   const sides = TILES.filter(Boolean);
   if (by > 0) return sides.find((side) => side > shown * 1.1) ?? sides[sides.length - 1];

@@ -272,10 +272,7 @@ export function layerChange(layer) {
   return weights ? `${text}; ${weights}` : text;
 }
 
-/**
- * @param {import("../server/decode.js").Maps} maps @param {string} role
- * @param {number} channel
- */
+/** @param {import("../server/decode.js").Maps} maps @param {string} role @param {number} channel */
 export function channelChange({ arrays, header }, role, channel) {
   const names = role === "feature_maps" ? [role, "weights"] : [role];
   const name = names.find((each) => arrays[`${each}.change`] && header.change_since);
@@ -324,9 +321,7 @@ function fault(of, follows = true) {
 
 /** @typedef {ReturnType<typeof fault>} Fault severity: 0 none, 1 minor, 2 major, 3 non-finite values */
 
-/**
- * @param {Overview} of @param {Layer|undefined} layer @returns {Health}
- */
+/** @param {Overview} of @param {Layer|undefined} layer @returns {Health} */
 export function health(of, layer = undefined) {
   const follows = !layer || layer.activation !== null;
   const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
@@ -402,10 +397,7 @@ export function strip(of) {
  * @typedef {{kind: "group"|"layer", id: string, text: string, depth: number, layers: Layer[]}} Row
  */
 
-/**
- * True if each word of the filter is in the layer's name, type or kernel shape.
- * @param {Layer} layer @param {string} filter
- */
+/** True if a layer has each word of the filter. @param {Layer} layer @param {string} filter */
 export function matches(layer, filter) {
   const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
   const call = callText(layer.label, layer.behind);
@@ -435,10 +427,7 @@ function path(layer) {
 /** @returns {Node} */
 const node = () => ({ children: new Map(), layers: [] });
 
-/**
- * Rows of a tree of names split at dots; a group with a single child shares its row.
- * @param {Layer[]} layers in network order @returns {Row[]}
- */
+/** Rows of a tree of names; a group with one child shares its row. @param {Layer[]} layers in network order */
 export function networkRows(layers) {
   const root = node();
   for (const layer of layers) {
@@ -493,10 +482,7 @@ function walk(of, id, name, prefix, depth, rows) {
   }
 }
 
-/**
- * Merges a node with its descendants as long as it has a single child.
- * @param {string} text @param {Node} child
- */
+/** Merges a node with its only descendants. @param {string} text @param {Node} child */
 function only(text, child) {
   while (!child.layers.length && child.children.size === 1) {
     const [[more, next]] = child.children;
@@ -506,10 +492,7 @@ function only(text, child) {
   return { text, child };
 }
 
-/**
- * Rows that are visible when some groups are folded.
- * @param {Row[]} rows @param {ReadonlySet<string>} folded ids of groups
- */
+/** Rows that are visible when some groups are folded. @param {Row[]} rows @param {ReadonlySet<string>} folded */
 export function unfolded(rows, folded) {
   let hiddenBelow = Infinity;
   return rows.filter((row) => {

@@ -77,10 +77,7 @@ export function Notice({ name, text }) {
   return html`<p class=${name} role="status" hidden=${!text}>${text}</p>`;
 }
 
-/**
- * What is gone, where the first non-finite value was, what the overview led to, and how to keep more.
- * @param {{app: import("../app.js").App, model: Model}} props
- */
+/** The lines above the views. @param {{app: import("../app.js").App, model: Model}} props */
 export function Notices({ app, model }) {
   const { isThere, arrived } = app.overview;
   const isLed = isThere && model.state.view === "maps";
@@ -148,10 +145,7 @@ function whereText({ isUnread, logdir }) {
     : "No run that TensorBoard reads holds records of fmapboard.";
 }
 
-/**
- * @param {{model: Pick<Model, "isUnread"|"logdir"|"problem">, shown: boolean,
- *   reload: () => void}} props
- */
+/** @param {{model: Pick<Model, "isUnread"|"logdir"|"problem">, shown: boolean, reload: () => void}} props */
 export function Empty({ model, shown, reload }) {
   const { isUnread, problem } = model;
   return html`

@@ -106,10 +106,7 @@ export function hasPictures({ health }) {
   return Boolean(health?.layers.some(isShown));
 }
 
-/**
- * True if the contact sheet is shown, not the map of states.
- * @param {Front} front @param {import("../model/state.js").State} state
- */
+/** True for the contact sheet, not the map of states. @param {Front} front @param {import("../model/state.js").State} state */
 export function showsPictures(front, state) {
   if (!hasPictures(front)) return false;
   return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";

@@ -17,7 +17,7 @@ import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
 import { kernelBars } from "./head.js";
 
-/** @import {Strip} from "../model/film.js" */
+/** @import {FilmSource, Strip} from "../model/film.js" */
 /** @import {Model} from "../model/look.js" */
 /** @import {KernelsScene, MapsScene} from "../model/scene.js" */
 /** @import {FilmLayout} from "../picture/film_layout.js" */
@@ -37,10 +37,7 @@ async function offer(canvas, name) {
   return "Saved";
 }
 
-/**
- * An empty canvas, and what writes on it.
- * @param {number} width px @param {number} height px
- */
+/** An empty canvas, and what writes on it. @param {number} width px @param {number} height px */
 function blank(width, height) {
   const canvas = document.createElement("canvas");
   const context = prepare(canvas, width, height, 1);
@@ -74,7 +71,6 @@ export async function savePicture(model) {
   const name = `${run}_${layerText(key)}_step${step}`;
   // The columns say themselves where they stem from.
   const titled = `${layerText(key)}${scene.columns.length > 1 ? "" : ` · ${origin(scene.question)}`}`;
-  if (scene.kind === "kernels" && !scene.grid) return offer(stored(scene.kernels, titled), name);
   const isMaps = scene.kind === "maps";
   let tile = state.tile || (isMaps ? (scene.rows ? 64 : 128) : 0);
   const laidOut = () => layoutFor(scene, tile, WIDTH, isMaps ? 0 : WINDOW, 1);
@@ -119,19 +115,9 @@ export async function savePicture(model) {
   const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
   const colours = { ...look, palette: state.colours };
   if (isMaps) paintGrid(below, scene, placed, where, colours);
-  else if (scene.grid) paintKernels(below, scene.grid, placed, where, colours);
+  else paintKernels(below, scene.grid, placed, where, colours);
   context.drawImage(inner, 0, head);
   return offer(canvas, name);
-}
-
-/** A stored picture of kernels whose arrangement is not known. @param {ImageBitmap} picture @param {string} text */
-function stored(picture, text) {
-  const factor = Math.max(1, Math.floor(1000 / picture.width));
-  const [width, height] = [picture.width * factor, picture.height * factor];
-  const { canvas, context, title } = blank(Math.max(600, width + 2 * MARGIN), HEAD + height);
-  title(text);
-  context.drawImage(picture, MARGIN, HEAD - MARGIN, width, height);
-  return canvas;
 }
 
 /** A colour bar for the maps and one for the difference. @param {MapsScene} scene @param {Model} model @returns {Bar[]} */
@@ -236,10 +222,8 @@ const FILM_HEAD = 56;
 
 /**
  * Offers the file for download: all strips, below each other.
- * @param {Model} model @param {Strip[]} strips at least one
- * @param {import("../model/film.js").FilmSource} source
- * @param {import("./film.js").Pane["layoutFor"]} layout
- * @param {(text: string) => void} tell progress @returns {Promise<string>} what happened
+ * @param {Model} model @param {Strip[]} strips at least one @param {FilmSource} source
+ * @param {import("./film.js").Pane["layoutFor"]} layout @param {(text: string) => void} tell progress
  */
 export async function saveFilm({ state }, strips, source, layout, tell) {
   for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps

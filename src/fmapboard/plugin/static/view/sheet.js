@@ -171,10 +171,7 @@ export function createSheet(app) {
     drawn.pages[i] = { ...held, painted: "", page: null };
   }
 
-  /**
-   * @param {Health} health @param {number} width @param {number} height
-   * @param {readonly number[]} onsets @returns {Drawn}
-   */
+  /** @param {Health} health @param {number} width @param {number} height @param {readonly number[]} onsets */
   function laid(health, width, height, onsets) {
     const indices = [...health.layers.keys()].filter((i) => isShown(health.layers[i]));
     const layers = indices.map((i) => health.layers[i]);
