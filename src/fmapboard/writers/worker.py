@@ -1,4 +1,4 @@
-"""Process logged steps in order, a file of its own for the threads beside those of training.
+"""Process logged steps in order in worker threads, concurrently with training.
 
 During training the work runs in a thread with the lowest priority. Since Linux lets an unprivileged
 thread lower its priority but never raise it again, there is a second thread with normal priority.
