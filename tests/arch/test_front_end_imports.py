@@ -12,7 +12,7 @@ import fmapboard
 STATIC = Path(fmapboard.__file__).parent / "plugin" / "static"
 ORDER = ["vendor", "server", "model", "picture", "chart", "view"]
 """Folders; each may import itself and those before it. The entry points above may import all."""
-MAX_MODULES, MAX_LINES = 66, 14_980
+MAX_MODULES, MAX_LINES = 63, 14_000
 _IMPORTED = re.compile(r'^import [^;]*? from "(\.[^"]+)";', re.MULTILINE)
 
 

@@ -9,7 +9,7 @@ import {
   heat,
   shareOf,
   tagsOf,
-} from "../../src/fmapboard/plugin/static/chart/series.js";
+} from "../../src/fmapboard/plugin/static/chart/plot.js";
 import { drawZeros } from "../../src/fmapboard/plugin/static/chart/plot.js";
 
 test("one channel is extracted from a history", () => {

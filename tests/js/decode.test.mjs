@@ -1,8 +1,15 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrays, bytes, octets, open } from "../../src/fmapboard/plugin/static/server/container.js";
-import { corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/server/decode.js";
+import {
+  arrays,
+  bytes,
+  corners,
+  octets,
+  open,
+  planesOf,
+  valueAt,
+} from "../../src/fmapboard/plugin/static/server/decode.js";
 import {
   MARK,
   MARK_COLOURS,

@@ -11,7 +11,7 @@ import {
   rowTopOf,
   visibleBands,
   visibleColumns,
-} from "../../src/fmapboard/plugin/static/picture/film_layout.js";
+} from "../../src/fmapboard/plugin/static/picture/film_paint.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/paint.js";
 import {

@@ -24,6 +24,7 @@ const PICTURE = {
   peak: 1,
   palette: "signed",
   padding: 1,
+  tile: [1, 1],
   outputs: [1, 1],
   inputs: [1, 1],
 };
@@ -34,7 +35,7 @@ const PICTURE = {
  */
 function kernels(shape, rows, facts) {
   const header = { format: 1, kernel_shape: shape, pictures: [] };
-  const [found, whole] = [{ ...PICTURE, ...facts }, image(rows)];
+  const [found, whole] = [{ ...PICTURE, tile: shape.slice(2), ...facts }, image(rows)];
   const of = arrangement(header, found, whole);
   assert.ok(of);
   return readKernels(whole.data, whole.width, of);

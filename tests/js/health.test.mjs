@@ -25,7 +25,7 @@ import {
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Finding} Finding */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").Line} Finding */
 /** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
 /** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").HealthLayer} HealthLayer */
 
@@ -66,7 +66,7 @@ const RELU = {
  * @param {HealthLayer[]} layers @returns {Health}
  */
 function health(codes, columns = {}, layers = [CONV, RELU]) {
-  /** @type {import("../../src/fmapboard/plugin/static/server/container.js").NamedArrays} */
+  /** @type {import("../../src/fmapboard/plugin/static/server/decode.js").NamedArrays} */
   const arrays = {};
   for (const [name, rows] of Object.entries(columns)) {
     arrays[name] = { shape: [rows.length, layers.length], values: Float32Array.from(rows.flat()) };
@@ -221,26 +221,22 @@ test("the cell under a point is the one whose box has it", () => {
 test("a cell is described by layer, step, state and the numbers that are known", () => {
   const columns = { nonfinite: [[0, 0.25]], minimum: [[-1, NaN]], maximum: [[2, NaN]] };
   const of = health([[CODE.FINE, CODE.NONFINITE]], columns);
-  const { codes } = tableOf(of);
-  const label = (/** @type {string} */ key) => key.replace("fmapboard/", "");
   const pass = { most: 1, changed: () => {} };
   const numbers = (/** @type {number} */ at) => numbersOf(new Cache(() => {}), pass, of, at);
-  assert.deepEqual(cellLines(of, codes, 0, label, numbers(0)), [
+  assert.deepEqual(cellLines(of, 0, numbers(0)), [
     "conv · step 0",
     "fine",
     "of 8 channels: 0 % non-finite",
     "values −1 … 2",
   ]);
-  assert.deepEqual(cellLines(of, codes, 1, label, numbers(1)), [
+  assert.deepEqual(cellLines(of, 1, numbers(1)), [
     "relu · step 0",
     "non-finite: NaN or infinity",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
   const unknown = (/** @type {number} */ at) =>
-    cellLines(of, codes, at, label, numbers(at), "change").filter((line) =>
-      line.startsWith("change"),
-    );
+    cellLines(of, at, numbers(at), "change").filter((line) => line.startsWith("change"));
   assert.deepEqual(unknown(1), ["change not known: values are not finite"]);
   assert.deepEqual(unknown(0), ["change not recorded"]);
 });
@@ -248,18 +244,16 @@ test("a cell is described by layer, step, state and the numbers that are known",
 test("a cell of a run of images names the image", () => {
   const of = health([[CODE.FINE], [CODE.FINE]], {}, [CONV]);
   of.step_words = { 10: "image 10 (cat.jpg)" };
-  const { codes } = tableOf(of);
-  assert.equal(cellLines(of, codes, 0, String, "")[0], "conv · step 0");
-  assert.equal(cellLines(of, codes, 1, String, "")[0], "conv · image 10 (cat.jpg)");
+  assert.equal(cellLines(of, 0, "")[0], "conv · step 0");
+  assert.equal(cellLines(of, 1, "")[0], "conv · image 10 (cat.jpg)");
 });
 
 test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
   const of = health([[CODE.FINE], [CODE.NONFINITE], [CODE.FINE], [CODE.NONFINITE]], {}, [CONV]);
   of.since = { nonfinite: { 0: 25 } };
-  const { codes } = tableOf(of);
   const line = "without interruption since step 25";
-  assert.ok(!cellLines(of, codes, 1, String, "").includes(line));
-  assert.ok(cellLines(of, codes, 3, String, "").includes(line));
+  assert.ok(!cellLines(of, 1, "").includes(line));
+  assert.ok(cellLines(of, 3, "").includes(line));
   const dying = [CODE.DEAD, CODE.MOSTLY_DEAD, CODE.DEAD, CODE.MOSTLY_DEAD, CODE.MOSTLY_DEAD];
   const more = health(
     dying.map((code) => [code]),
@@ -268,13 +262,13 @@ test("a cell says since when its state has lasted, if it has lasted to the newes
   );
   more.since = { dead: { 0: 0 } };
   const sinceOf = (/** @type {number} */ at) =>
-    cellLines(more, tableOf(more).codes, at, String, "").filter((each) => each.includes("since"));
+    cellLines(more, at, "").filter((each) => each.includes("since"));
   assert.deepEqual(sinceOf(0), ["without interruption since step 0"]); // that it is dead
   assert.deepEqual(sinceOf(1), []);
   assert.deepEqual(sinceOf(4), [`at every kept step since step ${more.steps[3]}`]);
   const still = health([[CODE.FINE], [CODE.UNCHANGED]], {}, [CONV]);
   still.since = { unchanged: { 0: 0 } };
-  const said = cellLines(still, tableOf(still).codes, 1, String, "");
+  const said = cellLines(still, 1, "");
   assert.ok(said.includes("the weights are those of step 0"));
 });
 

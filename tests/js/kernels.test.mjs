@@ -28,8 +28,11 @@ import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 function arranged(shape, picture, [width, height]) {
   const header = { format: 1, type: "Conv2d", kernel_shape: shape, pictures: [] };
   const [outputs, inputs] = shape.map((side) => [side, side]);
+  const sides = shape.length > 2 ? shape.slice(2) : [Math.min(2048, shape[1])];
+  const [across, down = 1, depth = 1] = sides.reverse();
+  const facts = { outputs, inputs, tile: [down, across * depth] };
   /** @type {Picture} */
-  const whole = { role: "kernels", peak: 0.5, palette: "signed", padding: 1, outputs, inputs };
+  const whole = { role: "kernels", peak: 0.5, palette: "signed", padding: 1, ...facts };
   return arrangement(header, { ...whole, ...picture }, { width, height });
 }
 

@@ -7,16 +7,7 @@ import { CALM_MS, corrected, look } from "./model/look.js";
 import { Overview, Visits } from "./model/overview.js";
 import { Renewal } from "./model/renewal.js";
 import { Scenes } from "./model/scene.js";
-import {
-  MOST,
-  START,
-  fromEntries,
-  listed,
-  newColumn,
-  swapped,
-  toEntries,
-  toggled,
-} from "./model/state.js";
+import * as states from "./model/state.js";
 import { callRoot, kindOf, speakOf } from "./model/words.js";
 import { Cache } from "./server/cache.js";
 import { Source } from "./server/source.js";
@@ -37,7 +28,7 @@ export class App {
   constructor(report = null) {
     this.report = report;
     /** @type {State} */
-    this.state = { ...START };
+    this.state = { ...states.START };
     const changed = (/** @type {boolean} */ early) => (early ? this.prefetch() : this.redraw());
     this.source = new Source(new Cache(changed));
     this.scenes = new Scenes(this.source);
@@ -66,7 +57,7 @@ export class App {
 
   /** Puts the tab into the page and installs all listeners and timers. */
   start() {
-    this.state = fromEntries(host.readAddress());
+    this.state = states.fromEntries(host.readAddress());
     if (!this.state.run) this.overview.free();
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
@@ -85,7 +76,7 @@ export class App {
     const asked = host.readAddress();
     if (host.hidden() || !asked.length) return;
     this.visits.leave();
-    this.state = fromEntries(asked);
+    this.state = states.fromEntries(asked);
     this.redraw();
   }
 
@@ -93,14 +84,14 @@ export class App {
   update(patch, how = "auto") {
     const before = this.state;
     this.state = { ...before, ...patch };
-    if (this.visits.note(before, this.state, how)) host.writeAddress(toEntries(before));
+    if (this.visits.note(before, this.state, how)) host.writeAddress(states.toEntries(before));
     this.stepOnly = Object.keys(patch).length === 1 && "step" in patch;
     if ("step" in patch) {
       this.direction = (patch.step ?? Infinity) >= (before.step ?? Infinity) ? 1 : -1;
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    this.state.columns = swapped(this.state, before);
+    this.state.columns = states.swapped(this.state, before);
     this.redraw();
   }
 
@@ -136,7 +127,7 @@ export class App {
       return;
     }
     this.stepOnly = false;
-    host.writeAddress(toEntries(this.state), this.visits.take(this.state));
+    host.writeAddress(states.toEntries(this.state), this.visits.take(this.state));
     const busy = this.source.cache.left() > 0;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, hovered: this.hovered });
@@ -245,8 +236,8 @@ export class App {
     }
     const { columns } = this.state;
     const runs = partners(this.state.run, this.model?.runs ?? []);
-    const column = newColumn(kind, this.state, this.model?.layer, runs);
-    if (column && columns.length < MOST) this.update({ columns: [...columns, column] });
+    const column = states.newColumn(kind, this.state, this.model?.layer, runs);
+    if (column && columns.length < states.MOST) this.update({ columns: [...columns, column] });
   }
 
   /** Removes all columns; without any, brings back those removed last, or adds another step. */
@@ -264,8 +255,7 @@ export class App {
 
   /**
    * A click on a tile: points at a place, chooses a channel for the film strip, or opens it.
-   * @param {number} channel @param {{u: number|null, v: number|null}} place in its map
-   * @param {MouseEvent} event
+   * @param {number} channel @param {{u: number|null, v: number|null}} place @param {MouseEvent} event
    */
   pick(channel, { u, v }, event) {
     if (this.state.role === "kernels") {
@@ -273,7 +263,7 @@ export class App {
     } else if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
       putPoint(this, { u, v });
     } else if (event.shiftKey || event.ctrlKey || event.metaKey) {
-      this.update({ channels: toggled(this.state, channel) });
+      this.update({ channels: states.toggled(this.state, channel) });
     } else this.update({ channel });
   }
 
@@ -281,7 +271,8 @@ export class App {
   toggleFilm() {
     const { view, channel, channels } = this.state;
     if (view === "film") this.update({ view: "maps" });
-    else if (channel === null || listed(channels).includes(channel)) this.update({ view: "film" });
+    else if (channel === null || states.listed(channels).includes(channel))
+      this.update({ view: "film" });
     else this.update({ view: "film", channels: "" });
   }
 

@@ -3,7 +3,8 @@
 
 import { App } from "./app.js";
 import { answerFrom } from "./server/api.js";
-import { answersIn, sheetInputs, sheets } from "./server/embedded.js";
+import { answersIn, input, page } from "./server/embedded.js";
+import { loaders } from "./server/health.js";
 
 /** @typedef {import("./server/embedded.js").Embedded} Embedded */
 
@@ -12,8 +13,6 @@ const { report, ...embedded } =
     /** @type {unknown} */ (window)
   ).fmapboardReport;
 document.title = report.title;
-const stored = answersIn(embedded);
-/** @type {Partial<Record<string, import("./server/api.js").Answering>>} */
-const made = { sheet: (_, ...of) => sheets(...of), sheet_input: (_, ...of) => sheetInputs(...of) };
-answerFrom((path, ...of) => (made[path] ?? stored)(path, ...of));
+answerFrom(answersIn(embedded));
+Object.assign(loaders, { page, input });
 new App(report).start();

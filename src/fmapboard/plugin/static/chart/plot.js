@@ -1,13 +1,15 @@
 // @ts-check
-/** Draws small charts on canvas: lines, bands, heat maps, and a line at the current step. */
+/** Small charts over steps on canvas: lines, bands, heat maps, and a line at the current step. */
 
 import { labelOf, short, ticks } from "../model/words.js";
 import { cutStart, prepare, theme } from "../picture/canvas.js";
+import { number } from "../server/decode.js";
 import { FAULT_COLOURS, mixed, rgbOf } from "../server/palettes.js";
 import { nearest } from "../server/steps.js";
 
 /** @import {Words} from "../model/words.js" */
-/** @import {Heat} from "./series.js" */
+/** @import {History} from "../model/scene.js" */
+/** @import {HistogramChart as HistogramSeries, ScalarChart as ScalarSeries} from "../server/routes.js" */
 
 const LEFT = 52;
 const RIGHT = 8;
@@ -52,25 +54,19 @@ export function frame(canvas, width, height, steps, values, log = false, words =
   context.textBaseline = "alphabetic";
   context.fillStyle = look.muted;
   context.textAlign = "left";
-  const half = (width - LEFT - RIGHT) / 2 - 6;
-  context.fillText(endText(context, words, from, half), LEFT, height - 4);
+  // The first and the last step, with the name of what they show if there is one.
+  const endText = (/** @type {number} */ step) => {
+    const [number, name] = labelOf(words, step);
+    const rest = (width - LEFT - RIGHT) / 2 - 6 - context.measureText(`${number} `).width;
+    return name ? `${number} ${cutStart(context, name, rest)}` : number;
+  };
+  context.fillText(endText(from), LEFT, height - 4);
   context.textAlign = "right";
-  if (to > from) context.fillText(endText(context, words, to, half), width - RIGHT, height - 4);
+  if (to > from) context.fillText(endText(to), width - RIGHT, height - 4);
   return { context, width, height, x, y };
 }
 
 /** @typedef {ReturnType<typeof frame>} Frame coordinates of a chart, CSS px */
-
-/**
- * The first or last step, with the name of what it shows if there is one.
- * @param {CanvasRenderingContext2D} context @param {Words} words @param {number} step
- * @param {number} width CSS px
- */
-function endText(context, words, step, width) {
-  const [number, name] = labelOf(words, step);
-  const rest = width - context.measureText(`${number} `).width;
-  return name ? `${number} ${cutStart(context, name, rest)}` : number;
-}
 
 /** Powers of ten between two logarithms, at most 5, or both ends. @param {number} lo @param {number} hi */
 function decades(lo, hi) {
@@ -80,10 +76,7 @@ function decades(lo, hi) {
   return found.length > 1 ? found : [10 ** lo, 10 ** hi];
 }
 
-/**
- * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values non-finite ones
- * interrupt the line @param {string} colour @param {readonly number[]} dash px
- */
+/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values @param {string} colour @param {readonly number[]} dash */
 export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   context.setLineDash(dash);
   context.strokeStyle = colour;
@@ -118,10 +111,7 @@ function drawTriangles({ context, x }, steps, edge) {
   }
 }
 
-/**
- * Marks at the upper edge the steps whose value is not finite, which no line can show.
- * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
- */
+/** Marks above the steps that are not finite. @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values */
 export function drawNonfinite(of, steps, values) {
   of.context.fillStyle = FAULT_COLOURS.nonfinite;
   const marked = steps.filter((_, i) => !Number.isFinite(values[i]));
@@ -139,10 +129,7 @@ export function drawZeros(of, steps, values, colour) {
   drawTriangles(of, marked, of.height - BOTTOM);
 }
 
-/**
- * @param {Frame} of @param {number[]} steps
- * @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} colour
- */
+/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} colour */
 export function drawBand({ context, x, y }, steps, low, high, colour) {
   context.fillStyle = colour;
   for (let i = 0; i + 1 < steps.length; i += 1) {
@@ -203,10 +190,7 @@ export function drawNow({ context, x, height }, step, colour) {
   context.stroke();
 }
 
-/**
- * Selects the nearest kept step when a chart is clicked or dragged on: attributes of its canvas.
- * @param {number[]} steps @param {(step: number) => void} chosen
- */
+/** Attributes of a canvas on which a step is picked. @param {number[]} steps @param {(step: number) => void} chosen */
 export function picking(steps, chosen) {
   /** @param {PointerEvent & {currentTarget: HTMLCanvasElement}} event */
   const pick = (event) => {
@@ -222,5 +206,135 @@ export function picking(steps, chosen) {
       event.currentTarget.setPointerCapture(event.pointerId);
       pick(event);
     },
+  };
+}
+
+// What is drawn: series over steps, and their axes.
+
+/** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
+
+/** A channel of [steps, channels]. @param {ArrayLike<number>} values @param {number} channels @param {number} channel */
+export function column(values, channels, channel) {
+  const steps = channels ? values.length / channels : 0;
+  return Float64Array.from({ length: steps }, (_, i) => values[i * channels + channel]);
+}
+
+/** Lowest and highest finite value, widened if equal. @param {ArrayLike<number>[]} lines @returns {[number, number]|null} */
+export function extent(lines) {
+  const finite = lines.flatMap((line) => Array.from(line).filter(Number.isFinite));
+  if (!finite.length) return null;
+  const [lo, hi] = [
+    finite.reduce((a, b) => Math.min(a, b)),
+    finite.reduce((a, b) => Math.max(a, b)),
+  ];
+  const half = lo === hi ? Math.abs(lo) / 10 || 0.5 : 0;
+  return [lo - half, hi + half];
+}
+
+/** From this ratio of the ends on, an axis of positive values is logarithmic. */
+const LOG_FROM = 20;
+
+/**
+ * The axis of values from 0 on; a logarithmic one spans the positive values.
+ * @param {ArrayLike<number>[]} lines @param {[number, number]|null} usual a range that is always in sight
+ */
+export function axisOf(lines, usual = null) {
+  const known = usual ? [...lines, usual] : lines;
+  const positive = extent(known.map((each) => Array.from(each).filter((value) => value > 0)));
+  if (positive && positive[1] / positive[0] > LOG_FROM) return { values: positive, log: true };
+  return { values: extent(known) ?? [0, 1], log: false };
+}
+
+/** A scalar series with its JSON floats as numbers. @param {ScalarSeries} raw @returns {Line} */
+export function line(raw) {
+  return { steps: raw.steps, values: raw.values.map(number) };
+}
+
+/** Histograms as a heat map: counts resampled to even rows. @param {HistogramSeries} raw @param {number} rows */
+export function heat(raw, rows) {
+  const edges = raw.edges.map((list) => list.map(number));
+  const counts = raw.counts.map((list) => list.map(number));
+  const range = extent(
+    edges.flatMap((list, s) => {
+      const first = counts[s].findIndex((count) => count > 0);
+      const last = counts[s].findLastIndex((count) => count > 0);
+      return first < 0 ? [] : [[list[first], list[last + 1]]]; // of the buckets that are not empty
+    }),
+  );
+  if (!range) return null;
+  const [lo, hi] = range;
+  const density = new Float64Array(raw.steps.length * rows);
+  for (let s = 0; s < raw.steps.length; s += 1) {
+    const into = density.subarray(s * rows, (s + 1) * rows);
+    spread(edges[s], counts[s], lo, hi, into);
+    const top = into.reduce((a, b) => Math.max(a, b), 0);
+    for (let r = 0; r < rows; r += 1) into[r] = top > 0 ? into[r] / top : NaN;
+  }
+  return { steps: raw.steps, lo, hi, rows, density };
+}
+
+/** @typedef {NonNullable<ReturnType<typeof heat>>} Heat `density` [steps, rows] is at most 1 per step, NaN for an empty one */
+
+/** @param {number[]} edges @param {number[]} counts @param {number} lo @param {number} hi @param {Float64Array} into per row */
+function spread(edges, counts, lo, hi, into) {
+  const unit = (hi - lo) / into.length;
+  for (let k = 0; k < counts.length; k += 1) {
+    if (!(counts[k] > 0)) continue;
+    const from = (edges[k] - lo) / unit;
+    const to = Math.max((edges[k + 1] - lo) / unit, from + 1e-9);
+    const first = Math.max(0, Math.floor(from));
+    const last = Math.min(into.length - 1, Math.ceil(to) - 1);
+    for (let r = first; r <= Math.max(first, last) && r < into.length; r += 1) {
+      const share = (Math.min(to, r + 1) - Math.max(from, r)) / (to - from);
+      into[r] += counts[k] * Math.max(0, share);
+    }
+  }
+}
+
+/** Tags of a group, in natural order. @param {Record<string, unknown>} series by tag @param {string} group before the slash */
+export function tagsOf(series, group) {
+  return Object.keys(series)
+    .filter((tag) => tag.slice(0, tag.indexOf("/")) === group)
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+/**
+ * Share of channels whose value in a history array is above 0, per step.
+ * @param {{steps: number[],
+ *   arrays: Partial<Record<string, {shape: number[], values: ArrayLike<number>}>>}} history
+ * @param {string} name @returns {number[]} empty if there is no such array
+ */
+export function shareOf(history, name) {
+  const array = history.arrays[name];
+  if (!array) return [];
+  const channels = array.shape[1];
+  return history.steps.map((_, i) => {
+    let above = 0;
+    for (let c = 0; c < channels; c += 1) above += array.values[i * channels + c] > 0 ? 1 : 0;
+    return above / Math.max(1, channels);
+  });
+}
+
+/** Lowest and highest value at each step, of all channels if they are known, else of those drawn. @param {History} history */
+export function rangeLines(history) {
+  const isOfAll = Boolean(history.arrays["layer.minimum"]);
+  const of = isOfAll ? "layer" : "feature_maps";
+  const low = history.arrays[`${of}.minimum`];
+  const high = history.arrays[`${of}.maximum`];
+  if (!low || !high) return null;
+  const channels = low.shape[1];
+  const fold = (/** @type {Float32Array} */ values, /** @type {"min"|"max"} */ by) =>
+    history.steps.map((_, i) => {
+      const finite = values.subarray(i * channels, (i + 1) * channels).filter(Number.isFinite);
+      return finite.length ? finite.reduce((a, b) => Math[by](a, b)) : NaN;
+    });
+  const bad = shareOf(history, `${of}.nonfinite`);
+  return {
+    isOfAll,
+    steps: history.steps,
+    least: fold(low.values, "min"),
+    most: fold(high.values, "max"),
+    /** NaN at the steps with a non-finite value, 0 at the others. */
+    finite: history.steps.map((_, i) => (bad[i] > 0 ? NaN : 0)),
   };
 }

@@ -3,7 +3,6 @@
 
 import { indexOf } from "../server/steps.js";
 
-/** @import {App} from "../app.js" */
 /** @import {AttributionSeries as Series} from "../server/routes.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {State} from "./state.js" */
@@ -64,7 +63,7 @@ function tile(source, run, series, i) {
 
 /** @typedef {ReturnType<typeof tile>} Tile a picture of a series; null until it has arrived */
 
-/** Shows the kind after the present one. @param {App} app */
+/** Shows the kind after the present one. @param {import("../app.js").App} app */
 export function nextKind(app) {
   const { state, model } = app;
   const kinds = [...(model?.layer?.roles ?? [state.role]), ...(model?.attribution ? [null] : [])];

@@ -24,11 +24,7 @@ export function strengths(mean, std) {
   return Float64Array.from({ length: mean.length }, (_, c) => Math.hypot(mean[c], std[c]));
 }
 
-/**
- * Mean recorded change of each channel over the kept steps; steps without a finite one are left
- * out, and a channel that has none is 0.
- * @param {ArrayLike<number>} changes [steps, channels] @param {number} channels
- */
+/** Mean of the finite recorded changes per channel. @param {ArrayLike<number>} changes @param {number} channels */
 export function meanChanges(changes, channels) {
   const total = new Float64Array(channels);
   const count = new Float64Array(channels);
@@ -42,11 +38,7 @@ export function meanChanges(changes, channels) {
 
 const SIDE = 8;
 
-/**
- * Each channel shrunk to at most 8 × 8 px (1 × 64 for sequences), minus its mean, normalized to
- * length 1; all 0 for a flat channel.
- * @param {Planes} planes @returns {{vectors: Float32Array, length: number}}
- */
+/** Each channel as at most 64 numbers, minus their mean, of length 1; all 0 if it is flat. @param {Planes} planes */
 export function sketches(planes) {
   const { channels, height, width, levels } = planes;
   const rows = Math.min(SIDE, height);
@@ -88,11 +80,7 @@ function isFlat({ vectors, length }, channel) {
   return !vectors.subarray(channel * length, (channel + 1) * length).some(Boolean);
 }
 
-/**
- * Starts at the strongest channel and continues with the most similar remaining one; flat channels
- * come last.
- * @param {Sketches} sketched @param {ArrayLike<number>} strength @returns {number[]}
- */
+/** Begins at the strongest channel; flat ones come last. @param {Sketches} sketched @param {ArrayLike<number>} strength */
 export function bySimilarity(sketched, strength) {
   const { vectors, length } = sketched;
   const ranked = byScore(strength).filter((c) => (c + 1) * length <= vectors.length);
@@ -109,11 +97,7 @@ export function bySimilarity(sketched, strength) {
   return [...order, ...flat];
 }
 
-/**
- * Correlation of each channel with the one before it in an order; NaN for the first one and next
- * to a flat one.
- * @param {Sketches} sketched @param {number[]} order
- */
+/** Correlation of each channel with the one before; NaN if flat. @param {Sketches} sketched @param {number[]} order */
 export function alongOrder(sketched, order) {
   const { vectors, length } = sketched;
   const values = new Float64Array(vectors.length / length).fill(NaN);
@@ -138,34 +122,16 @@ export function recordedChanges(role, history) {
   return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
 }
 
-/**
- * Why channels are not sorted by change, in words.
- * @param {string} role @param {History|null} history @param {number} channels
- */
-export function whyUnsorted(role, history, channels) {
-  if (!history) return "";
-  const changes = recordedChanges(role, history);
-  if (!changes) return "change: not recorded, so the channels are in order of their index";
-  if (changes.shape[1] > 1 || channels === 1) return "";
-  return "change: recorded for the whole layer only, so the channels are in order of their index";
-}
-
 // The selected order of a layer's channels, the number that each is sorted by, and what it means.
 
 /**
- * The order of all channels. `texts` are the number that one is sorted by, the longest form first, and
- * `meaning` explains it: null and "" for the order of the index. `why` is "" or says why the channels
- * are not in the selected order.
+ * `texts` are the number that a channel is sorted by, the longest form first, and `meaning` explains it; `why`
+ * says why the channels are not in the selected order.
  * @typedef {{order: number[], texts: ((channel: number) => string[])|null, meaning: string,
  *   why: string}} Sorting
  */
 
-/**
- * A computed order, the values of the channels, what is written before and after each, such as
- * "RMS " or " std", and what it means.
- * @typedef {{order: number[], values: ArrayLike<number>, before: string, after: string,
- *   meaning: string}} Found
- */
+/** @typedef {{order: number[], values: ArrayLike<number>, before: string, after: string, meaning: string}} Found */
 
 /**
  * @param {State} state @param {Maps|null} maps of the step that the order is computed from
@@ -175,9 +141,8 @@ export function sorting(state, maps, question, history, channels) {
   const plain = { order: [...Array(channels).keys()], texts: null, meaning: "" };
   if (state.sort === "index") return { ...plain, why: "" };
   if (state.sort === "change") {
-    const why = whyUnsorted(question.role, history, channels);
-    const found = why ? null : byChange(question.role, history);
-    return found ? completed(found, channels) : { ...plain, why };
+    const found = history ? byChange(question.role, history, channels) : "";
+    return typeof found === "string" ? { ...plain, why: found } : completed(found, channels);
   }
   if (!maps) return { ...plain, why: "" }; // it is being loaded
   const by = state.sort === "strength" ? byStrength : bySimilar;
@@ -204,11 +169,13 @@ function named(role) {
   return role === "gradients_of_maps" ? "gradients" : "maps";
 }
 
-/** @param {string} role @param {History|null} history @returns {Found|null} */
-function byChange(role, history) {
+/** The order, or why there is none. @param {string} role @param {History} history @param {number} layerChannels */
+function byChange(role, history, layerChannels) {
   const changes = recordedChanges(role, history);
-  if (!changes || !history) return null;
+  if (!changes) return "change: not recorded, so the channels are in order of their index";
   const channels = changes.shape[1];
+  if (channels === 1 && layerChannels > 1)
+    return "change: recorded for the whole layer only, so the channels are in order of their index";
   const ofMaps = changes === history.arrays[`${role}.change`];
   const values = meanChanges(changes.values, channels);
   const at = history.steps.filter((_, i) =>

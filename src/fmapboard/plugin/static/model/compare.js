@@ -1,7 +1,7 @@
 // @ts-check
 /** Finds the layer of another run that corresponds to a layer: by name, else by its position. */
 
-import { number } from "../server/container.js";
+import { number } from "../server/decode.js";
 import { keyOf } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import { callName, callText, runText, stepText } from "./words.js";
@@ -17,8 +17,8 @@ import { callName, callText, runText, stepText } from "./words.js";
  * The corresponding layer of another run; null if there is none. A layer matches by position if it
  * is called at the same place of the forward pass, has the same kernel shape (the same type, if it
  * has none) and number of channels, and its own name is not that of another layer of this run.
- * @param {Layer} layer @param {readonly Layer[]} own layers of its run
- * @param {readonly Layer[]} others layers of the other run @returns {Match|null}
+ * @param {Layer} layer @param {readonly Layer[]} own layers of its run @param {readonly Layer[]} others
+ * @returns {Match|null}
  */
 export function match(layer, own, others) {
   const same = others.find((each) => each.key === layer.key);
@@ -68,10 +68,7 @@ export function middle(name, most) {
   return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
 }
 
-/**
- * A name in two parts; the first one may be cut by the page, the second one is shown whole.
- * @param {string} name @param {number} end length of the second part @returns {[string, string]}
- */
+/** A name in two parts, the second of which is shown whole. @param {string} name @param {number} end its length */
 export function parted(name, end) {
   const letters = Array.from(name);
   if (letters.length <= end + 4) return ["", name];
@@ -81,16 +78,11 @@ export function parted(name, end) {
 // The columns of the view: run, layer, step, sample and role of each, and what they differ in.
 
 /**
- * A column beside the main one, as far as it is known what it shows: null for a layer or a picture that
- * is not there or not known yet; `why` says so, but is "" while its layers are being loaded.
- * @typedef {{column: Column, run: string, match: Match|null, question: Question|null,
- *   why: string}} Placed
+ * A column beside the main one, null where it is not known; `why` there is nothing, "" while it is loading.
+ * @typedef {{column: Column, run: string, match: Match|null, question: Question|null, why: string}} Placed
  */
 
-/**
- * @param {string} run @param {Layer|undefined} layer @param {number|null} step
- * @param {string} role @param {number} sample
- */
+/** @param {string} run @param {Layer|undefined} layer @param {number|null} step @param {string} role @param {number} sample */
 function question(run, layer, step, role, sample) {
   const i = layer ? indexOf(layer.steps, step) : -1;
   if (!layer || i < 0) return null;
@@ -105,9 +97,8 @@ export function mainSide(state, layer) {
 }
 
 /**
- * What a column shows.
  * @param {Column} column @param {State} state @param {Layer|undefined} layer of the main column
- * @param {(run: string) => Layer[]|undefined} layersOf layers of any run, if they are known
+ * @param {(run: string) => Layer[]|undefined} layersOf any run
  * @param {(run: string) => string} whyNone why the layers of a run will not be known, or ""
  * @returns {Placed}
  */
@@ -143,10 +134,7 @@ export function matchText({ layer, by }) {
   return by === "name" ? "" : `matched by position: ${layerText(layer.key)}`;
 }
 
-/**
- * Runs to compare with, the likeliest first: those with as many layers, then by time of start.
- * @param {string} run @param {RunEntry[]} runs @returns {string[]}
- */
+/** Runs to compare with: those with as many layers first, then by start. @param {string} run @param {RunEntry[]} runs */
 export function partners(run, runs) {
   const own = runs.find((each) => each.run === run);
   const others = runs.filter((each) => each !== own);
@@ -171,10 +159,7 @@ export const ROLE_NAMES = Object.freeze(
 /** Longest name of a run in a short name of a column. */
 const NAME = 28;
 
-/**
- * Short name of a column: what the columns differ in. Two runs may be at different steps.
- * @param {Question} side @param {(Question|null)[]} all the columns of the view
- */
+/** Short name of a column: what it differs in. @param {Question} side @param {(Question|null)[]} all columns */
 export function sideName(side, all) {
   const differ = (/** @type {"run"|"step"|"sample"|"role"} */ field) =>
     all.some((each) => each && each[field] !== side[field]);
@@ -198,11 +183,7 @@ export function origin({ run, step, sample, role }) {
 
 /** @typedef {{what: "run"|"layer", name: string, shown: string}} Gone */
 
-/**
- * The list with one more entry, which takes the place of an earlier one about the same thing.
- * @param {Gone[]} before @param {Gone["what"]} what
- * @param {string} name of what is gone, "" if the address names none @param {string} shown instead
- */
+/** @param {Gone[]} before @param {Gone["what"]} what @param {string} name "" for none @param {string} shown instead */
 export function replaced(before, what, name, shown) {
   const others = before.filter((each) => each.what !== what);
   return name ? [...others, { what, name, shown }] : others;
@@ -225,16 +206,12 @@ export function goneText(gone, state) {
 /** Layers per request. */
 const CHUNK = 24;
 
-/**
- * A layer of the main column; null if the other run has no such layer, or nothing to compare.
- * @typedef {{key: string, match: Match|null, difference: LayerDifference|null}} Ranked
- */
+/** @typedef {{key: string, match: Match|null, difference: LayerDifference|null}} Ranked a layer of the main column */
 
 /**
  * The ranking of one column; requests what is missing, one chunk after the other.
  * @param {Pick<Source, "cache"|"json">} source @param {State} state @param {Column} column
- * @param {number} step of the slider @param {readonly Layer[]} layers of the main column's run
- * @param {readonly Layer[]} others layers of the column's run
+ * @param {number} step of the slider @param {readonly Layer[]} layers @param {readonly Layer[]} others
  * @param {boolean} calm false while the step is changing: only known differences are shown
  */
 export function rank(source, state, column, step, layers, others, calm) {

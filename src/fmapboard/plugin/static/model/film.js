@@ -14,10 +14,7 @@ import * as api from "../server/api.js";
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Cache, Pass} from "../server/cache.js" */
 /** @import {Model} from "./look.js" */
-/** @import {Source} from "../server/source.js" */
 /** @import {Question} from "./compare.js" */
-/** @import {InFilm} from "./film_scale.js" */
-/** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
 /** @template T @typedef {import("../server/cache.js").Entry<T>} Entry */
@@ -40,18 +37,11 @@ async function loadFrame(of, signal) {
 
 /** @typedef {Awaited<ReturnType<typeof loadFrame>>} Frame a layer at one step, with the planes of one role and sample only */
 
-/** Memory of a frame. @param {Frame} frame */
-function frameBytes({ side, kernels }) {
-  const planes = side ? side.planes.levels.length * (side.planes.marks ? 2 : 1) : 0;
-  return 20000 + planes + (kernels?.planes.levels.length ?? 0);
-}
-
 /** What a frame or an input is kept under. @param {Question|InputQuestion} of */
 const keyOf = (of) => `film/${JSON.stringify(of)}`;
 
 /**
- * Requests the answers to these questions, the most wanted first, and none of the others that this
- * pass asked for.
+ * Requests answers, the most wanted first, and none of the others that this pass asked for.
  * @template {Question|InputQuestion} Q @template T
  * @param {Cache} cache @param {Pass} of @param {Q[]} questions
  * @param {(question: Q, signal: AbortSignal) => Promise<T>} load @param {(value: T) => number} bytes
@@ -89,22 +79,16 @@ export function digest({ data, width, height }) {
   return `${width}×${height}/${first >>> 0}/${second >>> 0}`;
 }
 
-/** @param {InputFrame} frame */
-const inputBytes = ({ picture }) => 4 * picture.width * picture.height;
-
 // The film strips of the columns: the main one, and each that is not of the same maps.
 
 /**
  * What one strip is of: `letter` is "" if there is only one column, `step` null for the newest,
  * `place` that of the column in the state, -1 for the main one.
  * @typedef {{letter: string, text: string, run: string, layer: Layer, role: string, sample: number,
- *   step: number|null, place: number, history: History|null}} FilmColumn
+ *   step: number|null, place: number, history: import("./scene.js").History|null}} FilmColumn
  */
 
-/**
- * @param {Model} model @returns {{columns: FilmColumn[], notes: string[]}} the main one first, none
- * without a layer; `notes` say why a column has no strip of its own
- */
+/** @param {Model} model @returns {{columns: FilmColumn[], notes: string[]}} `notes` say why a column has no strip */
 export function filmColumns({ state, layer, history, columns, filmHistories }) {
   if (!layer || layer.error || !layer.steps.length) return { columns: [], notes: [] };
   const { run, role, sample, step } = state;
@@ -152,10 +136,7 @@ const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 /** @type {{frames: Question[], inputs: InputQuestion[]}} */
 const NOTHING = { frames: [], inputs: [] };
 
-/**
- * What the frames of some columns need: maps, the kernels shown there, inputs to compare with.
- * @param {Strip} strip @param {number[]} columns @returns {typeof NOTHING}
- */
+/** Maps, kernels and inputs that columns need. @param {Strip} strip @param {number[]} columns @returns {typeof NOTHING} */
 function questions(strip, columns) {
   const frames = new Map(columns.map((i) => [i, strip.question(i)]));
   for (const i of strip.hasKernels ? columns : []) {
@@ -182,7 +163,7 @@ function drawnIn({ layer, role }) {
 }
 
 export class FilmSource {
-  /** @param {Source} source @param {() => void} changed */
+  /** @param {import("../server/source.js").Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
     this.cache = source.cache;
@@ -248,7 +229,7 @@ export class FilmSource {
       /** Steps with large values, and further ones by channel, which the locked scale leaves out. */
       leftOut: locked?.leftOut ?? 0,
       beyond: locked?.beyond ?? /** @type {Map<number, number>} */ (new Map()),
-      /** How many of these the film shows. @type {InFilm} */
+      /** How many of these the film shows. @type {import("./film_scale.js").InFilm} */
       inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
       /** Letters of the strips with this scale, "" for one alone. */
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
@@ -281,23 +262,16 @@ export class FilmSource {
     };
   }
 
-  /**
-   * Requests the frames of these columns, the kernels that they show, and their inputs.
-   * @param {{strip: Strip, columns: number[]}[]} wanted of each strip the most wanted first
-   */
+  /** Requests what columns show, in this order. @param {{strip: Strip, columns: number[]}[]} wanted */
   want(wanted) {
     const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
     const frames = [...inTurn(asked.map((each) => each.frames)), ...this.saved.frames];
     const inputs = [...inTurn(asked.map((each) => each.inputs)), ...this.saved.inputs];
-    want(this.cache, this.frames, frames, loadFrame, frameBytes);
-    want(this.cache, this.inputs, inputs, loadInput, inputBytes);
+    want(this.cache, this.frames, frames, loadFrame, ({ maps }) => 20000 + maps.bytes);
+    want(this.cache, this.inputs, inputs, loadInput, ({ picture: of }) => 4 * of.width * of.height);
   }
 
-  /**
-   * Loads everything that these columns show, for a saved file; a frame that fails stays unloaded.
-   * @param {Strip} strip @param {number[]} columns
-   * @returns {Promise<boolean>} false if the strip was left meanwhile
-   */
+  /** Loads what columns show, for a saved file; false if the strip was left. @param {Strip} strip @param {number[]} columns */
   async load(strip, columns) {
     const asked = questions(strip, columns);
     this.saved = asked; // also asked for when the screen is drawn meanwhile

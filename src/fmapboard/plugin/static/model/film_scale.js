@@ -2,30 +2,22 @@
 /** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
 
 import { KINDS } from "./health_states.js";
-import { ranges } from "./value_scale.js";
+import { ranges, stepRanges } from "./value_scale.js";
 import { inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS, LARGE } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
 /** @import {Strip as Film} from "./film.js" */
-/** @import {History, StateMark} from "./scene.js" */
-/** @import {Scale} from "./state.js" */
+/** @import {History} from "./scene.js" */
 /** @import {Ranges, Side} from "./value_scale.js" */
 
-/** @typedef {{scale: Scale, zeroCentred: boolean}} ScaleChoice */
-
-/**
- * Of the steps that a locked scale leaves out, those that are in the film.
- * @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm
- */
+/** @typedef {{scale: import("./state.js").Scale, zeroCentred: boolean}} ScaleChoice */
+/** @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm steps that are left out */
 
 /** Number of steps of the history. @param {{history: History|null}} strip */
 export const stepsOf = ({ history }) => history?.steps.length ?? 0;
 
-/**
- * What the steps of the history are: a report knows the numbers of more steps than it has pictures of.
- * @param {Pick<Film, "history"|"steps"|"unit">} strip
- */
+/** A report knows the numbers of more steps than are kept. @param {Pick<Film, "history"|"steps"|"unit">} strip */
 export const keptUnit = (strip) =>
   `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
 
@@ -54,10 +46,8 @@ export function farFrom(sizes) {
 /** @typedef {ReturnType<typeof rows>} Rows */
 
 /**
- * The steps without the ranges of some channels at some steps, and how many were left out of each
- * channel; `filmed` of them are in a film.
- * @param {Rows} steps @param {number[][]} groups channels that are left out together
- * @param {(group: number[]) => boolean[]} isOut for each step
+ * The steps without some ranges, and how many were left out of each channel; `filmed` are in a film.
+ * @param {Rows} steps @param {number[][]} groups of channels @param {(group: number[]) => boolean[]} isOut
  */
 function without(steps, groups, isOut) {
   const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
@@ -98,10 +88,8 @@ function areFaulty(steps, c) {
  * are left out, because all other frames would have one single colour; and of each channel those at
  * which it is dead or not finite, and those few that are `FAR` beyond its others.
  * @param {(History|null)[]} histories @param {string} role @param {number[]} chosen channels
- * @param {ScaleChoice} how @param {readonly (readonly number[])[]} [films] steps of each strip; a
- *   report may have fewer than the history
+ * @param {ScaleChoice} how @param {readonly (readonly number[])[]} [films] steps of each strip
  * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>, inFilm: InFilm}|null}
- *   `leftOut` is a number of steps, `beyond` that of further ones by channel
  */
 export function lockedRanges(histories, role, chosen, how, films) {
   const every = histories.flatMap((history, i) => rows(history, role, films?.[i]));
@@ -127,28 +115,17 @@ export function lockedRanges(histories, role, chosen, how, films) {
 /** Number of steps that are in a film. @param {ReturnType<typeof rows>} steps */
 const filmed = (steps) => steps.filter(({ isInFilm }) => isInFilm).length;
 
-/**
- * The extremes at each kept step, [drawn]; none if they are not known.
- * @param {History|null} history @param {string} role
- * @param {readonly number[]} [film] steps of the strip, all by default
- */
-function rows(history, role, film) {
-  const lo = history?.arrays[`${role}.lo`];
-  const hi = history?.arrays[`${role}.hi`];
-  if (!lo || !hi || !lo.shape[1]) return [];
-  const width = lo.shape[1];
-  return Array.from({ length: lo.values.length / width }, (_, i) => ({
-    lo: lo.values.subarray(i * width, (i + 1) * width),
-    hi: hi.values.subarray(i * width, (i + 1) * width),
+/** @param {History|null} history @param {string} role @param {readonly number[]} [film] steps of the strip */
+const rows = (history, role, film) =>
+  stepRanges(history, role).map((ends, i) => ({
+    ...ends,
     isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
     faultOf: (/** @type {number} */ channel) => history && kindOf(history, role, i, channel),
   }));
-}
 
 /**
- * True if a frame has values outside of the locked scale, because its step is far beyond the others.
- * @param {{locked: Ranges|null, beyond: Map<number, number>}} film
- * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}} side @param {number} channel
+ * True if a frame is outside of the locked scale, because its step is far beyond the others.
+ * @param {Pick<Film, "locked"|"beyond">} film @param {Pick<Side, "lo"|"hi">} side @param {number} channel
  */
 export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
   if (!locked || !beyond.get(channel)) return false;
@@ -178,11 +155,6 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
   ];
 }
 
-/** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */
-export function ownRanges(side, how) {
-  return ranges(side.planes.channels, [{ lo: side.lo, hi: side.hi }], how);
-}
-
 /** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
 
 const WORDS = Object.freeze({
@@ -192,11 +164,7 @@ const WORDS = Object.freeze({
   constant: "const",
 });
 
-/**
- * The most severe fault of a channel at a step; null for none.
- * @param {History|null} history @param {string} role @param {number} step @param {number} channel
- * @returns {StateMark|null}
- */
+/** The most severe fault. @param {History|null} history @param {string} role @param {number} step @param {number} channel */
 export function faultAt(history, role, step, channel) {
   if (!history) return null;
   const i = indexOf(history.steps, step);
@@ -206,10 +174,7 @@ export function faultAt(history, role, step, channel) {
   return kind && { kind, word, brief: word, colour: FAULT_COLOURS[kind] };
 }
 
-/**
- * @param {History} history @param {string} role @param {number} i index of the step
- * @param {number} channel @returns {Fault|null}
- */
+/** @param {History} history @param {string} role @param {number} i of the step @param {number} channel @returns {Fault|null} */
 function kindOf({ arrays }, role, i, channel) {
   const codes = arrays[`${role}.code`];
   if (!codes || channel >= codes.shape[1]) return null;
@@ -218,16 +183,13 @@ function kindOf({ arrays }, role, i, channel) {
 }
 
 /**
- * A fault of a channel since its first kept step with it; `after` is the kept step before that, if
- * there is one, and `count` the number of kept steps with it.
- * @typedef {{channel: number, kind: Fault, word: string, step: number, after: number|null,
- *   count: number}} Onset
+ * A fault since its first kept step; `after` is the kept step before that, `count` that of steps with it.
+ * @typedef {{channel: number, kind: Fault, word: string, step: number, after: number|null, count: number}} Onset
  */
 
 /**
- * Since when each chosen channel has had each kind of fault, as far as steps are kept.
- * @param {History|null} history @param {string} role @param {number[]} channels
- * @returns {Onset[]} the most severe kinds first, then by step
+ * Since when each channel has had each kind of fault: the most severe kinds first, then by step.
+ * @param {History|null} history @param {string} role @param {number[]} channels @returns {Onset[]}
  */
 export function onsets(history, role, channels) {
   /** @type {Onset[]} */
@@ -252,9 +214,8 @@ export function onsets(history, role, channels) {
 }
 
 /**
- * The last step, not after `step`, at which kernels were drawn.
- * @param {History|null} history @param {number} step @param {readonly number[]} kept steps with
- * pictures; a report may have fewer than the history @returns {number|null}
+ * The last step, not after `step`, at which kernels were drawn; `kept` are the steps with pictures.
+ * @param {History|null} history @param {number} step @param {readonly number[]} kept
  */
 export function kernelStep(history, step, kept) {
   const drawn = (history?.kernels ?? []).map((each) => each.step);
@@ -276,10 +237,9 @@ function hasLargeMaps({ steps, arrays }, step) {
 }
 
 /**
- * Largest magnitude of the layers' drawn kernels over all kept steps, without those at which the
- * layer's maps have large values, unless all have them: others would all be grey.
+ * Largest magnitude of kernels over all kept steps, without those at which the layer's maps have large
+ * values, unless all have them: others would all be grey. `isPart`: steps are left out.
  * @param {(History|null)[]} histories
- * @returns {{peak: number, isPart: boolean}} `isPart`: steps are left out
  */
 export function kernelPeak(histories) {
   const every = histories.flatMap((history) =>

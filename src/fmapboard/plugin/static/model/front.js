@@ -10,10 +10,9 @@ import { keptFrom } from "../server/steps.js";
 
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Maps} from "../server/decode.js" */
-/** @import {Finding, FindingsAnswer, Health, HealthSource, SheetSource, Verdict} from "../server/health.js" */
-/** @import {RunEntry} from "../server/routes.js" */
+/** @import {HealthSource, SheetSource} from "../server/health.js" */
+/** @import {FindingsAnswer, Line as Finding, RunEntry, Verdict} from "../server/routes.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {Question} from "./compare.js" */
 /** @import {MapsScene, Scene} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
@@ -25,8 +24,7 @@ export const FEW_RUNS = 8;
 
 /**
  * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
- * @param {Pick<State, "run"|"chosen">} state
- * @param {readonly Pick<RunEntry, "run"|"started">[]} runs
+ * @param {Pick<State, "run"|"chosen">} state @param {readonly Pick<RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
   const names = new Set(chosen ? chosen.split(BETWEEN) : []);
@@ -45,12 +43,7 @@ export function choosing({ run }, runs) {
   return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
 }
 
-/**
- * The change of the state that makes a run the current one: its findings are listed too, or alone
- * if those of the previous one were.
- * @param {Pick<State, "run"|"chosen">} state @param {string} run
- * @returns {Pick<State, "run"|"chosen">}
- */
+/** What makes a run the current one. @param {Pick<State, "run"|"chosen">} state @param {string} run */
 export function opening(state, run) {
   const { chosen } = state;
   if (!chosen || chosen.split(BETWEEN).includes(run)) return { run, chosen };
@@ -59,26 +52,16 @@ export function opening(state, run) {
 
 /** @typedef {{run: string, finding: Finding}} Line */
 
-/**
- * One list of the findings of several runs: the most severe first, those of a run in its order.
- * @param {readonly {run: string, findings: readonly Finding[]}[]} answers @returns {Line[]}
- */
+/** The most severe lines first, those of a run in its order. @param {{run: string, findings: readonly Finding[]}[]} answers */
 export function ranked(answers) {
-  const next = answers.map(() => 0);
-  /** @type {Line[]} */
-  const lines = [];
-  for (;;) {
-    let best = -1;
-    for (let i = 0; i < answers.length; i += 1) {
-      const head = answers[i].findings[next[i]];
-      if (head && (best < 0 || head.severity > answers[best].findings[next[best]].severity)) {
-        best = i;
-      }
-    }
-    if (best < 0) return lines;
-    lines.push({ run: answers[best].run, finding: answers[best].findings[next[best]] });
-    next[best] += 1;
-  }
+  const lines = answers.flatMap(({ run, findings }) => {
+    let least = Infinity; // no line comes before a less severe one of its own run
+    return findings.map((finding) => ({
+      line: { run, finding },
+      severity: (least = Math.min(least, finding.severity)),
+    }));
+  });
+  return lines.sort((a, b) => b.severity - a.severity).map(({ line }) => line);
 }
 
 // The pictures that show a finding: of which layer and step they are, and which channels.
@@ -136,7 +119,7 @@ export function marked(maps, channels) {
 /** @type {WeakMap<Maps, {key: string, scene: Scene}>} */
 const scenes = new WeakMap();
 
-/** @param {Maps} maps @param {Question} question @param {State} state */
+/** @param {Maps} maps @param {import("./compare.js").Question} question @param {State} state */
 function sceneOf(maps, question, { colours }) {
   const held = scenes.get(maps);
   if (held && held.key === colours) return held.scene;
@@ -146,19 +129,14 @@ function sceneOf(maps, question, { colours }) {
   return scene;
 }
 
-/**
- * Drawn channels that have a fault, the largest magnitudes first for large values.
- * @param {Maps} maps @param {string} kind of the finding @param {number} channels drawn
- */
+/** Drawn channels with a fault, large ones by size. @param {Maps} maps @param {string} kind @param {number} channels drawn */
 export function affected(maps, kind, channels) {
   const role = "feature_maps";
   const all = Array.from({ length: channels }, (_, c) => c);
   const has = all.filter((c) => {
-    const of = flags(maps, role, c);
-    if (kind === "nonfinite") return of.nan + of.positive + of.negative > 0;
-    if (kind === "large") return of.large;
-    if (kind === "dead") return of.dead;
-    return kind === "constant" && of.constant;
+    const { nan, positive, negative, large, dead, constant } = flags(maps, role, c);
+    const faults = { nonfinite: nan + positive + negative > 0, large, dead, constant };
+    return Object.entries(faults).some(([fault, isSo]) => isSo && fault === kind);
   });
   if (kind !== "large") return has;
   const ends = ["minimum", "maximum"].map((name) => maps.arrays[`${role}.${name}`]?.values);
@@ -171,8 +149,7 @@ const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
 
 /**
  * Where the tiles stem from: layer, step and channels.
- * @param {Finding} finding @param {Layer} layer @param {number} step
- * @param {string} word for the step
+ * @param {Finding} finding @param {Layer} layer @param {number} step @param {string} word for the step
  * @param {number[]} channels drawn as tiles @param {number} hit affected ones @param {number} all drawn
  */
 function described(finding, layer, step, word, channels, hit, all) {
@@ -204,10 +181,9 @@ export const LINES = 6;
  *   {run: string, class: Verdict["class"]|"unreadable", warnings: number}} RunVerdict */
 
 /**
- * @param {Source} source
- * @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
- *   verdicts: Map<string, RunVerdict>}} overview `all`: show all lines of an open list
- * @param {State} state @param {RunEntry[]} runs
+ * `all`: show all lines of an open list.
+ * @param {Source} source @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
+ *   verdicts: Map<string, RunVerdict>}} overview @param {State} state @param {RunEntry[]} runs
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
@@ -246,10 +222,7 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
   };
 }
 
-/**
- * @param {Map<string, RunVerdict>} verdicts @param {string} run
- * @param {FindingsAnswer|null} answer @param {string} error
- */
+/** @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer @param {string} error */
 export function noteVerdict(verdicts, run, answer, error) {
   if (answer) {
     const warnings = answer.findings.filter((each) => each.class === "warning").length;
@@ -270,10 +243,7 @@ function versionOf(source, run) {
   return `${steps.length}/${steps[steps.length - 1]}${reading}`;
 }
 
-/**
- * The states of all layers of a run at all kept steps; null until they have arrived.
- * @param {Source} source @param {HealthSource} asked @param {string} run @returns {Health|null}
- */
+/** The states of a run; null until they are there. @param {Source} source @param {HealthSource} asked @param {string} run */
 export function tableFor(source, asked, run) {
   return asked.health(run, versionOf(source, run)).value ?? null;
 }
@@ -290,7 +260,6 @@ function answersOf(source, asked, run) {
 }
 
 /**
- * The picture that shows a layer call at a step.
  * @param {Layer[]} layers of the run @param {Pick<Finding, "name"|"label"|"key"|"shown_at"> &
  *   {run: string, step: number}} asked @param {string} keeper of the pictures
  */
@@ -315,10 +284,7 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }, keep
 
 /** @typedef {NonNullable<ReturnType<typeof targetOf>>} Target where to go, and what must be said there */
 
-/**
- * What a run was looked through for, in words.
- * @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind of the columns
- */
+/** What a run was looked through for. @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind */
 export function scope({ layers, steps, written }, kind = "step") {
   const kept = written > steps ? ` (kept of ${stepText(written)} logged)` : "";
   return `${counted(layers, "layer")} × ${counted(steps, kind)}${kept}`;
@@ -350,9 +316,8 @@ function differenceOf(source, asked, run) {
 }
 
 /**
- * The first layer whose values are not all 0 at a step; undefined if there is none, or not known yet.
- * @param {Source} source @param {{source: HealthSource}} overview @param {string} run
- * @param {readonly Layer[]} layers
+ * The first layer whose values are not all 0, if there is one. @param {Source} source
+ * @param {{source: HealthSource}} overview @param {string} run @param {readonly Layer[]} layers
  */
 export function firstDifferent(source, overview, run, layers) {
   const table = tableFor(source, overview.source, run);

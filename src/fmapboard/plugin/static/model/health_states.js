@@ -1,23 +1,14 @@
 // @ts-check
 /** Colours of the states of layers, and the hatching that tells severe ones without colour. */
 
-import {
-  callName,
-  counted,
-  deadWord,
-  inWordsOf,
-  percent,
-  short,
-  stepText,
-  wordOf,
-} from "./words.js";
+import { callName, counted, inWordsOf, percent, short, stepText, wordOf } from "./words.js";
 import { once } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
 /** @import {FaultName} from "../server/answers.js" */
 /** @import {Cache, Pass} from "../server/cache.js" */
-/** @import {NamedArrays} from "../server/container.js" */
+/** @import {NamedArrays} from "../server/decode.js" */
 /** @import {Health, HealthLayer} from "../server/health.js" */
 /** @import {Rgb} from "../server/palettes.js" */
 
@@ -26,10 +17,7 @@ export const LEVELS = 24;
 /** Level of a cell whose brightness is not known. */
 export const UNKNOWN_LEVEL = 255;
 
-/**
- * Colours of each state (by code, `state/health_states.js`) at the smallest and largest value.
- * @type {Readonly<Record<"light"|"dark", readonly (readonly [Rgb, Rgb])[]>>}
- */
+/** Colours of each state at the smallest and largest value. @type {Readonly<Record<Theme, readonly (readonly [Rgb, Rgb])[]>>} */
 // prettier-ignore
 const ENDS = Object.freeze({
   light: [
@@ -80,11 +68,6 @@ export function coloursOf(theme) {
   return { table, ink: INK[theme] };
 }
 
-/** The level that is drawn: a middle one if it is not known. @param {number} level */
-export function drawnLevel(level) {
-  return level < LEVELS ? level : LEVELS / 2;
-}
-
 /** @typedef {(x: number, y: number) => boolean} Hatch */
 
 /**
@@ -117,10 +100,7 @@ export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;
 
 /** @typedef {"range"|"change"} Shade what the brightness of a cell shows */
 
-/**
- * Codes of the states, ascending in severity: the worst of several is the largest. The server finds
- * them (`health/states.py`).
- */
+/** Codes of the states, ascending in severity; the server finds them (`health/states.py`). */
 export const CODE = Object.freeze({
   UNKNOWN: 0,
   FINE: 1,
@@ -133,20 +113,10 @@ export const CODE = Object.freeze({
   NONFINITE: 8,
 });
 
-/**
- * The kind of fault of each code, also the keys of `since`; null for those that are none.
- * @type {readonly (FaultName|null)[]}
- */
+/** The kind of fault of each code, also the keys of `since`. @type {readonly (FaultName|null)[]} */
+// prettier-ignore
 export const KINDS = Object.freeze([
-  null,
-  null,
-  "unchanged",
-  "constant",
-  "dead",
-  "constant",
-  "dead",
-  "large",
-  "nonfinite",
+  null, null, "unchanged", "constant", "dead", "constant", "dead", "large", "nonfinite",
 ]);
 
 /** From this code on a state is severe. */
@@ -206,13 +176,10 @@ export const tableOf = once((/** @type {Health} */ of) => {
   const shadings = {};
   const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
   const shading = (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade));
-  return { codes, worst, present, shading };
+  return { worst, present, shading };
 });
 
-/**
- * The steps with a fault, ascending: kept ones, and others at which a state has begun that lasts; and
- * the layers that have the most severe kind of each.
- */
+/** The steps with a fault, ascending, and the layers that have the most severe kind of each. */
 export const faultsOf = once((/** @type {Health} */ of) => {
   /** @type {Map<number, {code: number, rows: number[]}>} */
   const worst = new Map();
@@ -261,18 +228,11 @@ export function faultsOfLayer(of, key) {
 
 // Describes a cell of the map of layers × steps in words.
 
-/** What the pictures of a layer are drawn from, if not itself; "" otherwise. @param {HealthLayer} of @param {string} shown */
-export function shownInstead(of, shown) {
-  if (of.key !== null) return "";
-  if (of.shown_at === null) return "no pictures of this run are logged";
-  return `no pictures of its own; nearest drawn layer: ${shown}`;
-}
-
 /** Numbers of a cell, one phrase per known one. @param {Numbers} value @param {number} channels of the layer */
 function cellNumbers(value, channels) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
-  const faults = [share("nonfinite", "non-finite"), share("dead", deadWord())];
+  const faults = [share("nonfinite", "non-finite"), share("dead", inWordsOf("dead"))];
   const known = [...faults, share("constant", "constant")].filter(Boolean);
   const [least, most] = [value("minimum"), value("maximum")];
   return [
@@ -294,11 +254,9 @@ function unknownChange(numbers, { key, kernel_shape: kernels }) {
   return `change not recorded${why}`;
 }
 
-/**
- * First logged step of a state that has lasted to the newest one; "" where it is not known.
- * @param {Health} of @param {Uint8Array} codes [steps, layers] @param {number} at index of the cell
- */
-function sinceText(of, codes, at) {
+/** First logged step of a state that lasts; "" where it is not known. @param {Health} of @param {number} at */
+function sinceText(of, at) {
+  const { codes } = of.cells;
   const count = of.layers.length;
   const [row, step, code] = [at % count, of.steps[Math.floor(at / count)], codes[at]];
   const since = of.since[KINDS[code] ?? ""]?.[row];
@@ -315,23 +273,25 @@ function sinceText(of, codes, at) {
 }
 
 /**
- * Everything about a cell, one line each.
- * @param {Health} of @param {Uint8Array} codes [steps, layers] @param {number} at index in [steps,
- * layers] @param {(key: string) => string} labelOf label of a key @param {Numbers|string} numbers
- * of the cell, or why there are none @param {Shade} shade what brightness shows @returns {string[]}
+ * Everything about a cell, one line each. @param {Health} of @param {number} at index in [steps, layers]
+ * @param {Numbers|string} numbers of the cell, or why there are none @param {Shade} shade
  */
-export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
-  const row = at % of.layers.length;
-  const layer = of.layers[row];
+export function cellLines(of, at, numbers, shade = "range") {
+  const layer = of.layers[at % of.layers.length];
   const step = of.steps[Math.floor(at / of.layers.length)];
-  const { word, what } = STATES[codes[at]];
+  const code = of.cells.codes[at];
+  const { word, what } = STATES[code];
+  const shown = of.layers.find(({ key }) => key !== null && key === layer.shown_at);
+  const instead = shown
+    ? `no pictures of its own; nearest drawn layer: ${callName(shown)}`
+    : "no pictures of this run are logged";
   return [
     `${callName(layer)} · ${wordOf(of.step_words, step)}`,
-    codes[at] > 1 ? `${inWordsOf(word)}: ${what}` : word,
-    sinceText(of, codes, at),
+    code > 1 ? `${inWordsOf(word)}: ${what}` : word,
+    sinceText(of, at),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
     shade === "change" ? unknownChange(numbers, layer) : "",
-    shownInstead(layer, labelOf(layer.shown_at ?? "")),
+    layer.key === null ? instead : "",
   ].filter(Boolean);
 }
 
@@ -340,8 +300,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
 /** @typedef {(name: string) => number} Numbers of a cell by name, NaN where not known */
 
 /**
- * Numbers of a cell; text on why they are not there, until they have arrived.
- * @param {Cache} cache @param {Pass} pass
+ * Numbers of a cell, or why they are not there. @param {Cache} cache @param {Pass} pass
  * @param {Health} health @param {number} at index in [steps, layers] @returns {Numbers|string}
  */
 export function numbersOf(cache, pass, health, at) {
@@ -351,15 +310,10 @@ export function numbersOf(cache, pass, health, at) {
   const of = { run: health.run, step: health.steps[i], ts: health.wall_times[i] };
   cache.begin(pass);
   const load = (/** @type {AbortSignal} */ signal) => numbersAt(of, signal);
-  const how = { of: pass, bytes: sizeOf };
-  const { value, error } = cache.get(`numbers_at/${JSON.stringify(of)}`, load, how);
+  const bytes = (/** @type {NamedArrays} */ arrays) => 4 * count * Object.keys(arrays).length;
+  const { value, error } = cache.get(`numbers_at/${JSON.stringify(of)}`, load, { of: pass, bytes });
   cache.end(pass);
   return value ? numbers(value, at % count) : (error?.message ?? "numbers: loading …");
-}
-
-/** Memory of arrays, bytes. @param {NamedArrays} arrays */
-function sizeOf(arrays) {
-  return Object.values(arrays).reduce((sum, each) => sum + (each?.values.byteLength ?? 0), 0);
 }
 
 /** @param {NamedArrays} arrays @param {number} at @returns {Numbers} */

@@ -20,10 +20,7 @@ export function readAddress() {
   return readHash(shell().location.hash, PREFIX);
 }
 
-/**
- * Writes the address of what is shown.
- * @param {[string, string][]} entries @param {boolean} isNew the Back button leads to the last one
- */
+/** @param {[string, string][]} entries of what is shown @param {boolean} isNew the Back button leads to the last one */
 export function writeAddress(entries, isNew = false) {
   try {
     const where = shell();
@@ -46,9 +43,8 @@ export function address() {
 }
 
 /**
- * Offers a file for download. The link belongs to TensorBoard's page: Firefox applies that page's
- * `frame-src`, which allows no blobs, to the links of a frame.
- * @param {string} url @param {string} name of the file
+ * Offers a file. The link belongs to TensorBoard's page: Firefox applies that page's `frame-src`, which allows no
+ * blobs, to the links of a frame. @param {string} url @param {string} name of the file
  */
 export function download(url, name) {
   const link = shell().document.createElement("a");
@@ -119,9 +115,8 @@ function rulesOf(page) {
 }
 
 /**
- * Declares TensorBoard's font in this document, now and when TensorBoard has loaded more of it:
- * only the files of loaded faces are known to be there. Else the style sheet's next font is used.
- * @param {() => void} changed called when text may have a new size
+ * Declares TensorBoard's font, also when more of it has loaded: only the files of loaded faces are known
+ * to be there. Else the style sheet's next font is used. @param {() => void} changed
  */
 export function followFont(changed) {
   const style = document.head.appendChild(document.createElement("style"));

@@ -11,7 +11,7 @@ import { LEGEND } from "../server/palettes.js";
 /** @import {Maps} from "../server/decode.js" */
 /** @import {Kernels} from "../server/kernels.js" */
 /** @import {Question} from "./compare.js" */
-/** @import {EmptyScene, KernelsScene, SceneBase} from "./scene.js" */
+/** @import {ColumnSource, EmptyScene, KernelsScene, SceneBase} from "./scene.js" */
 /** @import {Shown} from "./state.js" */
 /** @import {Difference, Side} from "./value_scale.js" */
 
@@ -34,29 +34,19 @@ import { LEGEND } from "../server/palettes.js";
  *   columns: number, down: "outputs"|"inputs", peak: number, differencePeak: number}} KernelCells
  */
 
-/**
- * What a side besides the main one is built from.
- * @typedef {{question: Question|null, maps: Maps|null, why: string}} KernelSource
- */
-
-/**
- * Cells of a matrix, or of a list where the matrix would have a single row or column.
- * @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">}
- */
+/** Cells of a matrix; of a list if it has one row or column. @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">} */
 export function cellsOf(of) {
   const [outputs, inputs] = [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
-  if (isColour(of) || (of.inputs === 1 && !of.rows)) {
+  if (isColour(of)) {
     return { cells: outputs.map((o) => planeOf(of, o, 0)), columns: 0, down: "outputs" };
   }
-  if (of.outputs === 1 && !of.rows) {
-    return { cells: inputs.map((i) => planeOf(of, 0, i)), columns: 0, down: "inputs" };
-  }
-  if (of.rows) {
+  const isList = !of.rows && (of.inputs === 1 || of.outputs === 1);
+  if (of.rows || of.inputs === 1) {
     const cells = outputs.flatMap((o) => inputs.map((i) => planeOf(of, o, i)));
-    return { cells, columns: of.inputs, down: "outputs" };
+    return { cells, columns: isList ? 0 : of.inputs, down: "outputs" };
   }
   const cells = inputs.flatMap((i) => outputs.map((o) => planeOf(of, o, i)));
-  return { cells, columns: of.outputs, down: "inputs" };
+  return { cells, columns: isList ? 0 : of.outputs, down: "inputs" };
 }
 
 /** True if a tile's colours are the three inputs of one output channel. @param {Kernels} of */
@@ -72,7 +62,7 @@ function alike(a, b) {
 }
 
 /**
- * @param {SceneBase} scene @param {Maps} maps with kernels @param {KernelSource[]} others
+ * @param {SceneBase} scene @param {Maps} maps with kernels @param {ColumnSource[]} others
  * @param {Shown} shown @returns {KernelsScene|EmptyScene}
  */
 export function kernelScene(scene, maps, others, shown) {
@@ -113,7 +103,7 @@ function partsOf(sides, shown) {
   return shown === "difference" ? differences : [...weights, ...differences];
 }
 
-/** @param {KernelSource} other */
+/** @param {ColumnSource} other */
 function whyNot({ question, maps, why }) {
   if (!question || !maps) return why;
   if (!maps.kernels) return `${origin(question)}: no kernels are kept`;
@@ -149,9 +139,8 @@ export function position(of, y, x) {
 }
 
 /**
- * Weight at a position of a plane with its uncertainty, in words.
- * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
- * @param {number} y @param {number} x
+ * Weight at a position, with its uncertainty. @param {KernelCells} grid @param {KernelPart} part
+ * @param {number} plane @param {number} y @param {number} x
  */
 function weight({ of, sides }, part, plane, y, x) {
   const { kernels: side, difference: between } = sides[part.side];
@@ -179,9 +168,8 @@ export function unitOf({ planes, lo, hi }, plane) {
 }
 
 /**
- * The weights of a cell at a position; of an RGB cell all three.
- * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
- * @param {number} y @param {number} x
+ * The weights of a cell at a position; of an RGB cell all three. @param {KernelCells} grid
+ * @param {KernelPart} part @param {number} plane @param {number} y @param {number} x
  */
 export function weightText(grid, part, plane, y, x) {
   const { of, colour } = grid;

@@ -13,23 +13,20 @@ import { indexOf } from "../server/steps.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
-/** @import {NumbersAnswer} from "../server/routes.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {Placed} from "./compare.js" */
 /** @import {History} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
 /**
- * `letters` are those of the columns, "" if there is only one; history and numbers are null until they
- * have arrived.
+ * `letters` are those of the columns, "" if there is only one; history and numbers may not be there yet.
  * @typedef {{run: string, layer: Layer, role: string, letters: string, history: History|null,
- *   numbers: NumbersAnswer|null}} Series
+ *   numbers: import("../server/routes.js").NumbersAnswer|null}} Series
  */
 
 /**
  * The main column's series first. Columns that differ only in step or sample share one.
- * @param {Pick<Source, "history"|"numbers">} source @param {State} state @param {Layer} layer of
- * the main column @param {Placed[]} columns beside the main one @returns {Series[]}
+ * @param {Pick<Source, "history"|"numbers">} source @param {State} state @param {Layer} layer
+ * @param {import("./compare.js").Placed[]} columns beside the main one
  */
 export function seriesOf(source, state, layer, columns) {
   /** @type {Series[]} */
@@ -79,11 +76,7 @@ export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
 
-/**
- * The layers ranked by difference, if that list is open.
- * @param {App} app @param {Layer[]} layers
- * @param {number|undefined} step of the slider @param {boolean} calm
- */
+/** The open list of layers. @param {App} app @param {Layer[]} layers @param {number|undefined} step @param {boolean} calm */
 function ranking({ state, source, report }, layers, step, calm) {
   const column = state.columns[state.rank - 1];
   if (report || !column || step === undefined || state.role === "kernels") return null;

@@ -5,7 +5,6 @@ import { choosing, front, isOfDifferences, noteVerdict, targetOf } from "./front
 import { HealthSource, SheetSource } from "../server/health.js";
 
 /** @import {App} from "../app.js" */
-/** @import {RunEntry} from "../server/routes.js" */
 /** @import {RunVerdict, Target} from "./front.js" */
 /** @import {Palette, State} from "./state.js" */
 
@@ -35,7 +34,7 @@ export class Overview {
     }
   }
 
-  /** What the page shows now. @param {RunEntry[]} runs */
+  /** What the page shows now. @param {import("../server/routes.js").RunEntry[]} runs */
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
@@ -75,11 +74,7 @@ export class Overview {
     return Boolean(to && to.run === run && to.layer === layer && to.step === step);
   }
 
-  /**
-   * Shows the maps of a layer call at a step, or of the nearest drawn layer.
-   * @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel
-   * @returns {boolean} false if there are no pictures to go to
-   */
+  /** False if there are no pictures to go to. @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel */
   go(asked, channel = null) {
     const layers = this.app.source.layers(asked.run).value?.layers ?? [];
     const to = targetOf(layers, asked, this.app.report ? "the report" : "TensorBoard");
@@ -152,10 +147,7 @@ export function inPalette(state) {
   return { ...state, colours: state[field(state)] };
 }
 
-/**
- * The change of the state that selects a palette for what is shown.
- * @param {State} state @param {Palette} palette @returns {Partial<State>}
- */
+/** What selects a palette for what is shown. @param {State} state @param {Palette} palette @returns {Partial<State>} */
 export function selected(state, palette) {
   return { [field(state)]: palette };
 }
@@ -182,9 +174,8 @@ export class Visits {
   }
 
   /**
-   * Notes a change that the user made. Layers passed one after the other share one entry.
-   * @param {State} before @param {State} after @param {How} how
-   * @returns {boolean} true if the address of `before` must be written first: Back leads there
+   * Notes a change; layers passed one after the other share one entry. True if the address of `before` must be
+   * written first: Back leads there. @param {State} before @param {State} after @param {How} how
    */
   note(before, after, how) {
     if (how !== "visit" && isSamePlace(before, after)) return false;

@@ -1,25 +1,18 @@
 // @ts-check
 /** The patches of the open channel: at the step that is shown, or the nearest search before it. */
 
-import { arrays, bytes } from "../server/container.js";
-import { decodeInput } from "../server/decode.js";
+import { arrays, bytes, decodeInput } from "../server/decode.js";
 import { keyOf } from "../server/source.js";
 import * as api from "../server/api.js";
 
 /** @import {PatchesHeader as Header, Layer} from "../server/answers.js" */
-/** @import {FloatArray, NamedArrays} from "../server/container.js" */
+/** @import {FloatArray, NamedArrays} from "../server/decode.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {State} from "./state.js" */
 
-/**
- * One search of a layer; without a picture if TensorBoard does not keep it.
- * @typedef {{header: Header, arrays: NamedArrays, picture: ImageBitmap|null}} LayerPatches
- */
+/** @typedef {{header: Header, arrays: NamedArrays, picture: ImageBitmap|null}} LayerPatches null if it is not kept */
 
-/**
- * @param {Source} source @param {State} state @param {Layer} layer
- * @param {number|undefined} step of the slider
- */
+/** @param {Source} source @param {State} state @param {Layer} layer @param {number|undefined} step of the slider */
 export function patchesOf(source, state, layer, step) {
   const { run, channel } = state;
   if (state.view !== "maps" || channel === null || state.role === "kernels") return null;
@@ -73,11 +66,6 @@ export function cropsOf({ header, arrays: of }, channel) {
     });
   }
   return crops;
-}
-
-/** True if no value of a channel is above 0: nothing in the images excites it. @param {Crop[]} crops best first */
-export function isUnexcited(crops) {
-  return crops.length > 0 && !(crops[0].value > 0);
 }
 
 /** @param {FloatArray|undefined} array @param {number} at */

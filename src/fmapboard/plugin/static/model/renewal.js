@@ -3,7 +3,6 @@
 
 import * as host from "./host.js";
 
-/** @import {App} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
 
 /** A run whose newest record is younger is fresh, s. */
@@ -14,17 +13,9 @@ const MOST = 6 * 3600;
 /** An older list of steps is not called the newest, even while live. */
 const CURRENT_MS = 30000;
 
-/** Wall time of the newest kept record, s; -Infinity if there is none. @param {Layer[]} layers */
-export function newestTime(layers) {
-  return layers.reduce(
-    (most, { wall_times: at }) => Math.max(most, at[at.length - 1] ?? most),
-    -Infinity,
-  );
-}
-
 /** True if more steps are to be expected. @param {Layer[]} layers @param {number} now s since 1970 */
 export function isFresh(layers, now) {
-  const newest = newestTime(layers);
+  const newest = Math.max(...layers.map(({ wall_times: at }) => at[at.length - 1] ?? -Infinity));
   const longest = layers.reduce((most, { wall_times: at, steps_written: written }) => {
     const usual = written > 1 ? (at[at.length - 1] - at[0]) / (written - 1) : 0;
     return Math.max(most, usual || 0);
@@ -32,11 +23,7 @@ export function isFresh(layers, now) {
   return now - newest < Math.min(MOST, Math.max(FRESH, PAUSES * longest));
 }
 
-/**
- * What is said behind a claim about all steps, if they are not looked for continuously.
- * @param {number|null} listedAt time of the list of steps, ms @param {boolean} live
- * @param {number} now ms
- */
+/** Since when a claim about all steps holds. @param {number|null} listedAt ms @param {boolean} live @param {number} now ms */
 export function asOf(listedAt, live, now) {
   if (listedAt === null) return "";
   if (live && now - listedAt < CURRENT_MS) return "";
@@ -56,7 +43,7 @@ const FIRST_RUNS_EVERY_MS = 5000;
 const FIRST_MS = 60000;
 
 export class Renewal {
-  /** @param {App} app */
+  /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
     /** @type {boolean|null} null for live while the run is fresh */
@@ -90,11 +77,7 @@ export class Renewal {
     this.app.redraw();
   }
 
-  /**
-   * Pause before the next look at a log that TensorBoard has not read to its end, ms: longer if
-   * nothing was read for some time, as of a damaged file.
-   * @param {number} now ms
-   */
+  /** Pause before the next look at an unread log, ms: longer if nothing was read for some time. @param {number} now ms */
   unreadEvery(now) {
     const { model } = this.app;
     const steps = model?.front?.answers.map(({ answer }) => answer?.steps) ?? [];

@@ -12,20 +12,15 @@ import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "../server/palette
 import { indexOf } from "../server/steps.js";
 
 /** @import {Layer, MapsPicture, Picture} from "../server/answers.js" */
-/** @import {NamedArrays} from "../server/container.js" */
-/** @import {Maps} from "../server/decode.js" */
+/** @import {Maps, NamedArrays} from "../server/decode.js" */
 /** @import {DrawnKernels} from "../server/routes.js" */
-/** @import {Source} from "../server/source.js" */
 /** @import {Sorting} from "./channel_order.js" */
 /** @import {Placed, Question} from "./compare.js" */
 /** @import {KernelCells} from "./kernel_scene.js" */
-/** @import {State} from "./state.js" */
+/** @import {Shown, State} from "./state.js" */
 /** @import {Difference, Ranges, Side} from "./value_scale.js" */
 
-/**
- * A tile of a cell: the maps of a column, or the main column minus another one.
- * @typedef {"a"|"b"|"c"|"d"|"ab"|"ac"|"ad"} Part
- */
+/** @typedef {"a"|"b"|"c"|"d"|"ab"|"ac"|"ad"} Part a tile of a cell: maps of a column, or A minus another one */
 
 /** @type {readonly Part[]} */
 const MAPS = Object.freeze(["a", "b", "c", "d"]);
@@ -33,8 +28,7 @@ const MAPS = Object.freeze(["a", "b", "c", "d"]);
 const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
 
 /**
- * What a column is built from: `why` there is nothing, and the history of its layer and sample if the
- * scale is locked.
+ * `why` there is nothing; `history` of the layer and sample if the scale is locked.
  * @typedef {{question: Question|null, maps: Maps|null, history?: History|null, why: string}} ColumnSource
  */
 
@@ -53,20 +47,12 @@ export function columnOf(scene, part) {
   return scene.columns[columnIndex(part)];
 }
 
-/** The difference that a part shows; null for maps. @param {{columns: SceneColumn[]}} scene @param {Part} part */
-export function differenceOf(scene, part) {
-  return isDifference(part) ? columnOf(scene, part).difference : null;
-}
-
 /** Name of a part, with the letters of its columns. @param {Part} part */
 export function partName(part) {
   return isDifference(part) ? `A − ${part[1].toUpperCase()}` : part.toUpperCase();
 }
 
-/**
- * @param {ColumnSource} of @param {number} i 1 for the first column beside the main one
- * @param {Side} a the main column's maps
- */
+/** @param {ColumnSource} of @param {number} i 1 for the first one beside A @param {Side} a the main column's maps */
 export function otherColumn({ question, maps, why, history = null }, i, a) {
   const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
   const between = side ? difference(a, side) : null;
@@ -102,10 +88,7 @@ export function whyNot(maps, question) {
   return `no picture of sample ${question.sample}`;
 }
 
-/**
- * Indices of the columns from left to right: of one run, older steps stand left of newer ones.
- * @param {readonly {question: Question|null}[]} columns the main one first
- */
+/** Indices of columns from left to right: of one run, older steps first. @param {readonly {question: Question|null}[]} columns */
 export function leftToRight(columns) {
   const places = columns.map((_, i) => i);
   const steps = columns.map(({ question }) => question?.step ?? NaN);
@@ -114,10 +97,7 @@ export function leftToRight(columns) {
   return places.sort((i, j) => steps[i] - steps[j] || i - j);
 }
 
-/**
- * The tiles of a cell. A column without a picture keeps its place.
- * @param {import("./state.js").Shown} show @param {SceneColumn[]} columns @returns {Part[]}
- */
+/** The tiles of a cell; a column without a picture keeps its place. @param {Shown} show @param {SceneColumn[]} columns */
 export function parts(show, columns) {
   const maps = leftToRight(columns).map((i) => MAPS[i]);
   const differences = DIFFERENCES.slice(1, columns.length);
@@ -126,11 +106,7 @@ export function parts(show, columns) {
   return [...maps, ...differences.filter((_, i) => columns[i + 1].difference)];
 }
 
-/**
- * Largest magnitude of each channel over all differences, so that they share one scale; NaN if none
- * has a finite value.
- * @param {SceneColumn[]} columns @param {number} channels
- */
+/** Largest magnitude of each channel over all differences. @param {SceneColumn[]} columns @param {number} channels */
 export function differencePeaks(columns, channels) {
   const peak = new Float64Array(channels).fill(NaN);
   for (const { difference: between } of columns) {
@@ -144,10 +120,7 @@ export function differencePeaks(columns, channels) {
 
 // Computes everything that a picture of one layer needs, before anything is drawn.
 
-/**
- * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
- * @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[]}} History
- */
+/** @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[]}} History arrays [steps, channels] of a layer */
 
 /** @type {Ranges} */
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
@@ -167,17 +140,14 @@ const BLANK = {
 };
 
 /**
- * `question` and `maps` are those of the main column, `picture` is the header of the picture; `rows`: a
- * row of pixels per channel, for sequences; `wholeLayer`: one scale for all channels, selected here or
- * used when logging.
+ * `question` and `maps` are those of the main column; `rows`: a row of pixels per channel, for sequences;
+ * `wholeLayer`: one scale for all channels, selected here or used when logging.
  * @typedef {typeof BLANK & {question: Question, maps: Maps, picture: Picture|null,
  *   zeroCentred: boolean, rows: boolean, wholeLayer: boolean}} SceneBase
  */
 
 /** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
-
 /** @typedef {SceneBase & {kind: "kernels", grid: KernelCells}} KernelsScene kernels, on one scale */
-
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
 /** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
 
@@ -188,12 +158,17 @@ const BLANK = {
 export function buildScene({ state, question, maps, others, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
   const isKernels = picture?.role === "kernels";
+  // Maps of one pixel are always stored with one scale.
+  const isOfLayer =
+    picture &&
+    !isKernels &&
+    (picture.scale === "layer" || picture.tile.every((side) => side === 1));
   /** @type {SceneBase} */
   const scene = {
     ...{ ...BLANK, question, maps, picture },
     zeroCentred: state.colours === "signed",
     rows: picture?.layout === "rows",
-    wholeLayer: state.scale === "layer" || storedForLayer(picture),
+    wholeLayer: state.scale === "layer" || Boolean(isOfLayer),
   };
   if (question.role === "kernels" && maps.kernels) {
     return kernelScene(scene, maps, others, state.show);
@@ -221,12 +196,6 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   };
 }
 
-/** True if all channels were stored with one scale, as maps of one pixel are. @param {Picture|null} picture */
-function storedForLayer(picture) {
-  if (!picture || picture.role === "kernels") return false;
-  return picture.scale === "layer" || picture.tile[0] * picture.tile[1] === 1;
-}
-
 /** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
 function differenceRanges(state, columns, channels) {
   if (!columns.some((each) => each.difference)) return NO_RANGES;
@@ -252,12 +221,7 @@ export function flags(maps, role, channel) {
 }
 
 /** @typedef {ReturnType<typeof flags>} Flags faults of one channel; the first three are counts of values */
-
-/**
- * A fault of a channel; `brief` is its word for little space.
- * @typedef {{kind: "nonfinite"|"large"|"dead"|"constant", word: string, brief: string,
- *   colour: string}} StateMark
- */
+/** @typedef {{kind: "nonfinite"|"large"|"dead"|"constant", word: string, brief: string, colour: string}} StateMark */
 
 /** The most severe fault; null for none. @param {Flags} of @returns {StateMark|null} */
 export function loudest(of) {
@@ -283,7 +247,7 @@ export function loudest(of) {
 const KERNELS_WITHIN = 12;
 
 export class Scenes {
-  /** @param {Source} source */
+  /** @param {import("../server/source.js").Source} source */
   constructor(source) {
     this.source = source;
     /** @type {Scene|null} */
@@ -293,10 +257,7 @@ export class Scenes {
     this.columns = [];
   }
 
-  /**
-   * The last step, not after the asked one, that has kernels: they are logged less often than maps.
-   * @param {Question|null} asked @param {Layer|undefined} layer of it @returns {Question|null}
-   */
+  /** The last step with kernels up to the asked one. @param {Question|null} asked @param {Layer|undefined} layer of it */
   kernels(asked, layer) {
     if (!asked || !layer) return null;
     const now = indexOf(layer.steps, asked.step);
@@ -334,10 +295,7 @@ export class Scenes {
     return this.source.history(run, match.layer, question.sample);
   }
 
-  /**
-   * The requested scene, or the previous one while the requested one is being loaded.
-   * @param {State} state @param {Layer|undefined} layer @param {History|null} history
-   */
+  /** The scene, or the last one while it loads. @param {State} state @param {Layer|undefined} layer @param {History|null} history */
   show(state, layer, history) {
     const main = mainSide(state, layer);
     const question = state.role === "kernels" ? this.kernels(main, layer) : main;

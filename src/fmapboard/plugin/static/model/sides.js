@@ -12,10 +12,7 @@ import { samePixels } from "../server/decode.js";
 /** @import {Placed, Question} from "./compare.js" */
 /** @import {Scene} from "./scene.js" */
 
-/**
- * What a column says of its input, and all columns together; the most serious first.
- * @type {Readonly<Record<Inputs, [brief: string, note: string]>>}
- */
+/** What columns say of their inputs; the most serious first. @type {Readonly<Record<Inputs, [brief: string, note: string]>>} */
 const INPUTS = Object.freeze({
   different: [
     "different input image",
@@ -31,9 +28,8 @@ const INPUTS = Object.freeze({
 const SERIOUS = /** @type {Inputs[]} */ (Object.keys(INPUTS));
 
 /**
- * The columns of a scene; null if the headline tells everything about its one picture.
- * @param {Source} source @param {Scene|null} scene @param {Placed[]} drawn what the columns beside
- * the main one show @param {number|undefined} headline step of the slider
+ * The columns of a scene; null if the headline tells everything about its one picture. @param {Source} source
+ * @param {Scene|null} scene @param {Placed[]} drawn columns beside the main one @param {number|undefined} headline
  */
 export function sidesOf(source, scene, drawn, headline) {
   if (!scene) return null;
@@ -60,10 +56,9 @@ export function sidesOf(source, scene, drawn, headline) {
 /** @typedef {NonNullable<ReturnType<typeof sidesOf>>} Sides */
 
 /**
- * One column as it is drawn: `letter` is "" if there is only one, `follows` says whether its step
- * follows the slider, `match` how the layer was found if not by its name, `input` is the network's
- * input image at exactly this step, `inputs` compares it with that of the main column, and `notes` say
- * what the heading does not tell.
+ * One column as it is drawn: `letter` is "" if there is only one, `match` how the layer was found if not by
+ * its name, `input` is the network's input image at exactly this step, `inputs` compares it with that of the
+ * main column, and `notes` say what the heading does not tell.
  * @typedef {{letter: string, follows: string, match: string, input: ImageBitmap|null,
  *   inputs: Inputs, notes: string[]}} SideFacts
  */

@@ -9,8 +9,7 @@ import { indexOf, within } from "../server/steps.js";
 /** @typedef {"step"|"run"|"sample"|"role"} Kind what a new column has of its own */
 
 /**
- * A column; what it has not of its own, "" or null, is that of the main column: without a pinned step it
- * follows the slider.
+ * What a column has of its own: "" or null is that of the main column; without a step it follows the slider.
  * @typedef {{run: string, step: number|null, sample: number|null, role: Role|""}} Column
  */
 
@@ -51,9 +50,8 @@ export function parseColumn(text) {
 }
 
 /**
- * A new column that differs from the state's picture in one thing; null if there is nothing else.
- * @param {Kind} kind @param {State} state @param {Layer|undefined} layer
- * @param {string[]} runs the likeliest first @returns {Column|null}
+ * A column that differs from the picture in one thing; null if there is nothing else.
+ * @param {Kind} kind @param {State} state @param {Layer|undefined} layer @param {string[]} runs
  */
 export function newColumn(kind, state, layer, runs) {
   if (!layer) return null;
@@ -70,11 +68,7 @@ export function newColumn(kind, state, layer, runs) {
   return value === undefined ? null : { ...SAME, [kind]: value };
 }
 
-/**
- * The columns after a change of the state: if the main column has become one of them, that one
- * becomes what the main column was.
- * @param {State} state @param {State} before @returns {readonly Column[]}
- */
+/** The columns after a change, swapped with the main one. @param {State} state @param {State} before */
 export function swapped(state, before) {
   if (state.columns !== before.columns) return state.columns;
   const fields = /** @type {const} */ (["run", "sample", "role"]);
@@ -99,11 +93,7 @@ export function changed(columns, i, patch) {
 /** Channels in one film strip, at most. */
 export const MOST_CHANNELS = 12;
 
-/**
- * The channels of the film strip, in the order they were chosen.
- * @param {State} state @param {number} drawn channels that have pictures
- * @returns {number[]} at least one, if any is drawn
- */
+/** The channels of the film strip, in their chosen order. @param {State} state @param {number} drawn channels with pictures */
 export function filmChannels(state, drawn) {
   const chosen = listed(state.channels).filter((channel) => channel < drawn);
   if (chosen.length) return chosen.slice(0, MOST_CHANNELS);
@@ -116,11 +106,7 @@ export function listed(text) {
   return [...new Set(text.split(",").filter(Boolean).map(Number))];
 }
 
-/**
- * Channels as typed: numbers and ranges, separated by commas or spaces.
- * @param {string} text @param {number} drawn channels that have pictures
- * @returns {{channels: number[], refused: string[]}} `refused` says what was left out, and why
- */
+/** Channels as typed; `refused` says what was left out. @param {string} text @param {number} drawn channels with pictures */
 export function readChannels(text, drawn) {
   /** @type {Set<number>} */
   const channels = new Set();
@@ -159,10 +145,7 @@ export function toggled(state, channel) {
   return after.slice(-MOST_CHANNELS).join(",");
 }
 
-/**
- * All channels of the strip moved by the same number; unchanged if one would leave the layer.
- * @param {number[]} channels @param {number} by @param {number} drawn
- */
+/** All channels moved, unless one would leave the layer. @param {number[]} channels @param {number} by @param {number} drawn */
 export function moved(channels, by, drawn) {
   const after = channels.map((channel) => channel + by);
   return after.every((channel) => channel >= 0 && channel < drawn) ? after : channels;
@@ -191,9 +174,8 @@ export function cellOf({ u, v }, height, width) {
 }
 
 /**
- * The centre of a cell, some cells away from that of a point, within the map.
- * @param {Point} point @param {number} height @param {number} width of the map, px
- * @param {number} down @param {number} right cells @returns {Point}
+ * The centre of a cell, some cells away from that of a point. @param {Point} point @param {number} height
+ * @param {number} width of the map, px @param {number} down @param {number} right cells @returns {Point}
  */
 export function movedPoint(point, height, width, down, right) {
   const { y, x } = cellOf(point, height, width);
@@ -252,10 +234,7 @@ export const START = {
 const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
-/**
- * Allowed values of the fields that have a fixed list of them.
- * @satisfies {{readonly [F in keyof State]?: readonly State[F][]}}
- */
+/** Allowed values of some fields. @satisfies {{readonly [F in keyof State]?: readonly State[F][]}} */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
   front: ["auto", "pictures", "states"],
@@ -339,10 +318,7 @@ export function toEntries(state) {
   return entries;
 }
 
-/**
- * fmapboard's entries in a hash such as `#feature_maps&p.feature_maps.run=a`.
- * @param {string} hash @param {string} prefix @returns {[string, string][]}
- */
+/** fmapboard's entries in a hash. @param {string} hash @param {string} prefix @returns {[string, string][]} */
 export function readHash(hash, prefix) {
   /** @type {[string, string][]} */
   const found = [];
@@ -358,10 +334,7 @@ export function readHash(hash, prefix) {
   return found;
 }
 
-/**
- * The hash with fmapboard's entries replaced; other entries are kept.
- * @param {string} hash @param {string} prefix @param {[string, string][]} entries
- */
+/** The hash with other entries. @param {string} hash @param {string} prefix @param {[string, string][]} entries */
 export function writeHash(hash, prefix, entries) {
   const others = hash
     .replace(/^#/, "")

@@ -1,113 +1,81 @@
 // @ts-check
 /** The terms of the tab in plain words: for tooltips, screen readers and the help. */
 
-/** Name and explanation of each term. @type {Readonly<Record<string, readonly [name: string, text: string]>>} */
+/** What the terms mean. @type {Readonly<Record<string, string>>} */
 export const GLOSSARY = Object.freeze({
-  maps: ["maps", "The layer's output (feature maps), one picture per channel."],
-  inputs: ["inputs", "The input of the layer itself, one picture per channel."],
-  gradients: ["gradients", "The gradient of the loss with respect to the layer's output."],
-  kernels: ["kernels", "The layer's convolution weights."],
-  attribution: [
-    "attribution",
+  maps: "The layer's output (feature maps), one picture per channel.",
+  inputs: "The input of the layer itself, one picture per channel.",
+  gradients: "The gradient of the loss with respect to the layer's output.",
+  kernels: "The layer's convolution weights.",
+  attribution:
     "Where, in the input image, a larger activation lowers the loss of this training step.",
-  ],
-  patches: [
-    "patches",
+  patches:
     "The parts of a folder of images that excite the channel most: the receptive fields of its largest values.",
-  ],
-  sample: [
-    "sample",
+  sample:
     "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of probe=.",
-  ],
-  scale: [
-    "scale",
+  scale:
     "The values that get the first and the last colour: those of each channel, or of the whole layer.",
-  ],
-  locked: ["locked", "One scale for all steps: the same colour is the same value at every step."],
-  colours: [
-    "colours",
-    "The palette of the maps. Signed is centred on 0: blue below it, red above.",
-  ],
-  sort: [
-    "sort",
-    "The order of the channels. Channels in order of strength or similarity keep their places while the step changes.",
-  ],
-  tile: ["tile", "The width of a channel's picture in CSS pixels. Auto fits the window."],
-  compare: [
-    "compare",
+  locked: "One scale for all steps: the same colour is the same value at every step.",
+  colours: "The palette of the maps. Signed is centred on 0: blue below it, red above.",
+  sort: "The order of the channels. Channels in order of strength or similarity keep their places while the step changes.",
+  tile: "The width of a channel's picture in CSS pixels. Auto fits the window.",
+  compare:
     "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the first, or the differences.",
-  ],
-  strength: ["strength", "The root mean square of a channel's values over the whole batch."],
-  similarity: [
-    "similarity",
+  strength: "The root mean square of a channel's values over the whole batch.",
+  similarity:
     "Channels with similar maps stand next to each other, beginning at the strongest one.",
-  ],
-  change: [
-    "change",
+  change:
     "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
-  ],
-  unchanged: [
-    "no change",
+  unchanged:
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
-  ],
-  warning: ["warning", "A finding that is wrong for certain, whatever the network, such as a NaN."],
-  note: [
-    "note",
-    "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
-  ],
-  state: [
-    "state",
+  warning: "A finding that is wrong for certain, whatever the network, such as a NaN.",
+  note: "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
+  state:
     "A lasting state of a layer that no check judges: it may be intended, as frozen weights are.",
-  ],
-  flagged: [
-    "flagged",
+  flagged:
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",
-  ],
-  nonfinite: ["non-finite", "NaN, +Inf or −Inf: not a number, or too large for the number format."],
-  large: ["large", "A value of magnitude 10 000 or more."],
-  dead: [
-    "dead",
-    "The activation is 0 for the whole batch, so that no gradient reaches the channel's weights.",
-  ],
-  constant: ["constant", "The channel has the same value at every position of its map."],
-  range: ["range", "The smallest and the largest value."],
-  std: ["std", "The standard deviation of the channel's values over the whole batch."],
-  norm: [
-    "gradient norm",
-    "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
-  ],
-  ratio: [
-    "update ratio",
+  nonfinite: "NaN, +Inf or −Inf: not a number, or too large for the number format.",
+  large: "A value of magnitude 10 000 or more.",
+  dead: "The activation is 0 for the whole batch, so that no gradient reaches the channel's weights.",
+  constant: "The channel has the same value at every position of its map.",
+  range: "The smallest and the largest value.",
+  std: "The standard deviation of the channel's values over the whole batch.",
+  norm: "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
+  ratio:
     "How much one optimizer step changed a parameter: the 2-norm of the change divided by that of the parameter.",
-  ],
-  histogram: ["histogram", "How often each value occurs, per step: the brighter, the more often."],
-  batch: ["whole batch", "Measured over all images of the batch and all positions of the map."],
-  block: [
-    "block",
+  histogram: "How often each value occurs, per step: the brighter, the more often.",
+  batch: "Measured over all images of the batch and all positions of the map.",
+  block:
     "The square of positions that one stored pixel is the mean of, because the map was too large to store.",
-  ],
-  kept: [
-    "kept",
-    "TensorBoard holds a sample of the logged steps in memory: the first and the last always, others at random.",
-  ],
-  live: ["live", "Asks for new steps every 10 seconds. It is on while the run is being written."],
+  kept: "TensorBoard holds a sample of the logged steps in memory: the first and the last always, others at random.",
+  live: "Asks for new steps every 10 seconds. It is on while the run is being written.",
 });
+
+/** Names of the terms, where they are other than their keys. @type {Readonly<Record<string, string>>} */
+const NAMES = Object.freeze({
+  unchanged: "no change",
+  nonfinite: "non-finite",
+  norm: "gradient norm",
+  ratio: "update ratio",
+  batch: "whole batch",
+});
+
+/** @param {string} term */
+export const termName = (term) => NAMES[term] ?? term;
 
 /** Id of the element of the help that explains a term. @param {string} term */
 export const termId = (term) => `term-${term}`;
 
 /**
- * A tooltip of one or more terms, several with their names, and the same as description for screen readers:
- * attributes of an element.
- * @param {string} terms names of terms, separated by spaces
- * @param {string} more what else the tooltip says, before the explanation
+ * A tooltip of terms, several with their names, and the same as description for screen readers: attributes.
+ * @param {string} terms names, separated by spaces @param {string} more what else the tooltip says first
  */
 export function explanation(terms, more = "") {
   const names = terms.split(" ");
   const texts = names.map((term) => {
     const found = GLOSSARY[term];
     if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
-    return names.length > 1 ? `${found[0]}: ${found[1]}` : found[1];
+    return names.length > 1 ? `${termName(term)}: ${found}` : found;
   });
   const title = [more, ...texts].filter(Boolean).join("\n");
   return { title, "aria-describedby": names.map(termId).join(" ") };

@@ -5,15 +5,14 @@ import { short, stepText } from "./words.js";
 import { LARGE, badMark } from "../server/palettes.js";
 
 /** @import {Planes} from "../server/decode.js" */
-/** @import {SceneColumn} from "./scene.js" */
+/** @import {History, SceneColumn} from "./scene.js" */
 /** @import {Scale, State} from "./state.js" */
 
 /** The drawn range of each channel. @typedef {{lo: Float64Array, hi: Float64Array}} Ranges */
 
 /**
- * The range of each channel over several sources (two sides of a comparison, all steps).
- * @param {number} channels @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each
- * of [k, channels] values @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
+ * The range of each channel over sources of [k, channels] values. @param {number} channels
+ * @param {Pick<Side, "lo"|"hi">[]} sources @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
  */
 export function ranges(channels, sources, how) {
   const lo = new Float64Array(channels).fill(Infinity);
@@ -47,10 +46,9 @@ export function place(value, lo, hi) {
 }
 
 /**
- * Colours of the 256 stored levels of a channel.
- * @param {number} lo value of level 0 @param {number} hi value of level 255
- * @param {number} rangeLo value of the first colour @param {number} rangeHi value of the last
- * @param {Uint32Array} colours 256 @param {Uint32Array} into 256, overwritten
+ * Colours of the 256 stored levels of a channel between `lo` and `hi`, written into an array.
+ * @param {number} lo @param {number} hi @param {number} rangeLo value of the first colour
+ * @param {number} rangeHi of the last @param {Uint32Array} colours 256 @param {Uint32Array} into 256
  */
 export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   const span = (Number.isFinite(hi - lo) ? hi - lo : 0) / 255;
@@ -61,10 +59,7 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   return into;
 }
 
-/**
- * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
- * @typedef {{planes: Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} Side
- */
+/** @typedef {{planes: Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} Side maps, values of levels 0 and 255 per channel */
 
 /** A − B; null if their maps differ in size. @param {Side} a @param {Side} b */
 export function difference(a, b) {
@@ -97,60 +92,45 @@ export function difference(a, b) {
 
 // The scale that the columns of a scene share, at their steps or locked over all kept ones.
 
+/** The extremes of a role's maps at each kept step, [drawn]. @param {History|null} history @param {string} [role] */
+export function stepRanges(history, role) {
+  const [lo, hi] = ["lo", "hi"].map((end) => history?.arrays[`${role}.${end}`]);
+  const width = lo?.shape[1];
+  if (!lo || !hi || !width) return [];
+  return Array.from({ length: lo.values.length / width }, (_, i) => ({
+    lo: lo.values.subarray(i * width, (i + 1) * width),
+    hi: hi.values.subarray(i * width, (i + 1) * width),
+  }));
+}
+
 /**
- * The range of each channel over the maps of all columns; if the scale is locked, also over all
- * kept steps of each column whose history is known.
+ * The range of each channel over the maps of all columns; if it is locked, over all kept steps.
  * @param {Pick<State, "scale"|"colours">} state @param {SceneColumn[]} columns
  * @param {number} channels drawn @returns {Ranges}
  */
 export function sceneRanges({ scale, colours }, columns, channels) {
-  const sources = columns.flatMap((column) => {
-    if (!column.side) return [];
-    const [lo, hi] = [column.side.lo, column.side.hi].map((ends) => row(ends, 0, channels));
-    return [{ lo, hi }, ...overSteps(column, channels)];
-  });
-  return ranges(channels, sources, { scale, zeroCentred: colours === "signed" });
+  const cut = (/** @type {ArrayLike<number>} */ ends) =>
+    Array.prototype.slice.call(ends, 0, channels);
+  const sources = columns.flatMap(({ side, history, question }) =>
+    side ? [side, ...stepRanges(history, question?.role)] : [],
+  );
+  const drawn = sources.map(({ lo, hi }) => ({ lo: cut(lo), hi: cut(hi) }));
+  return ranges(channels, drawn, { scale, zeroCentred: colours === "signed" });
 }
-
-/** @param {SceneColumn} column @param {number} channels */
-function overSteps(column, channels) {
-  const { lo, hi } = extremes(column) ?? {};
-  if (!lo || !hi) return [];
-  const width = lo.shape[1];
-  return Array.from({ length: width ? lo.values.length / width : 0 }, (_, i) => ({
-    lo: row(lo.values, i * width, Math.min(channels, width)),
-    hi: row(hi.values, i * width, Math.min(channels, width)),
-  }));
-}
-
-/** @param {ArrayLike<number>} values @param {number} from @param {number} count @returns {number[]} */
-const row = (values, from, count) => Array.prototype.slice.call(values, from, from + count);
-
-/** Extremes of the drawn maps of a column's role over the kept steps. @param {SceneColumn} column */
-function extremes({ history, question }) {
-  const lo = history?.arrays[`${question?.role}.lo`];
-  const hi = history?.arrays[`${question?.role}.hi`];
-  return lo && hi ? { lo, hi } : null;
-}
-
-/** Number of steps of a column's history. @param {SceneColumn} column */
-const stepsOf = ({ history }) => history?.steps.length ?? 0;
 
 /** Steps that a locked scale covers, to follow what it is of. @param {SceneColumn[]} columns @param {boolean} locked */
 export function stepsText(columns, locked) {
   if (!locked) return "";
   const shown = columns.filter(({ side }) => side);
-  const open = shown.filter((column) => !extremes(column)).map(({ letter }) => letter);
+  const kept = shown.map(({ history, question }) => stepRanges(history, question?.role).length);
+  const open = shown.filter((_, i) => !kept[i]).map(({ letter }) => letter);
   if (open.length === shown.length) return ", only this step (the others are not known)";
-  const counts = shown.flatMap((column) => (extremes(column) ? stepsOf(column) : []));
+  const counts = kept.filter(Boolean);
   const over = `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged step${Math.max(...counts) > 1 ? "s" : ""}`;
   return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
 }
 
-/**
- * What the range of a colour bar is that of, in words.
- * @param {{columns: SceneColumn[]}} scene @param {Pick<State, "locked"|"sample">} state
- */
+/** What a range is of. @param {{columns: SceneColumn[]}} scene @param {Pick<State, "locked"|"sample">} state */
 export function drawnOf({ columns }, { locked, sample }) {
   const { length } = columns.filter(({ side }) => side);
   const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
@@ -163,19 +143,15 @@ export function drawnOf({ columns }, { locked, sample }) {
 const FLAT = 0.04;
 
 /**
- * The range of each channel of each column.
- * @param {Pick<State, "scale"|"colours"|"own_scale">} state @param {SceneColumn[]} columns
- * @param {number} channels drawn @param {Ranges} shared @returns {Ranges[]}
+ * The range of each channel of each column. @param {Pick<State, "scale"|"colours"|"own_scale">} state
+ * @param {SceneColumn[]} columns @param {number} channels drawn @param {Ranges} shared @returns {Ranges[]}
  */
 export function columnRanges(state, columns, channels, shared) {
   if (!state.own_scale) return columns.map(() => shared);
   return columns.map((column) => sceneRanges(state, [column], channels));
 }
 
-/**
- * What the scales of several columns hide, in words; "" for nothing.
- * @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene
- */
+/** What the scales hide. @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene */
 export function scaleNote({ columns, ranges, channels, ownScale }) {
   const shown = columns.filter(({ side }) => side);
   if (shown.length < 2) return "";

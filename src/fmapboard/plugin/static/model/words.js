@@ -57,21 +57,15 @@ export function ticks(lo, hi, most = 5) {
   return found;
 }
 
-/** Date and time as in 2026-11-27 12:03:18. @param {number} seconds since 1970 */
-export function clock(seconds) {
-  return Number.isFinite(seconds) ? new Date(seconds * 1000).toLocaleString("sv") : "";
-}
-
 // Names of layer calls in words, as findings print them.
 
 /** A later call of a layer in one forward pass, as labels say it. */
 const CALL = /^(.+)\.call(\d+)$/;
 
 /**
- * A label in words; a later call has its number, and the layer that it directly follows, because
- * the name of a shared activation says nothing of its place in the network.
- * @param {string} label @param {string} [behind] label of the layer before an activation
- * @returns {string}
+ * A label in words; a later call has its number, and the layer that it follows: the name of a shared
+ * activation says nothing of its place.
+ * @param {string} label @param {string} [behind] label of the layer before it @returns {string}
  */
 export function callText(label, behind = "") {
   const [, layer, call] = CALL.exec(label) ?? [];
@@ -85,10 +79,7 @@ export function callName({ name, label, behind }) {
   return name ? `${name}: ${own}` : own;
 }
 
-/**
- * Name of a layer call in the list, inside the group of its module.
- * @param {string} shown end of its label @param {{label: string, call: number, behind?: string}} of
- */
+/** Name of a call inside a group. @param {string} shown end of its label @param {{label: string, call: number, behind?: string}} of */
 export function callInGroup(shown, { label, call, behind = "" }) {
   if (call < 2) return shown;
   const group = label.slice(0, label.length - shown.length);
@@ -97,10 +88,8 @@ export function callInGroup(shown, { label, call, behind = "" }) {
 }
 
 /**
- * Names for a narrow place: what all begin with is left out, then the longest words lose their ends,
- * but for their numbers; two names never become equal.
- * @param {readonly string[]} names with parts between dots @param {number} most characters
- * @returns {string[]}
+ * Names for a narrow place: without what all begin with; the longest words lose their ends, but for their
+ * numbers; two names never become equal. @param {readonly string[]} names @param {number} most characters
  */
 export function elided(names, most) {
   if (names.every((name) => name.length <= most)) return [...names];
@@ -172,10 +161,7 @@ export function wordOf(words, step) {
   return words?.[step] ?? `step ${stepText(step)}`;
 }
 
-/**
- * A step in a narrow place: its number, and the name of what it shows, or "".
- * @param {Words} words @param {number} step @returns {[string, string]}
- */
+/** A step in a narrow place: number, and name or "". @param {Words} words @param {number} step @returns {[string, string]} */
 export function labelOf(words, step) {
   return [stepText(step), /\((.*)\)$/.exec(words?.[step] ?? "")?.[1] ?? ""];
 }

@@ -7,6 +7,8 @@ import { once } from "../server/cache.js";
 /** @import {StateMark} from "../model/scene.js" */
 /** @import {RunEntry} from "../server/routes.js" */
 
+/** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px */
+
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
 
@@ -38,10 +40,7 @@ export function theme() {
   return held.look;
 }
 
-/**
- * A context in CSS px, of a canvas resized to the device pixels of the given size.
- * @param {HTMLCanvasElement} canvas @param {number} width CSS px @param {number} height CSS px
- */
+/** A context in CSS px, at device pixels. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px */
 export function prepare(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w) canvas.width = w;
@@ -57,9 +56,9 @@ export function prepare(canvas, width, height, ratio = window.devicePixelRatio |
 }
 
 /**
- * Writes a text, squeezed into a width if there is one.
- * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x @param {number}
- * y CSS px @param {string} colour @param {CanvasTextAlign} align @param {number} [width] CSS px
+ * Writes a text, squeezed into a width if there is one. @param {CanvasRenderingContext2D} context
+ * @param {string} text @param {number} x @param {number} y CSS px @param {string} colour
+ * @param {CanvasTextAlign} align @param {number} [width] CSS px
  */
 export function write(context, text, x, y, colour, align = "left", width) {
   context.fillStyle = colour;
@@ -68,10 +67,8 @@ export function write(context, text, x, y, colour, align = "left", width) {
 }
 
 /**
- * A line around a box.
- * @param {CanvasRenderingContext2D} context
- * @param {{left: number, top: number, width: number, height: number}} box CSS px
- * @param {string} colour @param {number} thick CSS px @param {number} away from the box, CSS px
+ * A line around a box. @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour
+ * @param {number} thick CSS px @param {number} away from the box, CSS px
  */
 export function outline(context, { left, top, width, height }, colour, thick, away = 0.5) {
   context.strokeStyle = colour;
@@ -82,10 +79,7 @@ export function outline(context, { left, top, width, height }, colour, thick, aw
 
 // Shortens texts to a width on a canvas.
 
-/**
- * A text without its beginning if it is too wide: names of layers and files differ at their ends.
- * @param {CanvasRenderingContext2D} context @param {string} text @param {number} width CSS px
- */
+/** A text without its beginning if it is too wide. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
 export function cutStart(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [1, text.length];
@@ -100,15 +94,7 @@ export function cutStart(context, text, width) {
 // TensorBoard's colour of a run: that of its page, else the one that it would choose.
 
 /** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
-const PALETTE = Object.freeze([
-  "#ff7043",
-  "#0077bb",
-  "#cc3311",
-  "#33bbee",
-  "#ee3377",
-  "#009988",
-  "#bbbbbb",
-]);
+const PALETTE = "#ff7043 #0077bb #cc3311 #33bbee #ee3377 #009988 #bbbbbb".split(" ");
 
 /** @typedef {(run: string) => string} Colours throws for a run that the page does not know */
 
@@ -161,11 +147,7 @@ const INK = "rgb(0 0 0 / 0.7)";
 /** Directions of the lines: dead and constant have one each, non-finite values both, large none. */
 const LINES = Object.freeze({ nonfinite: [1, -1], large: [], dead: [1], constant: [0] });
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {{left: number, top: number, width: number, height: number}} box the picture, CSS px
- * @param {StateMark} mark
- */
+/** @param {CanvasRenderingContext2D} context @param {Box} box the picture @param {StateMark} mark */
 export function stateFrame(context, { left, top, width, height }, { kind, colour }) {
   const [x, y] = [left - BORDER, top - BORDER];
   const [wide, high] = [width + 2 * BORDER, height + 2 * BORDER];

@@ -32,9 +32,8 @@ export function positionText(rows, block, y, x) {
 }
 
 /**
- * Ends of the colour bar of a channel; NaN if it has no finite value in any column.
- * @param {MapsScene} scene @param {number} channel @param {number} [i] the column; without it the
- * scale is that of all columns @returns {[number, number]}
+ * Ends of the colour bar; NaN if no value is finite. @param {MapsScene} scene @param {number} channel
+ * @param {number} [i] the column; without it the scale is that of all columns @returns {[number, number]}
  */
 export function drawnRange(scene, channel, i) {
   const ranges = i === undefined ? scene.ranges : scene.columnRanges[i];
@@ -47,10 +46,7 @@ export function drawnRange(scene, channel, i) {
   return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
 }
 
-/**
- * Ends of the colour bar of the differences of a channel; NaN if none has a finite value.
- * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
- */
+/** Ends of a difference's bar; NaN if none is finite. @param {MapsScene} scene @param {number} channel @returns {[number, number]} */
 export function differenceRange({ columns, differenceRanges: { lo, hi } }, channel) {
   const known = columns.some(({ difference }) => difference && difference.peak[channel] >= 0);
   return known || hi[channel] > 0 ? [lo[channel], hi[channel]] : [NaN, NaN];
@@ -64,14 +60,9 @@ export function rangeText(scene, part, channel) {
     return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
   }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
-  if (maps && question && isZero(maps, question.role, channel)) return "0";
+  const ends = ["minimum", "maximum"].map((name) => maps?.arrays[`${question?.role}.${name}`]);
+  if (ends.every((of) => of?.values[channel] === 0)) return "0"; // it has no scale
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
-}
-
-/** True if all values are 0, which a difference has no scale for. @param {Maps} maps @param {string} role @param {number} channel */
-function isZero({ arrays }, role, channel) {
-  const [least, most] = [arrays[`${role}.minimum`], arrays[`${role}.maximum`]];
-  return least?.values[channel] === 0 && most?.values[channel] === 0;
 }
 
 /** The most severe fault of a tile's channel. @param {MapsScene} scene @param {Part} part @param {number} channel */
@@ -88,23 +79,18 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
   for (const { maps, question, side } of scene.columns) {
     if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
-      const of = flags(maps, question.role, channel);
-      if (of.nan) found.add("NaN");
-      if (of.positive) found.add("+Inf");
-      if (of.negative) found.add("−Inf");
-      if (of.large) found.add("large");
-      if (of.dead) found.add("dead");
-      if (of.constant) found.add("constant");
+      const { nan, positive, negative, ...of } = flags(maps, question.role, channel);
+      const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, ...of, after: false };
+      for (const [name, isSo] of Object.entries(faults)) if (isSo) found.add(name);
     }
   }
   return found;
 });
 
 /**
- * A fault's colour and its word, as far as there is space.
+ * A fault's colour and its word, as far as there is space; `squeezes` the brief one into too little.
  * @param {CanvasRenderingContext2D} context @param {StateMark} fault @param {number} left
- * @param {number} top @param {number} available CSS px @param {string} colour of the word
- * @param {boolean} squeezes the brief word into too little space
+ * @param {number} top @param {number} available CSS px @param {string} colour @param {boolean} squeezes
  */
 export function badge(context, fault, left, top, available, colour, squeezes = false) {
   context.fillStyle = fault.colour;
@@ -120,12 +106,9 @@ export function badge(context, fault, left, top, available, colour, squeezes = f
 const GAP = 8;
 
 /**
- * Labels from left to right: both ends, with as few digits as it takes, and round values between
- * them where there is space.
- * @param {number} lo @param {number} hi @param {number} width of the bar, CSS px
- * @param {(text: string) => number} widthOf width of a text, CSS px
- * @returns {{text: string, left: number, end: boolean}[]} with the start of the text, CSS px; one
- *   label if both ends are equal, or the bar too narrow for two
+ * Labels from left to right: both ends, with as few digits as it takes, and round values between them where
+ * there is space; one label if both ends are equal, or the bar too narrow for two. @param {number} lo
+ * @param {number} hi @param {number} width of the bar, CSS px @param {(text: string) => number} widthOf
  */
 export function barLabels(lo, hi, width, widthOf) {
   if (Number.isNaN(lo)) return [{ text: "no finite value", left: 0, end: true }];

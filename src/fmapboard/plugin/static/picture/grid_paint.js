@@ -69,11 +69,7 @@ export function paintGrid(context, scene, of, where, look) {
     context.stroke();
   }
 
-  /**
-   * The channel's number; per tile the letters of its columns if there are several, and its fault or
-   * (if there is space) its range; the number that it is sorted by; frames.
-   * @param {number} cell
-   */
+  /** Number, letters of the columns, faults or ranges, the number that it is sorted by, frames. @param {number} cell */
   function caption(cell) {
     const channel = scene.order[cell];
     const [left, top, height] = [corner(of, cell).left, topOf(cell), of.tileHeight];

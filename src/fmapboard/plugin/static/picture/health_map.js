@@ -1,15 +1,7 @@
 // @ts-check
 /** Rows and columns of the map of layers × steps: thinner the more there are, then binned. */
 
-import {
-  DOTS,
-  HATCHES,
-  LEVELS,
-  UNKNOWN_LEVEL,
-  coloursOf,
-  drawnLevel,
-  isDotted,
-} from "../model/health_states.js";
+import * as states from "../model/health_states.js";
 import { stepText } from "../model/words.js";
 import { cutStart } from "./canvas.js";
 
@@ -30,9 +22,8 @@ const COLUMN_MAX = 240;
 export const LINE = 15;
 
 /**
- * Rows and columns: a row holds one layer or, if there are too many, several; a column likewise.
+ * A row holds one layer or, if there are too many, several; `names` is the width of the longest name, CSS px.
  * @param {{layers: number, steps: number, width: number, height: number, names: number}} of
- *   `names` is the width of the longest name, CSS px
  */
 export function mapLayout({ layers, steps, width, height, names }) {
   const left = Math.ceil(
@@ -44,13 +35,7 @@ export function mapLayout({ layers, steps, width, height, names }) {
   const rows = Math.min(layers, Math.floor(high / ROW_MIN));
   const columns = Math.min(steps, Math.floor(wide / COLUMN_MIN));
   return {
-    layers,
-    steps,
-    rows,
-    columns,
-    left,
-    top: TOP,
-    right,
+    ...{ layers, steps, rows, columns, left, top: TOP, right },
     width: columns * side(wide / Math.max(1, columns), COLUMN_MAX),
     height: rows * side(high / Math.max(1, rows), ROW_MAX),
   };
@@ -88,14 +73,11 @@ export function boxOf(of, row, column) {
   return { left: of.left + column * w, top: of.top + row * h, width: w, height: h };
 }
 
-/**
- * @param {MapLayout} of @param {Uint8Array} codes [steps, layers]
- * @param {Uint8Array} levels [steps, layers], `UNKNOWN_LEVEL` where not known
- */
+/** @param {MapLayout} of @param {Uint8Array} codes [steps, layers] @param {Uint8Array} levels [steps, layers] */
 export function binned({ layers, steps, rows, columns }, codes, levels) {
   const found = {
     codes: new Uint8Array(rows * columns),
-    levels: new Uint8Array(rows * columns).fill(UNKNOWN_LEVEL),
+    levels: new Uint8Array(rows * columns).fill(states.UNKNOWN_LEVEL),
     at: new Int32Array(rows * columns).fill(-1),
   };
   const rowOf = Int32Array.from({ length: layers }, (_, l) => binOf(l, layers, rows) * columns);
@@ -108,9 +90,9 @@ export function binned({ layers, steps, rows, columns }, codes, levels) {
         found.codes[cell] = codes[i];
         found.levels[cell] = levels[i];
         found.at[cell] = i;
-      } else if (codes[i] === found.codes[cell] && levels[i] !== UNKNOWN_LEVEL) {
+      } else if (codes[i] === found.codes[cell] && levels[i] !== states.UNKNOWN_LEVEL) {
         const held = found.levels[cell];
-        if (held === UNKNOWN_LEVEL || levels[i] > held) found.levels[cell] = levels[i];
+        if (held === states.UNKNOWN_LEVEL || levels[i] > held) found.levels[cell] = levels[i];
       }
     }
   }
@@ -128,13 +110,12 @@ const GAP_FROM = 7;
 /** @typedef {ReturnType<typeof theme> & {theme: Theme, ratio: number}} MapLook device px per CSS px */
 
 /**
- * Paints the cells into pixels of a region.
- * @param {Uint32Array} out [height, width] @param {number} width device px
- * @param {number} height device px @param {{rows: number, columns: number}} of
+ * Paints the cells into pixels of a region. @param {Uint32Array} out [height, width]
+ * @param {number} width device px @param {number} height @param {{rows: number, columns: number}} of
  * @param {Binned} cells @param {MapLook} look @param {number} gap between cells, device px
  */
 export function fillCells(out, width, height, { rows, columns }, cells, look, gap) {
-  const { table, ink } = coloursOf(look.theme);
+  const { table, ink } = states.coloursOf(look.theme);
   const unit = Math.max(1, Math.round(look.ratio));
   /** @param {number} i @param {number} count @param {number} whole */
   const edge = (i, count, whole) => Math.round((i * whole) / count);
@@ -147,11 +128,12 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const code = cells.codes[cell];
         if (!code) continue;
         const level = cells.levels[cell];
-        const colour = table[code * LEVELS + drawnLevel(level)];
-        const hatch = HATCHES[code];
+        const colour =
+          table[code * states.LEVELS + (level < states.LEVELS ? level : states.LEVELS / 2)];
+        const hatch = states.HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
-        const isGap = level === UNKNOWN_LEVEL && isDotted(code);
+        const isGap = level === states.UNKNOWN_LEVEL && states.isDotted(code);
         const box = { left: from, top: edge(row, rows, height), right: to, bottom };
         const dots = isGap ? unknownMark(box, v, unit) : null;
         const line = y * width;
@@ -172,29 +154,24 @@ const DASH_FROM = 9;
 const DASH = 3;
 
 /**
- * Mark of a cell whose brightness is not known: a dash in its middle, or dots if it is small.
+ * Mark of a cell of unknown brightness: a dash in its middle, or dots if it is small; null on other lines.
  * @param {{left: number, top: number, right: number, bottom: number}} box device px
- * @param {number} v line that is painted, CSS px @param {number} unit device px per CSS px
- * @returns {Hatch|null} null if this line has none of it
+ * @param {number} v line, CSS px @param {number} unit device px per CSS px @returns {Hatch|null}
  */
 function unknownMark({ left, top, right, bottom }, v, unit) {
-  if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return DOTS;
+  if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return states.DOTS;
   if (Math.floor((top + bottom) / 2 / unit) !== v) return null;
   const middle = Math.floor((left + right) / 2 / unit);
   return (u) => Math.abs(u - middle) <= DASH;
 }
 
 /**
- * `severe` is the word of the worst state of a layer, "" for one that is not severe; `worst` is the code of
- * each layer.
+ * `severe` is the word of a layer's worst state, "" if it is not severe; `worst` the code of each layer.
  * @typedef {{layers: readonly string[], steps: readonly number[], severe: (layer: number) => string,
  *   worst: Uint8Array}} Names
  */
 
-/**
- * @param {CanvasRenderingContext2D} context of a canvas in CSS px
- * @param {MapLayout} of @param {Binned} cells @param {Names} names @param {MapLook} look
- */
+/** @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Binned} cells @param {Names} names @param {MapLook} look */
 export function paintMap(context, of, cells, names, look) {
   const { ratio } = look;
   const { canvas } = context;

@@ -35,8 +35,7 @@ export function weightRange(grid, part, plane) {
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
- * @param {KernelCells} grid @param {Layout} of @param {Where} where `hovered` is a plane
- * @param {Look} look
+ * @param {KernelCells} grid @param {Layout} of @param {Where} where `hovered` is a plane @param {Look} look
  */
 export function paintKernels(context, grid, of, where, look) {
   const [first, last] = visible(of, where.top, where.top + where.height);

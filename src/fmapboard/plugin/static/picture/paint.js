@@ -19,7 +19,6 @@ import {
 /** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
 /** @import {Difference, Side} from "../model/value_scale.js" */
-/** @import {Planes} from "../server/decode.js" */
 
 /** The 256 packed colours that the tab draws a palette with. */
 export const colours = once((/** @type {string} */ name) =>
@@ -33,9 +32,8 @@ const lookup = new Uint32Array(256);
 const LEVELS = Uint32Array.from({ length: 256 }, (_, level) => level);
 
 /**
- * Packed colours of a channel's map, [h * w]; of one that is a mark everywhere, a field of it.
- * @param {Side} side @param {number} channel @param {readonly [number, number]} range
- * @param {Uint32Array} ramp 256 colours
+ * Packed colours of a map, [h * w]; a field of one that is a mark everywhere. @param {Side} side
+ * @param {number} channel @param {readonly [number, number]} range @param {Uint32Array} ramp 256 colours
  */
 export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
   const field = markedField(planes, channel);
@@ -49,11 +47,7 @@ export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
   return out;
 }
 
-/**
- * Packed colours of a channel's difference, [h * w].
- * @param {Difference} between @param {number} channel @param {readonly [number, number]} range
- * @param {Uint32Array} ramp 256 colours
- */
+/** Packed colours. @param {Difference} between @param {number} channel @param {readonly number[]} range @param {Uint32Array} ramp */
 function differencePixels({ height, width, values, marks }, channel, [lo, hi], ramp) {
   const from = channel * height * width;
   return Uint32Array.from({ length: height * width }, (_, i) => {
@@ -62,10 +56,7 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
   });
 }
 
-/**
- * Pixels of a tile. A map of another size than the main column's is stretched to it.
- * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
- */
+/** Pixels of a tile, of the main column's size. @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette */
 export function pixelsOf(scene, part, channel, palette) {
   const { side, difference } = columnOf(scene, part);
   const { height, width } = scene.a.planes;
@@ -82,8 +73,7 @@ export function pixelsOf(scene, part, channel, palette) {
 }
 
 /**
- * Pixels of a kernel; all sides have one scale.
- * @param {Pick<KernelCells, "sides"|"colour"|"peak"|"differencePeak">} grid
+ * Pixels of a kernel. @param {Pick<KernelCells, "sides"|"colour"|"peak"|"differencePeak">} grid
  * @param {KernelPart} part @param {number} plane
  */
 export function kernelPixels({ sides, colour, peak, differencePeak }, part, plane) {
@@ -100,9 +90,8 @@ export function kernelPixels({ sides, colour, peak, differencePeak }, part, plan
 }
 
 /**
- * Pixels of a tile brought to another size; each takes the colour of the nearest pixel.
- * @param {Uint32Array} pixels @param {{height: number, width: number}} from their size
- * @param {number} height @param {number} width
+ * Pixels of a tile brought to another size, by the nearest one. @param {Uint32Array} pixels
+ * @param {{height: number, width: number}} from their size @param {number} height @param {number} width
  */
 export function stretched(pixels, from, height, width) {
   if (from.height === height && from.width === width) return pixels;
@@ -118,17 +107,15 @@ export function stretched(pixels, from, height, width) {
 }
 
 /**
- * A tile in a window: packed colours row by row, `width` map px, its place in CSS px, and the device px
- * per map px.
- * @typedef {{pixels: Uint32Array, width: number, left: number, top: number, across: number,
- *   down: number}} Tile
+ * Packed colours row by row, `width` map px, the place in CSS px, and the device px per map px.
+ * @typedef {{pixels: Uint32Array, width: number, left: number, top: number, across: number, down: number}} Tile
  */
 
 /**
  * Paints the tiles of a window; what is drawn over them has CSS px.
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
- * @param {{width: number, height: number, ratio: number}} where
- * @param {string} background "transparent" for none @param {Iterable<Tile>} tiles
+ * @param {{width: number, height: number, ratio: number}} where @param {string} background
+ * @param {Iterable<Tile>} tiles
  */
 export function paintTiles(context, where, background, tiles) {
   const { ratio } = where;
@@ -186,10 +173,9 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
 const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
 
 /**
- * A map that is the same mark everywhere, which has no picture: its colour is only hinted at, and
- * lines tell it without colour vision, crossed for values that are not finite.
- * @param {Planes} planes @param {number} channel
- * @returns {Uint32Array|null} packed colours [h * w]; null if the map has values
+ * The field of a map that is the same mark everywhere: its colour is only hinted at, and lines tell it
+ * without colour vision, crossed for values that are not finite; null for other maps.
+ * @param {import("../server/decode.js").Planes} planes @param {number} channel
  */
 export function markedField({ height, width, marks }, channel) {
   const from = channel * height * width;
@@ -219,11 +205,7 @@ export function tileCanvas(pixels, width) {
   return canvas;
 }
 
-/**
- * A row of pixels shrunk to fewer. A pixel with a mark that is not finite stays visible; of others
- * the one in the middle of each interval is taken.
- * @param {Uint32Array} row @param {number} to px @param {Uint8Array|null} marks of the row
- */
+/** Fewer pixels of a row; one that is not finite stays. @param {Uint32Array} row @param {number} to px @param {Uint8Array|null} marks */
 export function shrunkRow(row, to, marks) {
   const out = new Uint32Array(to);
   for (let x = 0; x < to; x += 1) {

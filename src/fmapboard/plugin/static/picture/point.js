@@ -9,6 +9,7 @@ import { badMark } from "../server/palettes.js";
 /** @import {MapsScene} from "../model/scene.js" */
 /** @import {Point} from "../model/state.js" */
 /** @import {Side} from "../model/value_scale.js" */
+/** @import {Box} from "./canvas.js" */
 /** @import {Where} from "./grid_paint.js" */
 /** @import {Layout} from "./tile_layout.js" */
 
@@ -24,9 +25,8 @@ const within = (at, lo, hi) => Math.min(hi, Math.max(lo, at));
 
 /**
  * Draws a cross hair over a tile, open around the point, and the outline of its cell.
- * @param {CanvasRenderingContext2D} context
- * @param {{left: number, top: number, width: number, height: number}} box of the tile, CSS px
- * @param {Point} point @param {{height: number, width: number}|null} map size in px, null for a picture
+ * @param {CanvasRenderingContext2D} context @param {Box} box of the tile @param {Point} point
+ * @param {{height: number, width: number}|null} map size in px, null for a picture
  */
 export function drawCrosshair(context, box, point, map) {
   const { left, top, width, height } = box;
@@ -52,9 +52,8 @@ export function drawCrosshair(context, box, point, map) {
 }
 
 /**
- * Cross hairs over all visible tiles of a grid; over sequences, a line at the position.
- * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
- * @param {Where} where @param {string} text point of the address, "" for none
+ * Cross hairs over all visible tiles; over sequences, a line. @param {CanvasRenderingContext2D} context
+ * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {string} text of the point
  */
 export function gridCrosshairs(context, scene, of, where, text) {
   const point = pointOf(text);
@@ -78,11 +77,7 @@ export function gridCrosshairs(context, scene, of, where, text) {
   });
 }
 
-/**
- * The channels of a layer at a point: those that are not finite there, then by how far they are from
- * their own mean, those that do not vary last.
- * @param {Side} side @param {Point} point
- */
+/** The channels by how far they are from their own mean, not finite ones first. @param {Side} side @param {Point} point */
 export function channelsAt({ planes, lo, hi }, point) {
   const { y, x } = cellOf(point, planes.height, planes.width);
   const far = (/** @type {{value: number, deviation: number}} */ { value, deviation }) =>
@@ -95,9 +90,8 @@ export function channelsAt({ planes, lo, hi }, point) {
 }
 
 /**
- * How far a channel is from its own mean at a cell, in standard deviations over its map; NaN if it
- * is not finite there or does not vary. The stored levels are a linear function of the values, so
- * they have the same deviations.
+ * How far a channel is from its own mean at a cell, in standard deviations; NaN if it is not finite there or
+ * does not vary. The stored levels are a linear function of the values: the deviations are the same.
  * @param {Side["planes"]} planes @param {number} channel @param {number} y @param {number} x
  */
 function deviationAt({ height, width, levels, marks }, channel, y, x) {

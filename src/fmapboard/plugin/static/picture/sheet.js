@@ -2,6 +2,7 @@
 /** Rows, columns and cells of the contact sheet: layers × steps as pictures. */
 
 import { inWordsOf } from "../model/words.js";
+import { outline } from "./canvas.js";
 import { paintTiles, stretched } from "./paint.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS, LEGEND, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
@@ -30,11 +31,7 @@ export function fits(width) {
   return width - namesOf(width) >= COLUMNS * (LEAST + GAP);
 }
 
-/**
- * @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number,
- *   height: number}} of number of layers with pictures, kept steps, those that must have a column,
- *   and the size of the page, CSS px
- */
+/** @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number, height: number}} of */
 export function sheetLayout({ layers, steps, onsets, width, height }) {
   const names = namesOf(width);
   const wide = Math.max(LEAST + GAP, width - names);
@@ -50,8 +47,7 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
 /** @typedef {ReturnType<typeof sheetLayout>} SheetLayout lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once */
 
 /**
- * At most `count` steps, evenly spaced in the list, with the first and the last; onsets take the
- * place of the nearest other step.
+ * At most `count` steps, evenly spaced, with both ends; onsets take the place of the nearest other step.
  * @param {readonly number[]} steps ascending @param {number} count
  * @param {readonly number[]} onsets the most important first @returns {number[]}
  */
@@ -109,8 +105,8 @@ export function wholeMark({ pixels, height, width, starts }, i) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context of a canvas in CSS px, which begins with half a gap
- * @param {Page} page @param {number} side of a cell, CSS px @param {string} palette
+ * @param {CanvasRenderingContext2D} context in CSS px, which begins with half a gap @param {Page} page
+ * @param {number} side of a cell, CSS px @param {string} palette
  * @param {(row: number, column: number) => FaultName|null} stateOf
  * @param {{text: string, font: string, ratio: number}} look
  */
@@ -151,9 +147,8 @@ export function paintPage(context, page, side, palette, stateOf, look) {
 }
 
 /**
- * A map, enlarged to its cell, in the middle of it.
- * @param {Page} page @param {number} i row · steps + column @param {number} left of the cell
- * @param {number} top CSS px @param {string} palette @param {number} ratio device px per CSS px
+ * A map, enlarged to its cell, in the middle of it. @param {Page} page @param {number} i row · steps + column
+ * @param {number} left @param {number} top CSS px @param {string} palette @param {number} ratio
  */
 function tile({ cell, pixels, starts, ...of }, i, left, top, palette, ratio) {
   const from = { height: of.height[i], width: of.width[i] };
@@ -189,18 +184,10 @@ function hatched(context, x, y, side, colour) {
   context.restore();
 }
 
-/**
- * The frame of a state around a cell.
- * @param {CanvasRenderingContext2D} context @param {number} x @param {number} y
- * @param {number} side CSS px @param {FaultName} state
- */
+/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {FaultName} state */
 export function frame(context, x, y, side, state) {
   const { width, dash } = FRAMES[state];
-  context.save();
-  context.strokeStyle = FAULT_COLOURS[state];
-  context.lineWidth = width;
   context.setLineDash(dash);
-  const out = width / 2;
-  context.strokeRect(x - out, y - out, side + width, side + width);
-  context.restore();
+  outline(context, { left: x, top: y, width: side, height: side }, FAULT_COLOURS[state], width, 0);
+  context.setLineDash([]);
 }

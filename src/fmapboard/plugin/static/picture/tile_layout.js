@@ -103,11 +103,7 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered
   return { ...tile, ...cells, left: MARGIN, top: MARGIN, width: 0, height, rows: false };
 }
 
-/**
- * One row of pixels per channel. Rows are as wide as the window, or wider for large tile sizes.
- * Without a tile size, all rows are in the window unless that makes them too low.
- * @param {LayoutRequest} request @returns {Layout}
- */
+/** A row of pixels per channel, as wide as the window or wider. @param {LayoutRequest} request @returns {Layout} */
 function rowsLayout(request) {
   const { count, parts, mapWidth, tile, available, windowHeight, ratio } = request;
   const gutter = GUTTER + (request.numbered ? NUMBERS : 0);
@@ -142,8 +138,7 @@ export function visible(of, top, bottom) {
 }
 
 /**
- * The cell and part at a point, and the point's place in the tile (u and v, 0…1); u and v are null
- * on the caption and between tiles.
+ * The cell and part at a point, and its place in the tile: null on the caption and between tiles.
  * @param {Layout} of @param {number} x @param {number} y CSS px
  * @returns {{cell: number, part: number, u: number|null, v: number|null}|null}
  */
@@ -176,18 +171,12 @@ const MOST = 96;
 const [KERNEL_MIN, KERNEL_SHARE] = [6, 4];
 
 /** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
-export function kernelLayout(grid, request) {
-  const { of, cells, parts } = grid;
-  if (grid.columns) return matrix(grid, request);
-  const map = { mapHeight: of.height, mapWidth: of.width };
-  return layout({ ...request, ...map, parts: parts.length, count: cells.length });
-}
-
-/** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
-function matrix(
-  { of, cells, columns, parts: { length: parts } },
-  { tile, available, windowHeight, ratio },
-) {
+export function kernelLayout({ of, cells, columns, parts: { length: parts } }, request) {
+  const { tile, available, windowHeight, ratio } = request;
+  if (!columns) {
+    const map = { mapHeight: of.height, mapWidth: of.width };
+    return layout({ ...request, ...map, parts, count: cells.length });
+  }
   const lines = cells.length / columns;
   const gap = parts > 1 ? 8 : of.width === 1 ? 1 : 2;
   const between = (parts - 1) * BETWEEN;
@@ -214,8 +203,7 @@ function matrix(
 // Positions of what a scene shows.
 
 /**
- * @param {MapsScene|KernelsScene} scene
- * @param {number} tile longer side in CSS px, 0 to about fit the window
+ * @param {MapsScene|KernelsScene} scene @param {number} tile longer side in CSS px, 0 to about fit the window
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
 export function layoutFor(scene, tile, available, windowHeight, ratio) {

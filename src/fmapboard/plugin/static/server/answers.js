@@ -2,14 +2,12 @@
 /** Types of what is stored and sent besides the answers (`routes.d.ts`); there is no code here. */
 
 /** @typedef {import("./routes.js").ArrayEntry} ArrayEntry */
-
 /** @typedef {"feature_maps"|"inputs"|"gradients_of_maps"|"kernels"} Role of a picture */
 
 /**
- * One layer of `data/layers`, as `api.js` completes it.
- * @typedef {Omit<import("./routes.js").Layer, "steps"|"wall_times"> & { steps: number[],
- * wall_times: number[], behind?: string, }} Layer `behind` is the label of the layer that an
- * activation directly follows
+ * One layer of `data/layers`, as `api.js` completes it: `behind` is the layer that an activation follows.
+ * @typedef {Omit<import("./routes.js").Layer, "steps"|"wall_times"> &
+ *   {steps: number[], wall_times: number[], behind?: string}} Layer
  */
 
 /** @typedef {"nonfinite"|"large"|"dead"|"constant"|"unchanged"} FaultName */
@@ -32,7 +30,7 @@
 
 /**
  * `outputs` and `inputs` are [drawn, all] of the weight's axes, the scale is -`peak` … `peak`.
- * @typedef {{role: "kernels", peak: number, palette: string, padding: number, outputs: number[],
+ * @typedef {{role: "kernels", peak: number, palette: string, padding: number, tile: number[], outputs: number[],
  *   inputs: number[], groups?: number, transposed?: boolean, layout?: "rows"}} KernelsPicture
  */
 

@@ -1,11 +1,9 @@
 // @ts-check
 /** Requests to the server, and to what answers in its place in a report. */
 
-import { open } from "./container.js";
-import { decodeInput } from "./decode.js";
+import { decodeInput, open } from "./decode.js";
 
 /** @import {Layer} from "./answers.js" */
-/** @import {Container} from "./container.js" */
 /** @import * as Routes from "./routes.js" */
 
 /** @typedef {Omit<Routes.LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
@@ -39,15 +37,13 @@ export class ServerError extends Error {
 /** @typedef {(path: string, query: Query, signal: AbortSignal) => Promise<Response>} Answering */
 
 /** @type {Answering} */
-function fromServer(path, query, signal) {
+let answering = (path, query, signal) => {
   const url = new URL(path, BASE);
   for (const [name, value] of Object.entries(query)) {
     for (const each of [value].flat()) url.searchParams.append(name, String(each));
   }
   return fetch(url, { signal, credentials: "same-origin" });
-}
-
-let answering = fromServer;
+};
 
 /** Has all questions answered by something else than the server. @param {Answering} other */
 export function answerFrom(other) {
@@ -84,7 +80,7 @@ export async function json(path, query, signal) {
 
 /**
  * @template {keyof BinaryAnswers} P @param {P} path @param {Query} query @param {AbortSignal} signal
- * @returns {Promise<Container<BinaryAnswers[P]>>}
+ * @returns {Promise<import("./decode.js").Container<BinaryAnswers[P]>>}
  */
 export async function binary(path, query, signal) {
   return open(await (await ask(path, query, signal)).arrayBuffer());
@@ -106,9 +102,8 @@ export async function layers(run, signal) {
 }
 
 /**
- * The layers, activations with the label of the layer that they directly follow as `behind`.
- * @template {{name: string, label: string, activation: string|null}} T
- * @param {T[]} layers @returns {(T & {behind?: string})[]}
+ * Activations get the label of the layer that they directly follow as `behind`. @param {T[]} layers
+ * @template {{name: string, label: string, activation: string|null}} T @returns {(T & {behind?: string})[]}
  */
 export function withFeeders(layers) {
   const place = (/** @type {string} */ name, /** @type {string} */ label) => `${name}\n${label}`;

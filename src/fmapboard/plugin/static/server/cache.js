@@ -15,11 +15,7 @@ export function once(make) {
   };
 }
 
-/**
- * `value` is undefined until the first answer, `epoch` the number of the reload that requested it.
- * @template T
- * @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry
- */
+/** @template T @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry of some reload */
 
 /**
  * Requests that are asked for together, between `begin` and `end`: at most `most` are in flight, the
@@ -107,10 +103,7 @@ export class Cache {
     return held?.entry;
   }
 
-  /**
-   * Drops the least recently used entries above the limit; keeps the newest however large it is.
-   * @param {string} key @param {Entry<unknown>} entry @param {number} bytes
-   */
+  /** Drops the least recently used entries above the limit. @param {string} key @param {Entry<unknown>} entry @param {number} bytes */
   keep(key, entry, bytes) {
     this.drop(key);
     this.kept.set(key, { entry, bytes });

@@ -1,14 +1,65 @@
 // @ts-check
-/** Decodes a stored grid picture from RGBA into the levels and marks of each channel. */
+/** Decodes the server's answers: JSON with arrays and bytes behind it, and pictures into levels and marks. */
 
 import { once } from "./cache.js";
-import { arrays, bytes } from "./container.js";
 import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
 
 /** @import {Side} from "../model/value_scale.js" */
 /** @import {MapsPicture, RecordHeader} from "./answers.js" */
-/** @import {Container, NamedArrays} from "./container.js" */
-/** @import {MapsAnswer as MapsFacts} from "./routes.js" */
+/** @import {ArrayEntry, Bytes, JsonFloat, MapsAnswer as MapsFacts} from "./routes.js" */
+
+/** @template T @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it */
+
+/** @typedef {{shape: number[], values: Float32Array}} FloatArray */
+/** @typedef {Partial<Record<string, FloatArray>>} NamedArrays */
+
+/** @template T @param {ArrayBuffer} buffer @returns {Container<T>} */
+export function open(buffer) {
+  const length = buffer.byteLength < 4 ? -1 : new DataView(buffer).getUint32(0, true);
+  if (length < 0 || 4 + length > buffer.byteLength) {
+    throw new Error(`the server's answer of ${buffer.byteLength} bytes was cut off`);
+  }
+  const text = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+  return { json: JSON.parse(text), body: buffer.slice(4 + length) };
+}
+
+/** Little-endian float32. @param {ArrayBuffer} body @param {Record<string, ArrayEntry>} listed @returns {NamedArrays} */
+export function arrays(body, listed) {
+  /** @type {NamedArrays} */
+  const found = Object.create(null);
+  const view = new DataView(body);
+  for (const [name, { offset, shape }] of Object.entries(listed)) {
+    const count = size(shape);
+    if (offset + 4 * count > body.byteLength) throw new Error(`the array ${name} was cut off`);
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i += 1) values[i] = view.getFloat32(offset + 4 * i, true);
+    found[name] = { shape, values };
+  }
+  return found;
+}
+
+/** An array of uint8. @param {ArrayBuffer} body @param {ArrayEntry} of */
+export function octets(body, { offset, shape }) {
+  if (offset + size(shape) > body.byteLength) throw new Error("an array was cut off");
+  return new Uint8Array(body, offset, size(shape));
+}
+
+/** A copy of some bytes. @param {ArrayBuffer} body @param {Bytes} of */
+export function bytes(body, { offset, length }) {
+  return body.slice(offset, offset + length);
+}
+
+/** @param {number[]} shape */
+function size(shape) {
+  return shape.reduce((product, side) => product * side, 1);
+}
+
+/** A JSON float as a number: NaN for null. @param {JsonFloat|null} value */
+export function number(value) {
+  return typeof value === "number" ? value : value === null ? NaN : Number(value);
+}
+
+// A stored grid picture: the levels and marks of each channel.
 
 /**
  * Maps of C channels, h × w px each: `levels` [C, h, w], value = lo + (hi - lo) * level / 255; `marks` the
@@ -18,10 +69,7 @@ import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.j
  *   marks: Uint8Array|null, coarse: number}} Planes
  */
 
-/**
- * What `planesOf` reads of a picture's header.
- * @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts
- */
+/** @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts what `planesOf` reads */
 
 /**
  * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
@@ -106,8 +154,7 @@ export function planesOf(rgba, pictureWidth, header) {
 }
 
 /**
- * Value of one pixel: NaN where a mark says that it is not finite. A constant or dead channel has
- * the value `lo`. `unit` is the uncertainty of the value; `mark` is the code of its mark, or 0.
+ * Value of one pixel: NaN where a mark says that it is not finite, `lo` in a constant or dead channel.
  * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
  * @param {number} lo @param {number} hi @returns {{value: number, unit: number, mark: number}}
  */
@@ -134,11 +181,6 @@ export const FORMAT = 1;
 /** Keeps the stored colours. @type {ImageBitmapOptions} */
 const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
 
-/** @param {ArrayBuffer} bytes */
-function bitmap(bytes) {
-  return createImageBitmap(new Blob([bytes], { type: "image/png" }), EXACT);
-}
-
 /** @param {ImageBitmap} picture @returns {ImageData} */
 export function pixels(picture) {
   const canvas = new OffscreenCanvas(picture.width, picture.height);
@@ -149,9 +191,8 @@ export function pixels(picture) {
 }
 
 /**
- * Decodes an answer of `data/maps`.
- * @param {Container<MapsFacts>} answer @param {(role: string, sample: number) => boolean} wanted
- * pictures to decode @returns {Promise<Maps>}
+ * Decodes an answer of `data/maps`. @param {Container<MapsFacts>} answer
+ * @param {(role: string, sample: number) => boolean} wanted pictures @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }, wanted = () => true) {
   const { format, pictures } = json.header;
@@ -171,22 +212,18 @@ export async function decodeMaps({ json, body }, wanted = () => true) {
     missing: json.missing ?? [],
     bytes: body.byteLength,
   };
-  /** @type {Map<string, MapsPicture>} */
-  const headers = new Map();
-  for (const each of pictures) {
-    if (each.role !== "kernels") headers.set(each.role, each);
-  }
   await Promise.all(
     json.pictures.map(async ({ role, sample, png }) => {
       if (!wanted(role, sample)) return;
-      const picture = await bitmap(bytes(body, png));
+      const picture = await decodeInput(new Blob([bytes(body, png)]));
       if (role === "kernels") {
         maps.kernels = picture;
         maps.bytes += 4 * picture.width * picture.height;
         return;
       }
-      const header = headers.get(role);
-      if (!header) throw new Error(`the record's header lists no picture of ${role}`);
+      const header = pictures.find((each) => each.role === role);
+      if (!header || header.role === "kernels")
+        throw new Error(`the record's header lists no picture of ${role}`);
       const planes = planesOf(pixels(picture).data, picture.width, header);
       picture.close();
       maps.planes.set(`${role}/${sample}`, planes);
@@ -206,10 +243,7 @@ export function pictureOf(maps, role) {
   return maps.header.pictures.find((each) => each.role === role) ?? null;
 }
 
-/**
- * The maps of one sample with the lo and hi of each channel; null if its picture is not there.
- * @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null}
- */
+/** The maps of a sample; null if they are not there. @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null} */
 export function sideOf(maps, role, sample) {
   const planes = maps.planes.get(`${role}/${sample}`);
   const lo = maps.arrays[`${role}.lo`];
@@ -222,10 +256,7 @@ export function sideOf(maps, role, sample) {
 
 // Finds out whether two sides of a comparison had the same input image.
 
-/**
- * `unknown`: the input image of at least one side is not kept, or was never stored.
- * @typedef {"same"|"different"|"unknown"|"loading"} Inputs
- */
+/** @typedef {"same"|"different"|"unknown"|"loading"} Inputs unknown: that of at least one side is not kept */
 
 const rgbaOf = once((/** @type {ImageBitmap} */ picture) => pixels(picture).data);
 

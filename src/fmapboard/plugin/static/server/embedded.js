@@ -2,19 +2,15 @@
 /** Answers the tab's questions from what is embedded in the page of a report. */
 
 import { decodeMaps, samePixels, sideOf } from "./decode.js";
-import { health, numbersAt } from "./health.js";
+import { health, loaders, numbersAt, pageOf } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
 
 /** @import {Answering, Query} from "./api.js" */
 /** @import {Maps, Planes} from "./decode.js" */
-/** @import {Health} from "./health.js" */
+/** @import {Asked, Health} from "./health.js" */
 
-/**
- * `answers` are the names of an answer's parts, by question; `embedded` returns the bytes of a part.
- * @typedef {{answers: Record<string, string[]>,
- *   embedded: (name: string) => Promise<ArrayBuffer>}} Embedded
- */
+/** @typedef {{answers: Record<string, string[]>, embedded: (name: string) => Promise<ArrayBuffer>}} Embedded parts by question */
 
 /** The function for `answerFrom`. @param {Embedded} of @returns {Answering} */
 export function answersIn({ answers, embedded }) {
@@ -39,42 +35,31 @@ export function question(path, query) {
 
 const ROLE = "feature_maps";
 
-/** What a page is asked for. @typedef {{run: string, steps: number[], cell: number}} Asked */
-
-/** @param {Query} query @returns {Asked} */
-function askedIn({ run, step, cell }) {
-  return { run: String(run), steps: [step].flat().map(Number), cell: Number(cell) };
-}
-
-/** The answer of `data/sheet`. @param {Query} query @param {AbortSignal} signal */
-export async function sheets(query, signal) {
-  const asked = askedIn(query);
-  const table = await health(asked.run, signal);
+/** @type {typeof loaders.page} */
+export async function page(asked, keys, signal) {
+  const { run, steps, cell } = asked;
+  const table = await health(run, signal);
   const stds = await Promise.all(
-    asked.steps.map((step) =>
-      numbersAt({ run: asked.run, step }, signal).then(
+    steps.map((step) =>
+      numbersAt({ run, step }, signal).then(
         ({ std }) => std?.values ?? null,
         () => null,
       ),
     ),
   );
-  const keys = [query.key ?? []].flat().map(String);
   const rows = await Promise.all(keys.map((key) => rowOf(asked, key, table, stds, signal)));
   const cells = rows.flatMap((row) => row.cells);
-  const names = /** @type {const} */ (["height", "width", "lo", "hi"]);
-  return answer(
-    { rows: rows.map((row) => row.facts) },
-    {
-      ...Object.fromEntries(
-        names.map((name) => [name, [Float32Array.from(cells, (of) => of[name])]]),
-      ),
-      pixels: cells.map((of) => of.pixels),
-    },
-  );
+  const array = (/** @type {"height"|"width"|"lo"|"hi"} */ name) => ({
+    ...{ shape: [cells.length], values: Float32Array.from(cells, (of) => of[name]) },
+  });
+  const pixels = new Uint8Array(await new Blob(cells.map((of) => of.pixels)).arrayBuffer());
+  const [height, width, lo, hi] = [array("height"), array("width"), array("lo"), array("hi")];
+  const facts = rows.map((row) => row.facts);
+  return pageOf(facts, pixels, { height, width, lo, hi }, cell, steps.length);
 }
 
 /**
- * @param {Asked} of @param {string} key @param {Health} table
+ * @param {Omit<Asked, "name">} of @param {string} key @param {Health} table
  * @param {(Float32Array|null)[]} stds of all layers at each step @param {AbortSignal} signal
  */
 async function rowOf({ run, steps, cell }, key, table, stds, signal) {
@@ -123,10 +108,7 @@ function cellOf(maps, channel, cell) {
   return { ...shrunk(side.planes, channel, cell), lo, hi };
 }
 
-/**
- * A channel as palette indices, averaged where it is larger than a cell; marks are kept.
- * @param {Planes} planes @param {number} channel @param {number} cell px
- */
+/** A channel as palette indices, averaged; marks are kept. @param {Planes} planes @param {number} channel @param {number} cell px */
 function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
   const factor = Math.min(1, cell / Math.max(high, wide));
   const [height, width] = [high, wide].map((side) => Math.max(1, Math.round(side * factor)));
@@ -148,19 +130,16 @@ function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
   return { height, width, pixels };
 }
 
-/** The answer of `data/sheet_input`. @param {Query} query @param {AbortSignal} signal */
-export async function sheetInputs(query, signal) {
-  const { run, steps, cell } = askedIn(query);
+/** @type {typeof loaders.input} */
+export async function input({ run, name, steps, cell }, signal) {
   const pictures = await Promise.all(
     steps.map((step) =>
-      api
-        .picture("input", { run, name: String(query.name), sample: 0, step, ts: 0 }, signal)
-        .catch(() => null),
+      api.picture("input", { run, name, sample: 0, step, ts: 0 }, signal).catch(() => null),
     ),
   );
   const kept = pictures.filter((each) => each !== null);
   const [first, ...others] = kept;
-  if (!first) return new Response(JSON.stringify({ error: "no input" }), { status: 404 });
+  if (!first) throw new Error("no input");
   const factor = cell / Math.max(first.width, first.height);
   const [width, height] = [first.width, first.height].map((side) =>
     Math.max(1, Math.round(side * factor)),
@@ -179,24 +158,5 @@ export async function sheetInputs(query, signal) {
     }
   });
   const same = others.length ? others.every((each) => samePixels(first, each)) : null;
-  const facts = { same, width, height, kept: pictures.map(Boolean) };
-  return answer(facts, { pixels: [pixels] });
-}
-
-/**
- * A binary answer as the server sends it (`container.js`).
- * @param {object} facts
- * @param {Record<string, (Float32Array<ArrayBuffer>|Uint8Array<ArrayBuffer>)[]>} arrays in parts
- */
-function answer(facts, arrays) {
-  let offset = 0;
-  const listed = Object.entries(arrays).map(([name, parts]) => {
-    const entry = { offset, shape: [parts.reduce((sum, { length }) => sum + length, 0)] };
-    offset += parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
-    return [name, entry];
-  });
-  const json = JSON.stringify({ ...facts, arrays: Object.fromEntries(listed) });
-  const text = new TextEncoder().encode(json);
-  const parts = Object.values(arrays).flat();
-  return new Response(new Blob([Uint32Array.of(text.length), text, ...parts]));
+  return { same, width, height, kept: pictures.map(Boolean), pixels, cell };
 }

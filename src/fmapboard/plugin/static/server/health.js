@@ -2,11 +2,11 @@
 /** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
 
 import { binary, json as inJson, withFeeders } from "./api.js";
-import { arrays, number, octets } from "./container.js";
+import { arrays, number, octets } from "./decode.js";
 
 /** @import {Cache} from "./cache.js" */
-/** @import {NamedArrays} from "./container.js" */
-/** @import {HealthAnswer, HealthStepAnswer, Shading, SheetInputAnswer, SheetRow} from "./routes.js" */
+/** @import {NamedArrays} from "./decode.js" */
+/** @import {FindingsAnswer, HealthAnswer, HealthStepAnswer, Shading, SheetInputAnswer, SheetRow} from "./routes.js" */
 
 /** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
 
@@ -16,12 +16,6 @@ import { arrays, number, octets } from "./container.js";
  * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & { arrays: NamedArrays, cells:
  * Record<"codes"|"range"|"change", Uint8Array>, scales: Record<"range"|"change", Scale>, }} Health
  */
-
-/** @typedef {import("./routes.js").Line} Finding */
-
-/** @typedef {import("./routes.js").FindingsAnswer} FindingsAnswer */
-
-/** @typedef {import("./routes.js").Verdict} Verdict */
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
@@ -63,10 +57,7 @@ async function stepOf(of, signal) {
   return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
 
-/**
- * Numbers of all layers at one kept step, [layers] each; NaN of a layer that it does not have.
- * @param {StepOfRun} of @param {AbortSignal} signal @returns {Promise<NamedArrays>}
- */
+/** Numbers of all layers at one kept step; NaN of those that do not have it. @param {StepOfRun} of @param {AbortSignal} signal */
 export async function numbersAt(of, signal) {
   const { json, numbers } = await stepOf(of, signal);
   json.steps.forEach((step, row) => {
@@ -167,7 +158,7 @@ export class HealthSource {
   health(run, version) {
     return this.cache.get(`health/${run}`, (signal) => health(run, signal), {
       epoch: this.epoch(run, version),
-      bytes: memoryOf,
+      bytes: ({ cells, layers }) => 2 * cells.codes.buffer.byteLength + 500 * layers.length,
     });
   }
 
@@ -180,22 +171,14 @@ export class HealthSource {
     });
   }
 
-  /**
-   * A version for a run whose steps are not known: changes with each reload while TensorBoard is
-   * reading the run, otherwise rarely.
-   * @param {string} run @param {number} epoch number of the reload
-   */
+  /** Changes with each reload while TensorBoard is reading a run, otherwise rarely. @param {string} run @param {number} epoch */
   versionOfOther(run, epoch) {
     const held = this.cache.peek(`findings/${run}`);
     const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
     return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
   }
 
-  /**
-   * Has the answers of a run requested once more, because they are older than its list of steps.
-   * @param {string} run @param {string} version of that list
-   * @returns {boolean} false if they have been requested again already
-   */
+  /** Has a run's answers requested once more; false if they have been. @param {string} run @param {string} version of its steps */
   again(run, version) {
     const known = this.asked.get(run);
     if (!known || known.again === version) return false;
@@ -212,11 +195,7 @@ export class HealthSource {
     return this.rounds.name;
   }
 
-  /**
-   * A number that grows when a run has new steps. The first version that becomes known counts as
-   * that of the answers requested before it.
-   * @param {string} run @param {string} version
-   */
+  /** Grows when a run has new steps; the first known version counts as that of earlier answers. @param {string} run @param {string} version */
   epoch(run, version) {
     const known = this.asked.get(run) ?? { version: "", epoch: 1, again: "" };
     if (version && known.version && version !== known.version) known.epoch += 1;
@@ -226,36 +205,14 @@ export class HealthSource {
   }
 }
 
-/** Approximate memory of an answer, bytes. @param {Health} of */
-function memoryOf(of) {
-  const numbers = Object.values(of.arrays).length;
-  return of.cells.codes.buffer.byteLength * (numbers ? 2 : 1) + of.layers.length * 500;
-}
-
 // The contact sheet's answers, `data/sheet` and `data/sheet_input`, and their cache.
 
 /** @typedef {Omit<SheetInputAnswer, "arrays"> & {pixels: Uint8Array, cell: number}} SheetInput */
-
-/**
- * What a sheet is asked for: `name` is that of the model whose input is shown, `cell` a side in device px.
- * @typedef {{run: string, name: string, steps: readonly number[], cell: number}} Asked
- */
-
-/** @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal */
-async function page({ run, steps, cell }, keys, signal) {
-  const query = { run, key: [...keys], step: steps.map(String), cell };
-  const { json, body } = await binary("sheet", query, signal);
-  const { pixels, ...others } = json.arrays;
-  const { height, width, lo, hi } = arrays(body, others);
-  return pageOf(json.rows, octets(body, pixels), { height, width, lo, hi }, cell, steps.length);
-}
+/** @typedef {{run: string, name: string, steps: readonly number[], cell: number}} Asked `name` of the model, `cell` in device px */
 
 const NONE = new Float32Array(0);
 
-/**
- * @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell
- * @param {number} steps
- */
+/** @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell @param {number} steps */
 export function pageOf(rows, pixels, of, cell, steps) {
   const [height, width] = [of.height?.values ?? NONE, of.width?.values ?? NONE];
   const starts = [];
@@ -273,6 +230,25 @@ export function pageOf(rows, pixels, of, cell, steps) {
 /** @param {{pixels: Uint8Array}} found */
 const memory = ({ pixels }) => pixels.byteLength;
 
+/** What loads pages of the sheet; a report makes them of what it has. */
+export const loaders = {
+  /** @param {Omit<Asked, "name">} of @param {readonly string[]} keys @param {AbortSignal} signal */
+  async page({ run, steps, cell }, keys, signal) {
+    const query = { run, key: keys, step: steps.map(String), cell };
+    const { json, body } = await binary("sheet", query, signal);
+    const { pixels, ...others } = json.arrays;
+    return pageOf(json.rows, octets(body, pixels), arrays(body, others), cell, steps.length);
+  },
+
+  /** @param {Asked} of @param {AbortSignal} signal @returns {Promise<SheetInput>} */
+  async input({ steps, cell, ...of }, signal) {
+    const asked = { ...of, cell, step: steps.map(String) };
+    const { json, body } = await binary("sheet_input", asked, signal);
+    const { arrays: listed, ...facts } = json;
+    return { ...facts, pixels: octets(body, listed["pixels"]), cell };
+  },
+};
+
 export class SheetSource {
   /** @param {Cache} cache */
   constructor(cache) {
@@ -281,18 +257,13 @@ export class SheetSource {
 
   /** @param {Asked} of @param {readonly string[]} keys */
   page({ name: _, ...of }, keys) {
-    const load = (/** @type {AbortSignal} */ signal) => page(of, keys, signal);
+    const load = (/** @type {AbortSignal} */ signal) => loaders.page(of, keys, signal);
     return this.cache.get(`sheet/${JSON.stringify([of, keys])}`, load, { bytes: memory });
   }
 
-  /** @param {Asked} of @returns {import("./cache.js").Entry<SheetInput>} */
+  /** @param {Asked} of */
   input(of) {
-    const { steps, ...query } = of;
-    const load = async (/** @type {AbortSignal} */ signal) => {
-      const asked = { ...query, step: steps.map(String) };
-      const { json, body } = await binary("sheet_input", asked, signal);
-      return { ...json, pixels: octets(body, json.arrays["pixels"]), cell: of.cell };
-    };
+    const load = (/** @type {AbortSignal} */ signal) => loaders.input(of, signal);
     return this.cache.get(`sheet_input/${JSON.stringify(of)}`, load, { bytes: memory });
   }
 }

@@ -26,8 +26,7 @@ import { corners, pixels, planesOf } from "./decode.js";
  */
 
 /**
- * Null for weights with other than two to five axes, and for a picture whose size is not that of
- * its header.
+ * Null for weights with other than two to five axes, and for a picture of another size.
  * @param {RecordHeader} header @param {KernelsPicture} picture
  * @param {{width: number, height: number}} size of the picture, px @returns {Arrangement|null}
  */
@@ -36,11 +35,8 @@ export function arrangement(header, picture, size) {
   if (!shape || shape.length < 2 || shape.length > 5) return null;
   const rgb = picture.palette === "rgb";
   const isFlat = shape.length === 2;
-  const around = isFlat && picture.outputs[0] > 1 ? 2 * picture.padding : 0;
-  const kernel = isFlat ? [size.width - around] : shape.slice(2);
-  const depth = kernel.length === 3 ? kernel[0] : 1;
-  const width = kernel[kernel.length - 1] * depth;
-  const height = kernel.length === 1 ? 1 : kernel[kernel.length - 2];
+  const depth = shape.length === 5 ? shape[2] : 1;
+  const [height, width] = picture.tile;
   const rows = picture.layout === "rows";
   const [outputs, allOutputs] = picture.outputs;
   const [inputs, allInputs] = picture.inputs;
@@ -108,8 +104,7 @@ export function kernelsOf(of, channel) {
 
 /**
  * Weights are stored rounded down to one of 255 steps; each is taken to be in the middle.
- * @param {Uint8ClampedArray} rgba of the whole picture @param {number} pictureWidth px
- * @param {Arrangement} of @returns {Kernels}
+ * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of @returns {Kernels}
  */
 export function readKernels(rgba, pictureWidth, of) {
   const planes = of.rgb
@@ -134,8 +129,7 @@ export function readKernels(rgba, pictureWidth, of) {
 
 /**
  * Red, green and blue of each tile as a plane each.
- * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of
- * @returns {Planes}
+ * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of @returns {Planes}
  */
 function colourPlanes(rgba, pictureWidth, of) {
   const { outputs, height, width } = of;

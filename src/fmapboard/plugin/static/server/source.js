@@ -1,28 +1,21 @@
 // @ts-check
 /** Fetches and caches what the tab shows: the answers to draw with now, requested if missing. */
 
-import { arrays } from "./container.js";
-import { decodeMaps } from "./decode.js";
+import { arrays, decodeMaps } from "./decode.js";
 import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
 
 /** @import {Question} from "../model/compare.js" */
-/** @import {History} from "../model/scene.js" */
 /** @import {Layer} from "./answers.js" */
 /** @import {Query} from "./api.js" */
-/** @import {Cache} from "./cache.js" */
-/** @import {Overview} from "./health.js" */
 /** @import {InputSeries} from "./routes.js" */
 
-/** @type {Map<string, Overview>} */
+/** @type {Map<string, import("./health.js").Overview>} */
 const NO_OVERVIEW = new Map();
 
-/** Memory of a picture, bytes. @param {ImageBitmap} picture */
-const area = ({ width, height }) => 4 * width * height;
-
 export class Source {
-  /** @param {Cache} cache */
+  /** @param {import("./cache.js").Cache} cache */
   constructor(cache) {
     this.cache = cache;
     this.epoch = 1;
@@ -48,7 +41,8 @@ export class Source {
   /** @param {"input"|"attribution_picture"} path @param {Query} query */
   picture(path, query) {
     const load = (/** @type {AbortSignal} */ signal) => api.picture(path, query, signal);
-    return this.cache.get(keyOf(path, query), load, { bytes: area });
+    const bytes = (/** @type {ImageBitmap} */ { width, height }) => 4 * width * height;
+    return this.cache.get(keyOf(path, query), load, { bytes });
   }
 
   runs() {
@@ -84,11 +78,7 @@ export class Source {
     return this.cache.has(keyOf("maps", mapsQuery(question)));
   }
 
-  /**
-   * Null until it has arrived; the previous answer while that of a new step is being loaded.
-   * @param {string} run @param {Layer} layer @param {number} sample whose lo and hi it has
-   * @returns {History|null}
-   */
+  /** The previous answer while that of a new step is loading. @param {string} run @param {Layer} layer @param {number} sample */
   history(run, layer, sample) {
     const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
     const ts = newestOf(layer);
@@ -117,9 +107,9 @@ export class Source {
   }
 
   /**
-   * The numbers of all layers at a step; the previous ones until they have arrived.
-   * @param {string} run @param {number} step @param {boolean} calm the step has not just changed:
-   * numbers not yet known are requested @param {string} version changes when the run has new steps
+   * The numbers of all layers at a step; the previous ones until they have arrived. `calm`: the step has not just
+   * changed; `version` changes when the run has new steps.
+   * @param {string} run @param {number} step @param {boolean} calm @param {string} version
    */
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;

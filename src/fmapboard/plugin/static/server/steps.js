@@ -34,11 +34,7 @@ export function walk(steps, from, by) {
   return to >= steps.length - 1 ? null : steps[to];
 }
 
-/**
- * Indices around `index` to prefetch: mostly those in the current direction.
- * @param {number} count @param {number} index @param {number} direction negative for backwards
- * @param {number} reach how many steps away at most
- */
+/** Indices to prefetch, mostly ahead. @param {number} count @param {number} index @param {number} direction @param {number} reach */
 export function neighbours(count, index, direction, reach) {
   const indices = [];
   const forward = direction < 0 ? -1 : 1;

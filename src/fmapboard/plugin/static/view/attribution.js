@@ -8,7 +8,6 @@ import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Painted } from "./controls.js";
 
 /** @import {Row, Tile} from "../model/attribution.js" */
-/** @import {Model} from "../model/look.js" */
 
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
@@ -49,11 +48,7 @@ export function headingText({ name, label, type, size }) {
   return [callName({ name, label }), facts].filter(Boolean).join(" · ");
 }
 
-/**
- * Step of a picture, and the norm of its gradient.
- * @param {Row} row @param {Tile} tile one of its two @param {ImageBitmap} picture of the tile
- * @returns {[string, string]}
- */
+/** @param {Row} row @param {Tile} tile one of its two @param {ImageBitmap} picture of it @returns {[string, string]} */
 export function captionTexts(row, tile, picture) {
   const { step, gradient } = tile;
   const time = `${tile === row.first ? "first step: " : "step "}${stepText(step)}`;
@@ -89,7 +84,7 @@ export function sideFor(rows, width, height) {
   return SIDES.find(fits) ?? SCROLLED;
 }
 
-/** @param {{model: Model}} props */
+/** @param {{model: import("../model/look.js").Model}} props */
 export function Attribution({ model: { state, attribution } }) {
   const view = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {HTMLElement|null} */ (null));

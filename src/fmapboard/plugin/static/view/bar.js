@@ -17,7 +17,7 @@ import {
   readChannels,
 } from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
-import { callName, clock, counted, inWordsOf, runText, stepText } from "../model/words.js";
+import { callName, counted, inWordsOf, runText, stepText } from "../model/words.js";
 import { prepare, runColour, theme } from "../picture/canvas.js";
 import { ROW_SHARE } from "../picture/tile_layout.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -79,10 +79,10 @@ function Run({ app, model: { runs, state } }) {
 
 const ROLES = Object.entries(ROLE_NAMES).map(
   ([role, text]) =>
-    /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()]?.[1] ?? text]),
+    /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()] ?? text]),
 );
 
-const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution[1]];
+const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution];
 
 /** What is shown: the kind of pictures, the channels of a film strip, the sample. @param {Props} props */
 function Data({ app, model }) {
@@ -287,10 +287,9 @@ function OverviewTools({ app, model, front }) {
 }
 
 /**
+ * `nothing`: there is no layer to show; `said` is a text for a while, or what is going on.
  * @typedef {Props & {nothing: boolean, said: string, save: () => void, share: () => void,
- *   drawer: string|undefined, pull: (name: import("./page.js").Drawer) => void}} BarProps `nothing`:
- *   there is no layer to show; `said` is a text for a while, or what is going on; `drawer` is open, and
- *   `pull` opens or closes one
+ *   drawer: string|undefined, pull: (name: import("./page.js").Drawer) => void}} BarProps
  */
 
 /** @param {BarProps} props */
@@ -443,7 +442,7 @@ export function Time({ app, model }) {
   const i = indexOf(steps, state.step);
   const asked = steps[i];
   const word = stepWords[asked];
-  const at = scene ? clock(scene.maps?.wallTime ?? NaN) : "";
+  const at = scene ? new Date(scene.maps.wallTime * 1000).toLocaleString("sv") : "";
   const age = asOf(app.report ? null : model.listedAt, app.renewal.live, Date.now());
   const newest = state.step === null ? " · newest" : "";
   const kept =

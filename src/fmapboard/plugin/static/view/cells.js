@@ -14,29 +14,19 @@ import {
 } from "../model/health_states.js";
 import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import {
-  binOf,
-  binned,
-  boxOf,
-  cellAt,
-  fillCells,
-  firstOf,
-  mapLayout,
-  paintMap,
-} from "../picture/health_map.js";
+import * as maps from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
 import { indexOf, within } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 import { Painted, Segments, h, say, show } from "./controls.js";
 
 /** @import {Shade, Theme} from "../model/health_states.js" */
+/** @import {Box} from "../picture/canvas.js" */
 /** @import {Binned, MapLayout} from "../picture/health_map.js" */
 /** @import {Pass} from "../server/cache.js" */
 /** @import {Health, HealthLayer as Layer} from "../server/health.js" */
 
-/** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px in the element */
 /** @typedef {{row: number, column: number}} Cell index of a layer, and of a step */
-
 /** @typedef {{layers: readonly Layer[], steps: readonly number[], run: string}} Grid */
 
 export const HELP =
@@ -207,11 +197,7 @@ export function HealthKey({ app, health, shade }) {
   `;
 }
 
-/**
- * A cell of the map.
- * @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name
- * @param {boolean} unknown of unknown brightness
- */
+/** A cell of the map. @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name @param {boolean} unknown */
 function sample(canvas, code, name, unknown = false) {
   const context = prepare(canvas, WIDE, HIGH);
   const { width, height } = canvas;
@@ -223,17 +209,13 @@ function sample(canvas, code, name, unknown = false) {
   };
   const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };
   const out = new Uint32Array(image.data.buffer);
-  fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
+  maps.fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
   context.putImageData(image, 0, 0);
 }
 
 // The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
 
-/**
- * What is drawn; `labels` are those of layers by key.
- * @typedef {{health: Health, layout: MapLayout, cells: Binned, labels: Map<string, string>,
- *   shade: Shade}} Drawn
- */
+/** @typedef {{health: Health, layout: MapLayout, cells: Binned, shade: Shade}} Drawn */
 
 /** Length of the names of layers, characters. */
 const LONGEST = 32;
@@ -252,7 +234,7 @@ export function createHealthMap(app) {
       if (!drawn) return null;
       const { layout, cells: of } = drawn;
       const box = canvas.getBoundingClientRect();
-      const cell = cellAt(layout, event.clientX - box.left, event.clientY - box.top);
+      const cell = maps.cellAt(layout, event.clientX - box.left, event.clientY - box.top);
       const worst = cell && of.at[cell.row * layout.columns + cell.column];
       if (worst === null) return null;
       return { row: worst % layout.layers, column: Math.floor(worst / layout.layers) };
@@ -260,27 +242,22 @@ export function createHealthMap(app) {
     boxOf({ row, column }) {
       const { layout } = /** @type {Drawn} */ (drawn);
       const { layers, steps, rows, columns } = layout;
-      return boxOf(layout, binOf(row, layers, rows), binOf(column, steps, columns));
+      return maps.boxOf(layout, maps.binOf(row, layers, rows), maps.binOf(column, steps, columns));
     },
     lines({ row, column }, pass) {
-      const { health, layout, labels, shade } = /** @type {Drawn} */ (drawn);
+      const { health, layout, shade } = /** @type {Drawn} */ (drawn);
       const { layers, rows } = layout;
       const index = column * layers + row;
       const known = numbersOf(app.source.cache, pass, health, index);
-      const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
-      const bin = binOf(row, layers, rows);
-      const [from, to] = [bin, bin + 1].map((each) => firstOf(each, layers, rows));
+      const bin = maps.binOf(row, layers, rows);
+      const [from, to] = [bin, bin + 1].map((each) => maps.firstOf(each, layers, rows));
       const worst = `the worst of the ${to - from} layers in this row (${from + 1}–${to})`;
-      const lines = cellLines(health, health.cells.codes, index, labelOf, known, shade);
+      const lines = cellLines(health, index, known, shade);
       return to - from > 1 ? [...lines, worst] : lines;
     },
   });
 
-  /**
-   * Draws the map if anything in it has changed.
-   * @param {Health} health @param {Shade} shade
-   * @param {number} width CSS px @param {number} height CSS px
-   */
+  /** @param {Health} health @param {Shade} shade @param {number} width CSS px @param {number} height CSS px */
   function draw(health, shade, width, height) {
     const ratio = window.devicePixelRatio || 1;
     const look = { ...theme(), theme: themeName(), ratio };
@@ -289,7 +266,7 @@ export function createHealthMap(app) {
     if (drawn?.health === health && now === before) return;
     const isOther = drawn?.health.run !== health.run;
     before = now;
-    const { codes, worst, shading } = tableOf(health);
+    const { worst, shading } = tableOf(health);
     const layers = elided(health.layers.map(callName), LONGEST);
     const measure = /** @type {CanvasRenderingContext2D} */ (
       canvas.getContext("2d", { willReadFrequently: true })
@@ -299,18 +276,15 @@ export function createHealthMap(app) {
     const names = Math.max(0, ...longest.map((name) => measure.measureText(name).width));
     const { steps } = health;
     const count = { layers: layers.length, steps: steps.length };
-    const layout = mapLayout({ ...count, width, height, names });
-    const of = binned(layout, codes, shading(shade).levels);
-    const labels = new Map(
-      health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
-    );
-    drawn = { health, layout, cells: of, labels, shade };
+    const layout = maps.mapLayout({ ...count, width, height, names });
+    const of = maps.binned(layout, health.cells.codes, shading(shade).levels);
+    drawn = { health, layout, cells: of, shade };
     const { left, top, width: wide, height: high } = layout;
     element.dataset.plot = JSON.stringify({ left, top, width: wide, height: high });
     const context = prepare(canvas, width, top + high + 2);
     const severe = (/** @type {number} */ layer) =>
       worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : "";
-    paintMap(context, layout, of, { layers, steps, worst, severe }, look);
+    maps.paintMap(context, layout, of, { layers, steps, worst, severe }, look);
     const said = `${counted(layers.length, "layer")} × ${counted(steps.length, "step")}`;
     element.setAttribute("aria-label", `${said} of ${runText(health.run)}. ${HELP}`);
     cells.renew(isOther);

@@ -1,19 +1,11 @@
 // @ts-check
 /** One channel enlarged: its maps, numbers and history, and what excites it most. */
 
-import { drawBand, drawLine, drawNonfinite, drawNow, frame } from "../chart/plot.js";
-import { column, extent } from "../chart/series.js";
+import * as plots from "../chart/plot.js";
 import { origin, sideName } from "../model/compare.js";
 import { spanOf } from "../model/look.js";
-import { cropsOf, isUnexcited } from "../model/patches.js";
-import {
-  columnIndex,
-  columnOf,
-  flags,
-  isDifference,
-  leftToRight,
-  partName,
-} from "../model/scene.js";
+import { cropsOf } from "../model/patches.js";
+import { columnIndex, flags, isDifference, leftToRight, partName } from "../model/scene.js";
 import { pointOf } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
@@ -33,7 +25,6 @@ import { Bar } from "./head.js";
 import { putPoint } from "./point.js";
 
 /** @import {App, Model} from "../app.js" */
-/** @import {Question} from "../model/compare.js" */
 /** @import {Crop, LayerPatches} from "../model/patches.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
 /** @import {Point} from "../model/state.js" */
@@ -117,7 +108,7 @@ function Patches({ shown: { found, problem, channel, step } }) {
     <div data-part="patches">
       <h3>
         <span ...${explanation("patches")}>
-          ${isUnexcited(crops) ? "Largest values, none above 0" : "Excited most by"}
+          ${crops.length && !(crops[0].value > 0) ? "Largest values, none above 0" : "Excited most by"}
         </span>
         <span class="value">${header.images} images${each}, step ${step}</span>
       </h3>
@@ -146,7 +137,11 @@ function Patch({ found: { header, picture }, crop, rank }) {
   const [height, width] = header.picture.cell;
   const scale = CROP / Math.max(width, height);
   const [wide, high] = [width, height].map((side) => `${Math.round(side * scale)}px`);
-  const text = cropText(crop, rank);
+  const [top, left, bottom, right] = crop.field;
+  const at = crop.place.length ? ` at (${crop.place.join(", ")})` : "";
+  const text =
+    `${rank + 1}. ${crop.name}: ${short(crop.value)}${at}; ` +
+    `rows ${top}…${bottom - 1}, columns ${left}…${right - 1} of ${crop.size.join("×")} px`;
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     [canvas.width, canvas.height] = [width, height];
     const from = /** @type {const} */ ([crop.left, crop.top, width, height]);
@@ -161,22 +156,9 @@ function Patch({ found: { header, picture }, crop, rank }) {
   `;
 }
 
-/** @param {Crop} crop @param {number} rank from 0 */
-function cropText({ value, name, field, size, place }, rank) {
-  const [top, left, bottom, right] = field;
-  const at = place.length ? ` at (${place.join(", ")})` : "";
-  return (
-    `${rank + 1}. ${name}: ${short(value)}${at}; ` +
-    `rows ${top}…${bottom - 1}, columns ${left}…${right - 1} of ${size.join("×")} px`
-  );
-}
-
 // A channel of a sequence as a line over positions, one per column.
 
-/**
- * Values of a channel, one per position; NaN where it is not finite.
- * @param {import("../model/value_scale.js").Side} side @param {number} channel
- */
+/** Values of a channel, one per position. @param {import("../model/value_scale.js").Side} side @param {number} channel */
 export function profile({ planes, lo, hi }, channel) {
   const valueOf = (/** @type {number} */ x) =>
     valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value;
@@ -186,16 +168,16 @@ export function profile({ planes, lo, hi }, channel) {
 /** @param {{scene: MapsScene, channel: number, colours: string[]}} props `colours` of the columns */
 function Profile({ scene, channel, colours }) {
   const lines = scene.columns.map(({ side }) => (side ? profile(side, channel) : []));
-  const values = extent(lines);
+  const values = plots.extent(lines);
   if (!values) return null;
   const { block } = scene.picture;
   const last = Math.max(...lines.map((line) => line.length)) - 1;
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const width = canvas.parentElement?.clientWidth ?? 0;
-    const plot = frame(canvas, width, PROFILE, [0, last * block], values);
+    const plot = plots.frame(canvas, width, PROFILE, [0, last * block], values);
     lines.forEach((line, i) => {
       const positions = line.map((_, x) => x * block);
-      drawLine(plot, positions, line, colours[i]);
+      plots.drawLine(plot, positions, line, colours[i]);
     });
   };
   const label = `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`;
@@ -213,31 +195,31 @@ function History({ app, model, scene, channel }) {
   const curves = all.flatMap((series) => {
     const of = (/** @type {string} */ stat) => {
       const { values, shape } = series.history?.arrays[`${series.role}.${stat}`] ?? {};
-      return values && shape && channel < shape[1] ? column(values, shape[1], channel) : null;
+      return values && shape && channel < shape[1] ? plots.column(values, shape[1], channel) : null;
     };
     const [low, high, mean, std] = [of("minimum"), of("maximum"), of("mean"), of("std")];
     const at = series.history?.steps ?? [];
     const bad = of("nonfinite")?.map((count) => (count > 0 ? NaN : 0)) ?? low ?? [];
     return low && high ? [{ series, at, low, high, mean, std, bad }] : [];
   });
-  const values = extent(curves.flatMap(({ low, high }) => [low, high]));
+  const values = plots.extent(curves.flatMap(({ low, high }) => [low, high]));
   const span = spanOf(all);
   if (!values || !span) return null;
   const unit = kindOf(words);
   const paint = (/** @type {HTMLCanvasElement} */ canvas, /** @type {number} */ width) => {
-    const plot = frame(canvas, width, HISTORY, span, values, false, words);
+    const plot = plots.frame(canvas, width, HISTORY, span, values, false, words);
     curves.forEach(({ series, at, low, high, mean, std, bad }, i) => {
       const { line, band } = coloursOf(all, series, runs);
-      if (i === 0) drawBand(plot, at, low, high, band);
+      if (i === 0) plots.drawBand(plot, at, low, high, band);
       if (mean && std) {
         const edge = (/** @type {number} */ sign) => mean.map((m, k) => m + sign * std[k]);
-        drawBand(plot, at, edge(-1), edge(1), band);
+        plots.drawBand(plot, at, edge(-1), edge(1), band);
       }
-      if (mean) drawLine(plot, at, mean, line, dashOf(all, series));
-      drawNonfinite(plot, at, bad);
+      if (mean) plots.drawLine(plot, at, mean, line, dashOf(all, series));
+      plots.drawNonfinite(plot, at, bad);
     });
     for (const at of new Set(scene.columns.map(({ question }) => question?.step))) {
-      if (at !== undefined) drawNow(plot, at, theme().text);
+      if (at !== undefined) plots.drawNow(plot, at, theme().text);
     }
   };
   const label = `channel ${channel} over ${unit}s, ${short(values[0])} to ${short(values[1])}`;
@@ -262,7 +244,7 @@ const ROWS = /** @type {[string, string][]} */ ([
 /** The numbers of the channel on each side. @param {{scene: MapsScene, channel: number}} props */
 function Numbers({ scene, channel }) {
   const all = scene.columns.map((each) => each.question);
-  /** @type {{maps: Maps, question: Question, letters: string}[]} */
+  /** @type {{maps: Maps, question: import("../model/compare.js").Question, letters: string}[]} */
   const sides = [];
   for (const i of leftToRight(scene.columns)) {
     const { maps, question, letter } = scene.columns[i];
@@ -333,10 +315,7 @@ const INPUTS = /** @type {Record<string, string>} */ ({
   unknown: ", inputs not known",
 });
 
-/**
- * @param {{app: import("../app.js").App, model: import("../app.js").Model, scene: MapsScene,
- *   channel: number, part: Part, order: number}} props
- */
+/** @param {{app: App, model: Model, scene: MapsScene, channel: number, part: Part, order: number}} props */
 export function ChannelPicture({ app, model, scene, channel, part, order }) {
   const [pointer, point] = useState(/** @type {Point|null} */ (null));
   const { state, sides } = model;
@@ -350,7 +329,7 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
   const { planes } = scene.a;
   const own = i ? sides?.each[i]?.input : model.input;
   const input = isDifference(part) || state.overlay === 0 || scene.rows ? null : (own ?? null);
-  const { side, question } = columnOf(scene, part);
+  const { side, question } = scene.columns[i];
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const figure = /** @type {HTMLElement} */ (canvas.parentElement);
     const available = figure.parentElement?.clientWidth ?? 0;
@@ -404,10 +383,7 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
   `;
 }
 
-/**
- * Width and height of a picture, CSS px. A map pixel is a whole number of device pixels.
- * @param {MapsScene} scene @param {ImageBitmap|null} input @param {number} available width, CSS px
- */
+/** Size of a picture, CSS px. @param {MapsScene} scene @param {ImageBitmap|null} input @param {number} available */
 function size(scene, input, available) {
   const { height, width } = scene.a.planes;
   const aspect = input ? input.height / input.width : height / width;

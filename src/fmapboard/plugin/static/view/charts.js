@@ -1,17 +1,7 @@
 // @ts-check
 /** Charts of a layer over steps: histogram, norms, shares of faulty channels, range. */
 
-import {
-  drawBand,
-  drawHeat,
-  drawLine,
-  drawNonfinite,
-  drawNow,
-  drawZeros,
-  frame,
-  picking,
-} from "../chart/plot.js";
-import { axisOf, extent, heat, line, rangeLines, shareOf, tagsOf } from "../chart/series.js";
+import * as plots from "../chart/plot.js";
 import { ROLE_NAMES, layerText, middle } from "../model/compare.js";
 import { ofLayers, spanOf } from "../model/look.js";
 import { CHOICES } from "../model/state.js";
@@ -38,8 +28,7 @@ const LEAST = 60;
 const LONGEST = 36;
 
 /**
- * What is drawn of a chart, and said of it: `terms` of the glossary, values with the colours of their
- * lines ("" for none), and whether it marks steps with values that are not finite.
+ * `terms` of the glossary; `texts` with the colours of their lines, "" for none.
  * @typedef {{title: string, terms: string, texts: {text: string, colour: string}[], tip?: string,
  *   nonfinite?: boolean, label: string,
  *   paint: ((canvas: HTMLCanvasElement, width: number) => void)|null}} Facts
@@ -73,7 +62,7 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
       ${
         paint &&
         html`<${Painted} role="img" class="chart" aria-label=${`${label}: ${said}`} paint=${draw}
-          ...${picking(steps, (step) => app.update({ step }))} />`
+          ...${plots.picking(steps, (step) => app.update({ step }))} />`
       }
     </section>
   `;
@@ -82,10 +71,7 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
 /** Dashes of further series of one run, px. @type {readonly number[][]} */
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 
-/**
- * Colour of a series: the run's if there are several series, otherwise the theme's.
- * @param {readonly Series[]} all @param {Series} series @param {readonly RunEntry[]} runs
- */
+/** Colours of a series. @param {readonly Series[]} all @param {Series} series @param {readonly RunEntry[]} runs */
 export function coloursOf(all, series, runs) {
   if (all.length < 2) return { line: theme().accent, band: theme().band };
   const line = runColour(series.run, runs);
@@ -109,10 +95,7 @@ export function ofColumns({ columns }, runs) {
   );
 }
 
-/**
- * The key of charts: per series its line, columns and run, and its layer if that has another name.
- * @param {{all: readonly Series[], runs: readonly RunEntry[]}} props
- */
+/** The key of charts: per series its line, columns and run. @param {{all: readonly Series[], runs: readonly RunEntry[]}} props */
 export function Key({ all, runs }) {
   if (all.length < 2) return null;
   return html`
@@ -135,23 +118,21 @@ export function Key({ all, runs }) {
 }
 
 /**
- * What all charts share: the step of the slider, the first and last step, the steps of the columns, the
- * names of the main run's steps, and the series, the main column's first.
+ * What all charts share: the slider's step, the first and last step, the steps of the columns, the series.
  * @typedef {{step: number, span: [number, number], pinned: number[],
  *   words: import("../model/words.js").Words, all: Series[], runs: readonly RunEntry[]}} At
  */
 
 /**
- * What paints a chart of lines over steps, with lines at the steps of the slider and of the columns.
+ * What paints lines over steps, with lines at the steps of the slider and of the columns.
  * @param {At} at @param {number} height @param {[number, number]} values @param {boolean} log
- * @param {(plot: import("../chart/plot.js").Frame) => void} draw
- * @returns {NonNullable<Facts["paint"]>}
+ * @param {(plot: plots.Frame) => void} draw @returns {NonNullable<Facts["paint"]>}
  */
 function painted(at, height, values, log, draw) {
   return (canvas, width) => {
-    const plot = frame(canvas, width, height, at.span, values, log, at.words);
+    const plot = plots.frame(canvas, width, height, at.span, values, log, at.words);
     draw(plot);
-    for (const each of new Set([at.step, ...at.pinned])) drawNow(plot, each, theme().text);
+    for (const each of new Set([at.step, ...at.pinned])) plots.drawNow(plot, each, theme().text);
   };
 }
 
@@ -168,19 +149,18 @@ const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
 const HEALTHY = [1e-4, 4e-2];
 
 /**
- * One line per parameter of the layer.
+ * One line per parameter of the layer; `usual` is a range that is always in sight, as a band.
  * @param {At} at @param {string} group of the scalars @param {string} title @param {string} terms
- * of the glossary @param {[number, number]|null} usual a range that is always in sight, as a band
- * @returns {Facts|null}
+ * @param {[number, number]|null} usual @returns {Facts|null}
  */
 function perParameter(at, group, title, terms, usual = null) {
   const { all, runs } = at;
   const plain = [theme().accent, theme().second];
   const lines = all.flatMap((series) => {
     const scalars = series.numbers?.scalars ?? {};
-    const tags = tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
+    const tags = plots.tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
     return tags.map((tag, i) => ({
-      ...line(scalars[tag]),
+      ...plots.line(scalars[tag]),
       name: `${whose(at, series)}${tag.split(".").pop()}`,
       colour: all.length > 1 ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
       dash: all.length > 1 && i ? [2, 3] : dashOf(all, series),
@@ -188,7 +168,7 @@ function perParameter(at, group, title, terms, usual = null) {
   });
   if (!lines.length) return null;
   const drawn = lines.map(({ values }) => Array.from(values));
-  const axis = axisOf(drawn, usual);
+  const axis = plots.axisOf(drawn, usual);
   const texts = lines.map(({ name, steps, values, colour }) => {
     const value = valueAtStep(values, steps, at.step);
     const of = steps[indexOf(steps, at.step)];
@@ -206,11 +186,12 @@ function perParameter(at, group, title, terms, usual = null) {
     label: `${title.toLowerCase()} over ${kindOf(at.words)}s`,
     nonfinite: !drawn.flat().every(Number.isFinite),
     paint: painted(at, HEIGHT, axis.values, axis.log, (plot) => {
-      if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
+      if (usual)
+        plots.drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
       for (const { steps, values, colour, dash } of lines) {
-        drawLine(plot, steps, values, colour, dash);
-        drawNonfinite(plot, steps, values);
-        if (axis.log) drawZeros(plot, steps, values, colour);
+        plots.drawLine(plot, steps, values, colour, dash);
+        plots.drawNonfinite(plot, steps, values);
+        if (axis.log) plots.drawZeros(plot, steps, values, colour);
       }
     }),
   };
@@ -228,7 +209,7 @@ function shares(at) {
   const found = at.all.flatMap((series) =>
     FAULTS.flatMap(([name, dash]) => {
       const { history, layer } = series;
-      const values = history ? shareOf(history, `feature_maps.${name}`) : [];
+      const values = history ? plots.shareOf(history, `feature_maps.${name}`) : [];
       if (!history || !values.length) return [];
       const own = several
         ? { colour: coloursOf(at.all, series, at.runs).line, dash }
@@ -254,7 +235,7 @@ function shares(at) {
     ...{ ...facts, label, texts: [...shown, LINEAR] },
     ...(several ? { tip: `solid: ${deadWord()}; dashed: constant; dotted: non-finite` } : {}),
     paint: painted(at, HEIGHT - 16, [0, 1], false, (plot) => {
-      for (const of of shown) drawLine(plot, of.steps, of.values, of.colour, of.dash);
+      for (const of of shown) plots.drawLine(plot, of.steps, of.values, of.colour, of.dash);
     }),
   };
 }
@@ -262,12 +243,12 @@ function shares(at) {
 /** Smallest and largest value of the layer. @param {At} at @returns {Facts|null} */
 function ranges(at) {
   const found = at.all.flatMap((series) => {
-    const ends = series.history && rangeLines(series.history);
+    const ends = series.history && plots.rangeLines(series.history);
     const colours = coloursOf(at.all, series, at.runs);
     return ends ? [{ series, ...ends, ...colours, dash: dashOf(at.all, series) }] : [];
   });
   if (!found.length) return null;
-  const values = extent(found.flatMap(({ least, most }) => [least, most]));
+  const values = plots.extent(found.flatMap(({ least, most }) => [least, most]));
   return {
     ...{ title: "Range of the layer", terms: "range batch" },
     label: `range over ${kindOf(at.words)}s`,
@@ -283,16 +264,16 @@ function ranges(at) {
     nonfinite: found.some(({ finite }) => finite.some(Number.isNaN)),
     paint: painted(at, HEIGHT - 16, values ?? [0, 1], false, (plot) => {
       for (const { steps, least, most, finite, line: colour, band, dash } of found) {
-        drawBand(plot, steps, least, most, band);
-        drawLine(plot, steps, least, colour, dash);
-        drawLine(plot, steps, most, colour, dash);
-        drawNonfinite(plot, steps, finite);
+        plots.drawBand(plot, steps, least, most, band);
+        plots.drawLine(plot, steps, least, colour, dash);
+        plots.drawLine(plot, steps, most, colour, dash);
+        plots.drawNonfinite(plot, steps, finite);
       }
     }),
   };
 }
 
-const heatOf = once((/** @type {HistogramSeries} */ raw) => heat(raw, 32));
+const heatOf = once((/** @type {HistogramSeries} */ raw) => plots.heat(raw, 32));
 
 /** @param {string} tag of the histograms @param {HistogramSeries} raw @param {At} at @returns {Facts} */
 function histogram(tag, raw, at) {
@@ -307,9 +288,9 @@ function histogram(tag, raw, at) {
       made &&
       ((canvas, width) => {
         const ends = /** @type {[number, number]} */ ([made.lo, made.hi]);
-        const plot = frame(canvas, width, HEIGHT + 24, at.span, ends, false, at.words);
-        drawHeat(plot, made);
-        drawNow(plot, at.step, theme().accent);
+        const plot = plots.frame(canvas, width, HEIGHT + 24, at.span, ends, false, at.words);
+        plots.drawHeat(plot, made);
+        plots.drawNow(plot, at.step, theme().accent);
       }),
   };
 }
@@ -324,7 +305,7 @@ export function Charts({ app, model }) {
   const span = (all.length > 1 && spanOf(all)) || own;
   const pinned = (scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
   const at = { step: steps[indexOf(steps, state.step)], span, pinned, all, runs, words };
-  const tags = (/** @type {string} */ group) => tagsOf(numbers?.histograms ?? {}, group);
+  const tags = (/** @type {string} */ group) => plots.tagsOf(numbers?.histograms ?? {}, group);
   const groups = CHOICES.histogram.filter((group) => tags(group).length);
   const group = groups.includes(state.histogram) ? state.histogram : groups[0];
   const [tag] = group ? tags(group) : [];

@@ -6,7 +6,7 @@ import { leftToRight } from "../model/scene.js";
 import { LETTERS, MOST, SAME, changed } from "../model/state.js";
 import { percent, runText, short, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
-import { number } from "../server/container.js";
+import { number } from "../server/decode.js";
 import { html, useLayoutEffect, useMemo, useRef } from "../vendor/preact_htm.js";
 import { Button, Choice, Icon, usePopover } from "./controls.js";
 import { Thumbnail } from "./head.js";
@@ -22,6 +22,7 @@ import { RunName, RunPicker } from "./runs.js";
 function Controls({ app, model, i }) {
   const { isOpen, around, opener } = usePopover();
   const letter = LETTERS[i + 1];
+  const label = `Change column ${letter}`;
   const remove = () =>
     app.update({
       columns: app.state.columns.filter((_, at) => at !== i),
@@ -29,7 +30,7 @@ function Controls({ app, model, i }) {
     });
   return html`
     <div class="column-controls" ...${around}>
-      <button type="button" ...${named(`Change column ${letter}`)} ...${opener}>
+      <button type="button" title=${label} aria-label=${label} ...${opener}>
         <${Icon} name="open" />
       </button>
       <${Button} icon="close" label=${`Remove column ${letter}`} press=${remove} />
@@ -37,9 +38,6 @@ function Controls({ app, model, i }) {
     </div>
   `;
 }
-
-/** @param {string} label */
-const named = (label) => ({ title: label, "aria-label": label });
 
 /** @param {Props} props */
 function Panel({ app, model, i }) {

@@ -2,25 +2,15 @@
 /** Buttons, lists, groups of controls and what they open, all in one style. */
 
 import { explanation } from "../model/terms.js";
-import {
-  h as create,
-  html,
-  render,
-  useEffect,
-  useLayoutEffect,
-  useRef,
-  useState,
-} from "../vendor/preact_htm.js";
+import { html, render, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 
 /** @import {Child} from "../vendor/preact_htm.js" */
 
 const ICONS = Object.freeze({
-  first: "M4 3h2v10H4zM14 3v10L7 8z",
   previous: "M11 3v10L4 8z",
   play: "M5 3v10l8-5z",
   pause: "M4 3h3v10H4zM9 3h3v10H9z",
   next: "M5 3v10l7-5z",
-  last: "M10 3h2v10h-2zM2 3v10l7-5z",
   reload:
     "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
   link: "M6.500 10.500l4-4-1-1-4 4zM7 4.500l1.400-1.400a3.200 3.200 0 0 1 4.500 4.500L11.500 9l-1-1 1.400-1.400a1.800 1.800 0 0 0-2.500-2.500L8 5.500zM9 11.500l-1.400 1.400a3.200 3.200 0 0 1-4.500-4.500L4.500 7l1 1-1.400 1.400a1.800 1.800 0 0 0 2.500 2.500L8 10.500z",
@@ -75,10 +65,7 @@ export function Painted({ paint, of, ...attributes }) {
   return html`<canvas ref=${canvas} ...${attributes} />`;
 }
 
-/**
- * A button that stays pressed.
- * @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props
- */
+/** A button that stays pressed. @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props */
 export function Toggle({ text, isOn, press, ...attributes }) {
   const pressed = String(isOn);
   return html`
@@ -144,10 +131,7 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
   `;
 }
 
-/**
- * Something that a button opens: Escape, a press elsewhere, and the focus going elsewhere close it.
- * `around` are attributes of the element that holds both, `opener` those of the button.
- */
+/** What a button opens: Escape, a press elsewhere, and lost focus close it. `around` is for what holds both, `opener` for the button. */
 export function usePopover() {
   const [isOpen, open] = useState(false);
   const element = useRef(/** @type {HTMLElement|null} */ (null));
@@ -155,7 +139,7 @@ export function usePopover() {
   const elsewhere = (/** @type {EventTarget|null} */ to) => {
     if (to instanceof Node && !element.current?.contains(to)) open(false);
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (/** @type {Event} */ event) => elsewhere(event.target);
     document.addEventListener("pointerdown", press);
     return () => document.removeEventListener("pointerdown", press);
@@ -256,10 +240,7 @@ export function Labelled({ text, term, children }) {
   `;
 }
 
-/**
- * Name of the open channel, and buttons that open another one or none.
- * @param {{app: import("../app.js").App, name: string, children?: Child}} props
- */
+/** The head of the open channel. @param {{app: import("../app.js").App, name: string, children?: Child}} props */
 export function ChannelHead({ app, name, children }) {
   const move = (/** @type {number} */ by) => () => app.moveChannel(by);
   const close = () => app.update({ channel: null });
@@ -278,23 +259,13 @@ export function ChannelHead({ app, name, children }) {
 
 // Elements that hold canvases and components; text is never parsed as HTML.
 
-/** @typedef {string|boolean} Attribute true adds it, false does not */
-
-/** @typedef {{[T in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[T]) => void}} Listeners */
-
-/** @typedef {{text?: string, on?: Listeners} & {[name: string]: Attribute|Listeners}} Settings */
-
 /**
- * Creates an element.
  * @template {keyof HTMLElementTagNameMap} T @param {T} tag
- * @param {Settings} settings attributes, `text`, and listeners (`on`) @param {Node[]} children
+ * @param {{text?: string} & {[name: string]: string|boolean}} settings @param {Node[]} children
  */
-export function h(tag, { text, on = {}, ...attributes } = {}, ...children) {
+export function h(tag, { text, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
   if (text !== undefined) element.textContent = text;
-  for (const [type, listener] of Object.entries(on)) {
-    element.addEventListener(type, /** @type {EventListener} */ (listener));
-  }
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
   }
@@ -313,9 +284,8 @@ export function show(element, shown) {
 }
 
 /**
- * Scrolls as little as it takes to bring a stretch into sight.
- * @param {HTMLElement} scroller @param {"Left"|"Top"} side
- * @param {number} from @param {number} to CSS px in what is scrolled
+ * Scrolls as little as it takes to bring a stretch into sight. @param {HTMLElement} scroller
+ * @param {"Left"|"Top"} side @param {number} from @param {number} to CSS px in what is scrolled
  */
 export function reveal(scroller, side, from, to) {
   const at = /** @type {const} */ (`scroll${side}`);
@@ -332,5 +302,8 @@ export function reveal(scroller, side, from, to) {
 export function mount(component, around) {
   const element = around ?? document.createElement("div");
   if (!around) element.style.display = "contents";
-  return { element, draw: (/** @type {P} */ props) => render(create(component, props), element) };
+  return {
+    element,
+    draw: (/** @type {P} */ props) => render(html`<${component} ...${props} />`, element),
+  };
 }

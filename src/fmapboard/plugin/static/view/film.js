@@ -8,17 +8,7 @@ import { changed as changedColumn, moved } from "../model/state.js";
 import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { positionText, valueText } from "../picture/captions.js";
-import {
-  columnLeft,
-  filmHit,
-  filmLayout,
-  loadingOrder,
-  rowAt,
-  rowTopOf,
-  visibleBands,
-  visibleColumns,
-} from "../picture/film_layout.js";
-import { faultOfFrame, paintBand, paintFilm, whyNoFrame } from "../picture/film_paint.js";
+import * as picture from "../picture/film_paint.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
@@ -29,7 +19,7 @@ import { saveFilm } from "./save.js";
 /** @import {App} from "../app.js" */
 /** @import {Strip} from "../model/film.js" */
 /** @import {Model} from "../model/look.js" */
-/** @import {FilmLayout} from "../picture/film_layout.js" */
+/** @import {FilmLayout, FilmRequest} from "../picture/film_paint.js" */
 
 /** @typedef {Pick<Strip, "history"|"steps"|"words"|"unit">} Steps */
 
@@ -94,12 +84,12 @@ export function scaleNote(strip) {
 }
 
 /**
- * Title of a film strip, its scale, its inputs, and since when its channels have faults.
- * @param {{app: App, strips: Strip[], missing: string[]}} props `missing` says why columns have no strip
+ * Title of a film strip, its scale, its inputs, and since when its channels have faults; or why there is none.
+ * @param {{app: App, strips: Strip[], missing: string[], why: string}} props `missing`: columns without strip
  */
-function FilmBar({ app, strips, missing }) {
+function FilmBar({ app, strips, missing, why }) {
   const [strip] = strips;
-  if (!strip) return null;
+  if (!strip) return why && html`<p class="note" role="status">${why}</p>`;
   const { layer, steps, of } = strip;
   const known = strips.filter(({ history, role }) => history && role !== "kernels");
   const found = known.flatMap((each) =>
@@ -135,18 +125,14 @@ function FilmBar({ app, strips, missing }) {
   `;
 }
 
-/**
- * A frame in words: its value at a place, its range, its fault.
- * @param {Strip} strip @param {number} i @param {number} channel
- * @param {{u: number, v: number}|null} place
- */
+/** A frame in words. @param {Strip} strip @param {number} i @param {number} channel @param {{u: number, v: number}|null} place */
 export function describe(strip, i, channel, place) {
   const name = `channel ${channel}`;
   if (!strip.hasMaps) return name;
-  const why = whyNoFrame(strip, i, channel);
+  const why = picture.whyNoFrame(strip, i, channel);
   if (why) return `${name}: ${why}`;
   const frame = strip.frame(i);
-  const word = faultOfFrame(strip, i, channel)?.word ?? "";
+  const word = picture.faultOfFrame(strip, i, channel)?.word ?? "";
   if (!frame?.side) return `${name}: loading${word && ` · ${word}`}`;
   const { planes, lo, hi } = frame.side;
   const far = isBeyond(strip, frame.side, channel) ? "beyond the scale" : "";
@@ -167,12 +153,11 @@ export function describe(strip, i, channel, place) {
 /** @param {App} app */
 export function createFilm(app) {
   const bar = mount(FilmBar);
-  const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
   const strips = h("div", { class: "film-panes" });
   const room = h("div", { class: "grid-room" }, strips, status);
   const attributes = { class: "film", role: "main", "aria-label": "Film strip" };
-  const element = h("section", attributes, bar.element, note, room);
+  const element = h("section", attributes, bar.element, room);
   const source = new FilmSource(app.source, () => changed());
   /** As many as have been needed; those of `shown` are on the page. @type {Pane[]} */
   const panes = [];
@@ -248,16 +233,14 @@ export function createFilm(app) {
   function draw(model) {
     drawn = model;
     const { strips: found, notes } = source.strips(model);
-    const why = found.length ? "" : model.problem || (model.layer ? "" : "Loading…");
-    say(note, why);
-    show(note, Boolean(why));
+    const why = model.problem || (model.layer ? "" : "Loading…");
     const wanted = found.map((_, i) => paneOf(i).element);
     if (wanted.length !== shown.length) {
       for (const pane of panes.slice(found.length)) pane.rest();
       strips.replaceChildren(...wanted);
     }
     shown = found;
-    bar.draw({ app, strips: found, missing: notes });
+    bar.draw({ app, strips: found, missing: notes, why });
     found.forEach((strip, i) => panes[i].draw(model, strip, found.length === 1));
     if (!found.length) return;
     request();
@@ -306,19 +289,11 @@ const AHEAD = 6;
 const HELP =
   "Film strip, one column per step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
 
-/**
- * @param {{scrolled: () => void, pointed: () => void,
- *   open: (column: number, row: number|null) => void}} on what happens in the pane
- */
+/** @param {{scrolled: () => void, pointed: () => void, open: (column: number, row: number|null) => void}} on events */
 export function createPane(on) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
-  const attributes = {
-    class: "film-strip",
-    tabindex: "0",
-    role: "application",
-    "aria-label": HELP,
-  };
+  const attributes = { class: "film-strip", tabindex: "0", role: "application" };
   const scroller = h("div", attributes, sheet);
   const heading = h("h2");
   const element = h("div", { class: "film-pane" }, heading, scroller);
@@ -338,16 +313,13 @@ export function createPane(on) {
   /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
   let led = null;
 
-  /**
-   * @param {Strip} of
-   * @param {Pick<import("../picture/film_layout.js").FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} request
-   */
+  /** @param {Strip} of @param {Pick<FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} request */
   function layoutFor(of, request) {
     const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
     const scene = model?.scene?.kind === "maps" ? model.scene : null;
     const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
     const planes = of.frame(known)?.side?.planes ?? near;
-    return filmLayout({
+    return picture.filmLayout({
       ...request,
       ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
       count: of.steps.length,
@@ -370,14 +342,22 @@ export function createPane(on) {
     const look = { ...theme(), palette: colours };
     const context = prepare(canvas, width, height);
     if (!wraps) {
-      paintFilm(context, strip, placed, { left, top, width, height, ratio, hovered }, look);
+      picture.paintFilm(context, strip, placed, { left, top, width, height, ratio, hovered }, look);
       return;
     }
     context.fillStyle = look.background;
     context.fillRect(0, 0, width, height);
-    const [first, last] = visibleBands(placed, top, height);
+    const [first, last] = picture.visibleBands(placed, top, height);
     for (let at = first; at < last; at += 1) {
-      paintBand(context, strip, placed, at, at * placed.height - top, { ratio, hovered }, look);
+      picture.paintBand(
+        context,
+        strip,
+        placed,
+        at,
+        at * placed.height - top,
+        { ratio, hovered },
+        look,
+      );
     }
   }
 
@@ -386,9 +366,11 @@ export function createPane(on) {
     if (!strip || !placed) return [];
     const { across, count } = placed;
     const [first, last] = wraps
-      ? visibleBands(placed, scroller.scrollTop, scroller.clientHeight).map((at) => at * across)
-      : visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
-    return loadingOrder(first, Math.min(last, count), count, AHEAD);
+      ? picture
+          .visibleBands(placed, scroller.scrollTop, scroller.clientHeight)
+          .map((at) => at * across)
+      : picture.visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
+    return picture.loadingOrder(first, Math.min(last, count), count, AHEAD);
   }
 
   /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
@@ -397,7 +379,11 @@ export function createPane(on) {
     const box = canvas.getBoundingClientRect();
     const x = event.clientX - box.left;
     if (x < placed.gutter || x >= box.width) return null;
-    return filmHit(placed, x + scroller.scrollLeft, event.clientY - box.top + scroller.scrollTop);
+    return picture.filmHit(
+      placed,
+      x + scroller.scrollLeft,
+      event.clientY - box.top + scroller.scrollTop,
+    );
   }
 
   /** What is under the pointer now; null without a pointer on this strip. */
@@ -441,7 +427,7 @@ export function createPane(on) {
       reveal(scroller, "Top", top, top + Math.min(placed.height, scroller.clientHeight));
       return;
     }
-    const left = columnLeft(placed, strip.opensAt);
+    const left = picture.columnLeft(placed, strip.opensAt);
     const wide = Math.min(placed.columnWidth, scroller.clientWidth - placed.gutter - 8);
     reveal(scroller, "Left", left - placed.gutter - 8, left + wide + 8);
   }
@@ -457,14 +443,18 @@ export function createPane(on) {
     if (!placed || !strip) return null;
     const columns = scroller.scrollLeft / placed.columnWidth;
     const i = Math.min(Math.floor(columns), strip.steps.length - 1);
-    return { step: strip.steps[i], rest: columns - i, row: rowAt(placed, scroller.scrollTop) };
+    return {
+      step: strip.steps[i],
+      rest: columns - i,
+      row: picture.rowAt(placed, scroller.scrollTop),
+    };
   }
 
   /** Scrolls as another strip. @param {{step: number, rest: number, row: number}} to */
   function follow({ step, rest, row }) {
     if (!placed || !strip) return;
     const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);
-    const top = Math.round(rowTopOf(placed, row));
+    const top = Math.round(picture.rowTopOf(placed, row));
     if (isAt(left, top)) return;
     const { scrollLeft, scrollTop } = scroller;
     scroller.scrollTo(left, top);

@@ -12,7 +12,7 @@ import {
   unitOf,
   weightText,
 } from "../model/kernel_scene.js";
-import { columnOf, differenceOf, isDifference, partName } from "../model/scene.js";
+import { columnOf, isDifference, partName } from "../model/scene.js";
 import { listed } from "../model/state.js";
 import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
@@ -125,7 +125,9 @@ export function createGrid(app) {
   function move(by, rows) {
     const scene = drawn?.scene;
     const kernels = scene?.kind === "kernels" ? scene.grid : null;
-    const order = kernels ? outputsOf(kernels) : scene?.kind === "maps" ? scene.order : [];
+    const all = kernels?.cells.map((plane) => channelOf(kernels.of, plane)) ?? [];
+    const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
+    const order = scene?.kind === "maps" ? scene.order : outputs;
     if (!order.length) return;
     const now = order.indexOf(app.state.channel ?? -1);
     const step = rows && !kernels ? by * (placed?.columns ?? 1) : by;
@@ -209,16 +211,11 @@ function describe(scene, at) {
   return `${named(scene, channel, part)} · ${place} · ${reading(scene, part, channel, y, x)}`;
 }
 
-/**
- * Describes the value at a position.
- * @param {MapsScene} scene @param {Part} part @param {number} channel
- * @param {number} y @param {number} x
- */
+/** The value at a position. @param {MapsScene} scene @param {Part} part @param {number} channel @param {number} y @param {number} x */
 export function reading(scene, part, channel, y, x) {
-  const { side } = columnOf(scene, part);
+  const { side, difference: between } = columnOf(scene, part);
   if (!side) return "no picture";
   if (isDifference(part)) {
-    const between = differenceOf(scene, part);
     if (!between) return "no difference";
     const { height, width, values } = between;
     const value = values[(channel * height + y) * width + x];
@@ -256,20 +253,10 @@ function describeChosen(grid, channel) {
   return `channel ${channel}${isAlone ? ` · ${weightRange(grid, parts[0], cells[cell])}` : ""}`;
 }
 
-/** The drawn output channels, ascending; none where the rows of the weight are no channels. @param {KernelCells} grid */
-function outputsOf({ of, cells }) {
-  const drawn = of.rowOf === null ? cells.map((plane) => channelOf(of, plane)) : [];
-  return [...new Set(drawn)].sort((a, b) => a - b);
-}
-
 /** Height that the kernels about fit, CSS px. */
 const WINDOW = 320;
 
-/**
- * A canvas of kernels.
- * @param {{grid: KernelCells, label: string, said: (text: string) => void}} props `said` describes
- *   what is under the pointer
- */
+/** `said` describes what is pointed at. @param {{grid: KernelCells, label: string, said: (text: string) => void}} props */
 function Tiles({ grid, label, said }) {
   const placedIn = (/** @type {HTMLElement} */ canvas) => {
     const available = canvas.parentElement?.clientWidth ?? 0;

@@ -16,7 +16,7 @@ import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/prea
 import { Painted } from "./controls.js";
 
 /** @import {Model} from "../app.js" */
-/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
+/** @import {KernelsScene} from "../model/scene.js" */
 
 /** @param {{picture: ImageBitmap, label: string, isOld?: boolean}} props */
 export function Thumbnail({ picture, label, isOld = false }) {
@@ -53,8 +53,7 @@ export function Head({ model, hovered }) {
 }
 
 /**
- * Facts about the layer and its picture, in words.
- * @param {import("../server/answers.js").Layer} layer
+ * Facts about the layer and its picture. @param {import("../server/answers.js").Layer} layer
  * @param {import("../model/scene.js").Scene|null} scene @param {number|undefined} asked step
  * @param {Record<string, string>} words for steps
  */
@@ -162,10 +161,7 @@ export function Bar({ range: [lo, hi], palette, title }) {
   `;
 }
 
-/**
- * The bars of a scene: of the maps, or of each column with a scale of its own, and of differences.
- * @param {Model} model @param {number|null} hovered channel @returns {BarFacts[]}
- */
+/** The bars of a scene, and of each column with a scale of its own. @param {Model} model @param {number|null} hovered channel */
 function barsOf({ scene, state, sides }, hovered) {
   if (scene?.kind === "kernels") return kernelBars(scene);
   if (scene?.kind !== "maps") return [];
@@ -204,18 +200,14 @@ const MARKS = [
   { name: "large", term: "large", kind: "edge", style: { borderColor: FAULT_COLOURS.large } },
 ];
 
-/** The colour of dead channels in words. @param {MapsScene} scene */
-function deadText({ question, maps }) {
-  const follower = question.role === "feature_maps" && maps.header.activation;
-  return follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
-}
-
 /** @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer */
 export function Legend({ model, hovered }) {
   const { scene } = model;
   const maps = scene?.kind === "maps" ? scene : null;
   const found = maps ? marksIn(maps) : new Set();
   const marks = MARKS.filter(({ name }) => found.has(name));
+  const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
+  const dead = follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
   return html`
     <div class="legend">
       <div class="legend-bars">
@@ -226,7 +218,7 @@ export function Legend({ model, hovered }) {
           ({ name, term, kind, style }) => html`
             <li key=${name} ...${explanation(term)}>
               <i class=${kind} style=${style} />
-              <span>${name === "dead" && maps ? deadText(maps) : name}</span>
+              <span>${name === "dead" ? dead : name}</span>
             </li>
           `,
         )}

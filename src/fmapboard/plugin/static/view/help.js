@@ -4,7 +4,7 @@
 import { ATTRIBUTION_KEYS, nextKind } from "../model/attribution.js";
 import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
 import { CHOICES, TILES } from "../model/state.js";
-import { GLOSSARY, termId } from "../model/terms.js";
+import { GLOSSARY, termId, termName } from "../model/terms.js";
 import { html } from "../vendor/preact_htm.js";
 import { Button, STEP_KEY, byPointer, mount } from "./controls.js";
 import { isPointing, movePoint, togglePoint } from "./point.js";
@@ -156,7 +156,7 @@ export function createHelp(isReport) {
   };
 }
 
-/** @param {{entries: [string, readonly [string, string]][], close: () => void}} props */
+/** @param {{entries: [string, string][], close: () => void}} props */
 function Help({ entries, close }) {
   const press = (/** @type {MouseEvent} */ event) =>
     event.target === event.currentTarget && close();
@@ -177,7 +177,7 @@ function Help({ entries, close }) {
       </table>
       <h2>Terms</h2>
       <dl class="terms">
-        ${entries.map(([term, [name, text]]) => html`<dt>${name}</dt><dd id=${termId(term)}>${text}</dd>`)}
+        ${entries.map(([term, text]) => html`<dt>${termName(term)}</dt><dd id=${termId(term)}>${text}</dd>`)}
       </dl>
     </dialog>
   `;

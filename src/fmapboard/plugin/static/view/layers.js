@@ -6,14 +6,7 @@ import { explanation } from "../model/terms.js";
 import { callInGroup, callText, counted, deadWord, percent, short } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { within } from "../server/steps.js";
-import {
-  html,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "../vendor/preact_htm.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, h, mount, reveal, typed } from "./controls.js";
 
 /** @import {App, Model} from "../app.js" */
@@ -129,7 +122,7 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     const wanted = Math.max(0, Math.min(top, count - inSight) - SPARE);
     begin(wanted - (wanted % STRIDE));
   }
-  useEffect(() => {
+  useLayoutEffect(() => {
     const sized = new ResizeObserver(() => app.redraw());
     if (list.current) sized.observe(list.current);
     return () => sized.disconnect();
@@ -289,18 +282,13 @@ export function channelChange({ arrays, header }, role, channel) {
 // A layer's state and numbers: they are its badge and its strip in the list of layers.
 
 /** @typedef {import("../server/health.js").Overview} Overview */
-
 /** @typedef {import("../server/answers.js").FaultName|"unreadable"|"fine"} FaultKind */
-
 /** @typedef {Fault & {text: string}} Health all numbers in words */
 
 /** The bar of the change is full at 1, and short at 10 to the power of minus this. */
 const DECADES = 4;
 
-/**
- * The state of a layer in at most two words.
- * @param {Overview} of @param {boolean} follows an activation follows, whose dead channels these are
- */
+/** A layer's state in two words. @param {Overview} of @param {boolean} follows an activation, whose dead channels these are */
 function fault(of, follows = true) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   const kind = KINDS[of.code] ?? null;
@@ -323,15 +311,12 @@ function fault(of, follows = true) {
 
 /** @param {Overview} of @param {Layer|undefined} layer @returns {Health} */
 export function health(of, layer = undefined) {
-  const follows = !layer || layer.activation !== null;
+  const said = fault(of, !layer || layer.activation !== null);
   const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
-  if (of.error) return { ...fault(of, follows), text: of.error };
+  if (of.error) return { ...said, text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
-    return {
-      ...fault(of, follows),
-      text: "no statistics of feature maps were logged at this step",
-    };
+    return { ...said, text: "no statistics of feature maps were logged at this step" };
   }
   const bad = nan + positive + negative;
   const text = [
@@ -348,7 +333,7 @@ export function health(of, layer = undefined) {
     `${of.channels_constant} constant`,
     layerChange(of),
   ];
-  return { ...fault(of, follows), text: text.filter(Boolean).join("\n") };
+  return { ...said, text: text.filter(Boolean).join("\n") };
 }
 
 /** Severity of the state of a layer. @param {Overview} of */
@@ -359,10 +344,7 @@ export function severity(of) {
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
 const RANGE_DECADES = 5;
 
-/**
- * A value on the axis of ranges, −1…1: logarithmic, ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end.
- * @param {number} value
- */
+/** A value on the axis of ranges, −1…1: ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end. @param {number} value */
 export function onRangeAxis(value) {
   if (Number.isNaN(value)) return 0;
   const size = Math.log10(1 + Math.abs(value) * 10) / RANGE_DECADES;
@@ -370,10 +352,8 @@ export function onRangeAxis(value) {
 }
 
 /**
- * Parts of the strip, each 0…1: both ends of the range, the shares of faulty channels, the change;
- * and the largest magnitude. `changeState` says why the bar of the change is empty although the
- * layer may have changed: "nonfinite" or "unknown".
- * @param {Overview} of
+ * Parts of the strip, each 0…1, and the largest magnitude. `changeState` says why the bar of the change is
+ * empty although the layer may have changed. @param {Overview} of
  */
 export function strip(of) {
   const channels = Math.max(1, of.channels);
@@ -392,10 +372,7 @@ export function strip(of) {
 
 // Rows of the list of layers: a tree in network order.
 
-/**
- * A row at a depth from 0, with the layers of the group, or with one.
- * @typedef {{kind: "group"|"layer", id: string, text: string, depth: number, layers: Layer[]}} Row
- */
+/** @typedef {{kind: "group"|"layer", id: string, text: string, depth: number, layers: Layer[]}} Row with its layers */
 
 /** True if a layer has each word of the filter. @param {Layer} layer @param {string} filter */
 export function matches(layer, filter) {
@@ -422,32 +399,15 @@ function path(layer) {
   return layer.name ? [layer.name + OF_MODEL, ...parts] : parts;
 }
 
-/** @typedef {{children: Map<string, Node>, layers: Layer[]}} Node */
-
-/** @returns {Node} */
-const node = () => ({ children: new Map(), layers: [] });
+/** @typedef {{layer: Layer, rest: string[]}} Named a layer, and the parts of its name below a group */
 
 /** Rows of a tree of names; a group with one child shares its row. @param {Layer[]} layers in network order */
 export function networkRows(layers) {
-  const root = node();
-  for (const layer of layers) {
-    let at = root;
-    for (const part of path(layer)) {
-      let next = at.children.get(part);
-      if (!next) at.children.set(part, (next = node()));
-      at = next;
-    }
-    at.layers.push(layer);
-  }
   /** @type {Row[]} */
   const rows = [];
-  walk(root, "", "", "", 0, rows);
+  const named = layers.map((layer) => ({ layer, rest: path(layer) }));
+  walk(named, "", "", "", 0, rows);
   return rows;
-}
-
-/** @param {Node} of @returns {Layer[]} */
-function below(of) {
-  return [...of.layers, ...[...of.children.values()].flatMap(below)];
 }
 
 /** Numbered groups of at most this many layers have no row: their layers show the number. */
@@ -455,41 +415,42 @@ const SMALL = 8;
 const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
 
 /**
- * Appends the rows below a node.
- * @param {Node} of @param {string} id @param {string} name last part of the enclosing group's name
- * @param {string} prefix name of enclosing groups without a row
+ * Appends the rows of what is in a group. @param {Named[]} all @param {string} id of the group
+ * @param {string} name last part of it @param {string} prefix name of enclosing groups without a row
  * @param {number} depth @param {Row[]} rows
  */
-function walk(of, id, name, prefix, depth, rows) {
-  for (const [part, start] of of.children) {
-    const { text, child } = only(part, start);
+function walk(all, id, name, prefix, depth, rows) {
+  /** @type {Map<string, Named[]>} */
+  const groups = new Map();
+  for (const each of all) {
+    if (!groups.has(each.rest[0])) groups.set(each.rest[0], []);
+    groups.get(each.rest[0])?.push(each);
+  }
+  for (let inside of groups.values()) {
+    let text = "";
+    do {
+      const [first] = inside[0].rest;
+      text = text ? inGroup(text, first) : first;
+      inside = inside.map(({ layer, rest }) => ({ layer, rest: rest.slice(1) }));
+    } while (inside.every(({ rest }) => rest.length && rest[0] === inside[0].rest[0]));
     const own = id ? inGroup(id, text) : text;
     const group = prefix || (isNumber(text) ? name : "");
     const shown = group ? inGroup(group, text) : text;
-    for (const layer of child.layers) {
-      const text = callInGroup(shown, layer);
-      rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
+    for (const { layer } of inside.filter(({ rest }) => !rest.length)) {
+      const called = callInGroup(shown, layer);
+      rows.push({ kind: "layer", id: layer.key, text: called, depth, layers: [layer] });
     }
-    if (!child.children.size) continue;
-    const inside = [...child.children.values()].flatMap(below);
-    if (isNumber(text) && depth > 0 && inside.length <= SMALL) {
-      walk(child, own, "", prefix ? shown : text, depth, rows);
+    const below = inside.filter(({ rest }) => rest.length);
+    if (!below.length) continue;
+    if (isNumber(text) && depth > 0 && below.length <= SMALL) {
+      walk(below, own, "", prefix ? shown : text, depth, rows);
       continue;
     }
     const title = shown.endsWith(OF_MODEL) ? shown.slice(0, -OF_MODEL.length) : shown;
-    rows.push({ kind: "group", id: own, text: title, depth, layers: inside });
-    walk(child, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
+    const layers = below.map(({ layer }) => layer);
+    rows.push({ kind: "group", id: own, text: title, depth, layers });
+    walk(below, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
   }
-}
-
-/** Merges a node with its only descendants. @param {string} text @param {Node} child */
-function only(text, child) {
-  while (!child.layers.length && child.children.size === 1) {
-    const [[more, next]] = child.children;
-    text = inGroup(text, more);
-    child = next;
-  }
-  return { text, child };
 }
 
 /** Rows that are visible when some groups are folded. @param {Row[]} rows @param {ReadonlySet<string>} folded */

@@ -12,9 +12,8 @@ import { html } from "../vendor/preact_htm.js";
 /** @import {FirstFault as FirstNonfinite} from "../server/routes.js" */
 
 /**
- * The layer with pictures that is nearest to a measured one: the one that the server names, or of a
- * module the last one with the longest common beginning of its name.
- * @param {Layer[]} layers in network order @param {FirstNonfinite} first
+ * The layer with pictures that is nearest: the one that the server names, or of a module the last one with
+ * the longest common beginning of its name. @param {Layer[]} layers @param {FirstNonfinite} first
  */
 export function nearestLayer(layers, { name, label, shown_at }) {
   const named = layers.find((each) => each.key === shown_at);
@@ -31,9 +30,8 @@ export function nearestLayer(layers, { name, label, shown_at }) {
 }
 
 /**
- * Step and layer that the button leads to, without the one that is shown already.
- * @param {FirstNonfinite} first @param {number} step kept
- * @param {Layer|undefined} layer with pictures @param {{step: boolean, layer: boolean}} isThere
+ * Step and layer that the button leads to, without the one that is shown. @param {FirstNonfinite} first
+ * @param {number} step @param {Layer|undefined} layer @param {{step: boolean, layer: boolean}} isThere
  */
 export function destination(first, step, layer, isThere) {
   const kept = step === first.step ? "" : ", the next kept one";
@@ -47,10 +45,7 @@ export function destination(first, step, layer, isThere) {
   return parts.filter(Boolean).join(", ");
 }
 
-/**
- * @param {{model: Pick<Model, "health"|"layers"|"steps"|"state">,
- *   visit: (target: {step: number, layer: string}) => void}} props
- */
+/** @param {{model: Model, visit: (target: {step: number, layer: string}) => void}} props */
 export function FirstFault({ model, visit }) {
   const { health, layers, steps, state } = model;
   const first = health?.first_nonfinite;
@@ -86,29 +81,20 @@ export function Notices({ app, model }) {
     <${Notice} name="gone" text=${model.layers.length ? model.gone : ""} />
     <${FirstFault} ...${{ model, visit }} />
     <${Notice} name="arrival" text=${(isLed && arrived?.note) || ""} />
-    <${Sampling} ...${model} />
+    <p class="sampling" hidden=${model.keepsEnough || !model.layers.length}>
+      <span>${KEEP_MORE}</span><code>--samples_per_plugin images=50,feature_maps=50</code>
+    </p>
   `;
 }
 
 // A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10.
 
-const TEXT =
+const KEEP_MORE =
   "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had feature maps. To keep more, restart it with ";
-const FLAG = "--samples_per_plugin images=50,feature_maps=50";
-
-/** @param {Pick<Model, "keepsEnough"|"layers">} model */
-function Sampling({ keepsEnough, layers }) {
-  const isShown = !keepsEnough && layers.length > 0;
-  return html`<p class="sampling" hidden=${!isShown}><span>${TEXT}</span><code>${FLAG}</code></p>`;
-}
 
 // What a report says about itself: which images it shows, and what it leaves out.
 
-/**
- * Written by `fmapboard.report`, in words: `privacy` says which images it contains.
- * @typedef {{title: string, version: string, written: string, privacy: string,
- *   left_out: string[]}} ReportFacts
- */
+/** @typedef {{title: string, version: string, written: string, privacy: string, left_out: string[]}} ReportFacts */
 
 /** @param {{report: ReportFacts|null}} props null in TensorBoard */
 export function ReportNote({ report }) {

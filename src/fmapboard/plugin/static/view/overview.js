@@ -10,77 +10,76 @@ import { faultOf } from "../picture/captions.js";
 import { fits, frame } from "../picture/sheet.js";
 import { html } from "../vendor/preact_htm.js";
 import { HealthKey, createHealthMap } from "./cells.js";
-import { Painted, h, mount, say, show } from "./controls.js";
+import { Painted, h, mount, show } from "./controls.js";
 import { MapTile } from "./point.js";
 import { createSheet, isShown } from "./sheet.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Front} from "../model/front.js" */
 /** @import {MapsScene} from "../model/scene.js" */
-/** @import {Finding, Verdict} from "../server/health.js" */
+/** @import {Health} from "../server/health.js" */
+/** @import {Line as Finding, Verdict} from "../server/routes.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
 
-/** @param {import("../app.js").App} app */
+/** What is above the contact sheet or the map. @param {Props & {isSheet: boolean}} props */
+function Above({ app, model, front, isSheet }) {
+  const { health, lines, problem, run } = front;
+  const isOpen = app.overview.isOpen && (lines.length > 0 || model.state.findings === "open");
+  const facts = health ? factsText(health, isSheet) : "";
+  const awaited = awaitedText(model, front);
+  const begins = lines.some((each) => each.run === run && each.finding.since);
+  return html`
+    <${Verdicts} ...${{ app, model, front }} />
+    <div class="overview-head">
+      <span class="about" hidden=${!facts}>${facts}</span>
+      <span class="awaited" hidden=${!awaited}>${awaited}</span>
+      ${health && isSheet && html`<${Frames} health=${health} begins=${begins} />`}
+      ${health && !isSheet && html`<${HealthKey} ...${{ app, health, shade: model.state.shade }} />`}
+    </div>
+    <div class="overview-findings" hidden=${!isOpen}>
+      ${isOpen && html`<${Findings} ...${{ app, model, front }} />`}
+      <p class="label" hidden=${!health || isSheet || !unmentioned(front)}>${NOTE}</p>
+    </div>
+    <p class="problem" role="alert" hidden=${!problem}>${problem}</p>
+  `;
+}
+
+/** How much there is, and what is missing. @param {Health} health @param {boolean} isSheet */
+function factsText(health, isSheet) {
+  const { layers, steps, written, step_words: words } = health;
+  const size = scope({ layers: layers.length, steps: steps.length, written }, kindOf(words));
+  const drawn = layers.filter(isShown).length;
+  const few = drawn < layers.length ? `${drawn} of ${layers.length} layers have pictures` : "";
+  return [isSheet ? few : size, lost(health)].filter(Boolean).join(" · ");
+}
+
+/** @param {App} app */
 export function createOverview(app) {
-  const verdicts = mount(Verdicts);
-  const awaited = h("span", { class: "awaited" });
-  const findings = mount(Findings);
-  const facts = h("span", { class: "about" });
-  const states = mount(Frames);
-  const note = h("p", { class: "label" });
-  const key = mount(HealthKey);
+  const above = mount(Above);
   const map = createHealthMap(app);
   const sheet = createSheet(app);
-  const problem = h("p", { class: "problem", role: "alert" });
   const room = h("div", { class: "health-room" }, map.element, map.said);
-  const listed = h("div", { class: "overview-findings" }, findings.element, note);
-  const element = h(
-    "main",
-    { class: "overview", "aria-label": "Overview", on: { scroll: () => app.redraw() } },
-    verdicts.element,
-    h("div", { class: "overview-head" }, ...[facts, awaited, states.element, key.element]),
-    ...[listed, problem, sheet.element, sheet.said, room],
-  );
+  const attributes = { class: "overview", "aria-label": "Overview" };
+  const parts = [above.element, sheet.element, sheet.said, room];
+  const element = h("main", attributes, ...parts);
+  element.addEventListener("scroll", () => app.redraw());
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { front, state } = model;
     show(element, Boolean(front));
     if (!front) return;
     const { health } = front;
-    verdicts.draw({ app, model, front });
-    say(awaited, awaitedText(model, front));
-    show(awaited, awaited.textContent !== "");
-    const isOpen = app.overview.isOpen && (front.lines.length > 0 || state.findings === "open");
-    show(listed, isOpen);
-    if (isOpen) findings.draw({ app, model, front });
-    say(problem, front.problem);
-    show(problem, Boolean(front.problem));
     const isSheet = showsPictures(front, state);
+    above.draw({ app, model, front, isSheet });
     show(sheet.element, isSheet);
-    for (const each of [key.element, room]) show(each, Boolean(health) && !isSheet);
-    show(states.element, isSheet);
-    show(note, Boolean(health && !isSheet && unmentioned(front)));
-    say(note, NOTE);
-    app.overview.isUp = !health || !isSheet;
-    if (!health) return;
-    const { layers, steps, written } = health;
-    const kind = kindOf(health.step_words);
-    const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
-    const drawn = layers.filter(isShown).length;
-    const few = drawn < layers.length ? `${drawn} of ${layers.length} layers have pictures` : "";
-    say(facts, [isSheet ? few : size, lost(health)].filter(Boolean).join(" · "));
-    show(facts, facts.textContent !== "");
-    if (isSheet) {
-      const begins = front.lines.some((each) => each.run === front.run && each.finding.since);
-      states.draw({ health, begins });
-      app.overview.isUp = sheet.draw(front, element);
-      return;
-    }
-    key.draw({ app, health, shade: state.shade });
+    show(room, Boolean(health) && !isSheet);
+    app.overview.isUp = !isSheet || sheet.draw(front, element);
+    if (!health || isSheet) return;
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
     const width = room.clientWidth;
     map.draw(health, state.shade, width, height);
@@ -112,10 +111,7 @@ export function showsPictures(front, state) {
   return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";
 }
 
-/**
- * What the frames of cells and red steps mean, of those that there are.
- * @param {{health: import("../server/health.js").Health, begins: boolean}} props
- */
+/** What frames and red steps mean. @param {{health: Health, begins: boolean}} props */
 function Frames({ health, begins }) {
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [KINDS[code], code]));
@@ -141,7 +137,7 @@ function Frames({ health, begins }) {
 const NOTE =
   "Coloured cells that no line names are of single steps or small maps: findings are states that last.";
 
-/** Steps whose numbers are missing because their records cannot be read. @param {import("../server/health.js").Health} health */
+/** Steps whose numbers are missing because their records cannot be read. @param {Health} health */
 function lost({ errors = {} }) {
   const steps = Object.keys(errors);
   if (!steps.length) return "";
@@ -220,7 +216,7 @@ export function Verdicts({ app, model, front }) {
   const well = others.filter((each) => each.class === "well");
   const isShared = (/** @type {{class: string}} */ each) =>
     well.length > 1 && each.class === "well";
-  /** @param {string} run @param {import("../vendor/preact_htm.js").Child} content */
+  /** @param {string} run @param {Child} content */
   const press = (run, content, title = "") => html`
     <button type="button" key=${run} data-run=${run} title=${title || null}
       onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
@@ -300,11 +296,7 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
   return [unreadText(unread), further].filter(Boolean).join(" · ");
 }
 
-/**
- * A button with the map of one channel.
- * @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props
- *   `of` names layer and step
- */
+/** @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props `of` layer and step */
 function Tile({ of, press, ...tile }) {
   const fault = faultOf(tile.scene, "a", tile.channel);
   const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
@@ -368,11 +360,7 @@ export function Findings({ app, model, front }) {
   `;
 }
 
-/**
- * What is said of runs without findings, and of those that were not read from their own series.
- * @param {Front["answers"]} answers
- * @param {(run: string) => import("../vendor/preact_htm.js").Child} named
- */
+/** What is said of runs without findings. @param {Front["answers"]} answers @param {(run: string) => Child} named */
 function quiet(answers, named) {
   /** @typedef {Front["answers"][number]} Answer */
   const isQuiet = (/** @type {Answer} */ { answer }) =>

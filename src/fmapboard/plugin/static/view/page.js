@@ -24,8 +24,7 @@ import { Pixel } from "./point.js";
 
 /**
  * In a small window, the list of layers and the details are drawers over the maps.
- * @param {App} app @param {HTMLElement} body what holds both drawers
- * @param {{[name in Drawer]: HTMLElement}} drawers
+ * @param {App} app @param {HTMLElement} body @param {{[name in Drawer]: HTMLElement}} drawers
  */
 export function createDrawers(app, body, drawers) {
   for (const name of /** @type {Drawer[]} */ (["layers", "details"])) {
@@ -104,10 +103,7 @@ export function createPage(app) {
   const element = h("div", { class: "app" }, ...views);
   show(body, false); // nor laid out in vain
 
-  /**
-   * @param {Model} model @param {{nothing: boolean, busy: boolean, hovered: number|null}} circumstances
-   *   there is no layer to show, an answer is awaited, the channel under the pointer
-   */
+  /** @param {Model} model @param {{nothing: boolean, busy: boolean, hovered: number|null}} how `nothing`: there is no layer */
   function draw(model, { nothing, busy, hovered }) {
     show(body, !nothing && !model.front);
     empty.draw({ model, shown: nothing, reload: () => app.renewal.reload() });

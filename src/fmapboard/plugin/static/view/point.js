@@ -14,7 +14,6 @@ import { Button, Painted } from "./controls.js";
 /** @import {App} from "../app.js" */
 /** @import {MapsScene} from "../model/scene.js" */
 /** @import {Point} from "../model/state.js" */
-/** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Entries that are listed until all are asked for. */
 const FIRST = 24;
@@ -46,7 +45,7 @@ export function movePoint(app, down, right) {
 
 /** @param {{app: App, model: import("../model/look.js").Model}} props */
 export function Pixel({ app, model: { state, scene, stale } }) {
-  const shown = useRef(/** @type {Child} */ (null));
+  const shown = useRef(/** @type {import("../vendor/preact_htm.js").Child} */ (null));
   if (scene?.kind !== "maps") return null;
   const point = pointOf(state.pixel);
   if (!point || !stale) {
@@ -114,10 +113,7 @@ function Input({ app, scene, point }) {
   `;
 }
 
-/**
- * The channels of the layer; pressing one opens it.
- * @param {{app: App, scene: MapsScene, point: Point, palette: string}} props
- */
+/** The channels of the layer. @param {{app: App, scene: MapsScene, point: Point, palette: string}} props */
 function List({ app, scene, point, palette }) {
   const [isWhole, setWhole] = useState(false);
   return useMemo(() => {
@@ -169,10 +165,7 @@ function placeText(scene, point) {
 const SIDE = 36;
 const ROW = Object.freeze({ width: 96, height: 14 });
 
-/**
- * @param {{scene: import("../model/scene.js").MapsScene, channel: number, palette: string,
- *   point?: import("../model/state.js").Point|null}} props
- */
+/** @param {{scene: MapsScene, channel: number, palette: string, point?: Point|null}} props */
 export function MapTile({ scene, channel, palette, point = null }) {
   const fault = faultOf(scene, "a", channel);
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {

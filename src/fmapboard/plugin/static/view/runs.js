@@ -9,6 +9,8 @@ import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, typed, usePopover } from "./controls.js";
 
+/** @import {RunEntry} from "../server/routes.js" */
+
 /** Length of the end of a name that is always shown. */
 const END = 22;
 
@@ -121,10 +123,7 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
 /** Check boxes in the list; the search finds the others. */
 const MOST_LISTED = 200;
 
-/**
- * @typedef {{runs: readonly import("../server/routes.js").RunEntry[], chosen: readonly string[],
- *   choose: (runs: string[]) => void}} Chosen
- */
+/** @typedef {{runs: readonly RunEntry[], chosen: readonly string[], choose: (runs: string[]) => void}} Chosen */
 
 /** @param {Chosen} props */
 export function RunChooser({ runs, chosen, choose }) {

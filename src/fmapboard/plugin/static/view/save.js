@@ -19,8 +19,9 @@ import { kernelBars } from "./head.js";
 
 /** @import {FilmSource, Strip} from "../model/film.js" */
 /** @import {Model} from "../model/look.js" */
-/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
-/** @import {FilmLayout} from "../picture/film_layout.js" */
+/** @import {MapsScene} from "../model/scene.js" */
+/** @import {FilmLayout} from "../picture/film_paint.js" */
+/** @import {BarFacts} from "./head.js" */
 
 /** Widths of a picture and of a film strip, and the margin, px. */
 const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
@@ -86,7 +87,11 @@ export async function savePicture(model) {
   const { canvas, context, look, say, title } = blank(width, head + height);
   title(titled);
   let end = MARGIN;
-  for (const { palette, text } of isMaps ? mapBars(scene, model) : kernelTexts(scene)) {
+  const kernelBar = (/** @type {BarFacts} */ { range: [lo, hi], title: name, palette }) => ({
+    ...{ palette, text: `${name}: ${short(lo)} … ${short(hi)}` },
+  });
+  const bars = isMaps ? mapBars(scene, model) : kernelBars(scene).map(kernelBar);
+  for (const { palette, text } of bars) {
     const stripes = rampsOf(palette);
     stripes.forEach((colours, row) =>
       colours.forEach((colour, i) => {
@@ -140,15 +145,6 @@ function mapBars(scene, { state, sides }) {
       : "each channel between ± its largest difference";
   const mixed = sides?.inputs === "different" ? ", of different inputs" : "";
   return [...bars, { palette: "signed", text: `difference${mixed}: ${differences}` }];
-}
-
-/** @param {KernelsScene} scene @returns {Bar[]} */
-function kernelTexts(scene) {
-  const textOf = (/** @type {readonly number[]} */ range) =>
-    range.map((end) => short(end)).join(" … ");
-  return kernelBars(scene).map(({ range, title, palette }) => ({
-    ...{ palette, text: `${title}: ${textOf(range)}` },
-  }));
 }
 
 /** Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0. @param {string} palette */

@@ -22,19 +22,15 @@ import { keptFrom } from "../server/steps.js";
 import { HELP, createCells, themeName } from "./cells.js";
 import { h, reveal, say, show } from "./controls.js";
 
-/** @import {Front} from "../model/front.js" */
-/** @import {Health, HealthLayer, SheetPage} from "../server/health.js" */
+/** @import {SheetLayout} from "../picture/sheet.js" */
+/** @import {Health, HealthLayer, SheetInput, SheetPage} from "../server/health.js" */
+
+/** @typedef {{element: HTMLElement, painted: string, page: SheetPage|null}} Placed `painted` is what it was painted from */
 
 /**
- * A page that is on the sheet: empty while it is out of sight; `painted` is what it was painted from.
- * @typedef {{element: HTMLElement, painted: string, page: SheetPage|null}} Placed
- */
-
-/**
- * What is laid out: the layers with pictures, their indices in `health.layers` and their names, as
- * short as they must be, and the keys of the layers of each page.
+ * What is laid out: layers, their indices in `health.layers`, their names, and the keys of each page.
  * @typedef {{health: Health, layers: HealthLayer[], indices: number[], names: string[],
- *   layout: import("../picture/sheet.js").SheetLayout, keys: string[][], pages: Placed[]}} Drawn
+ *   layout: SheetLayout, keys: string[][], pages: Placed[]}} Drawn
  */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
@@ -63,7 +59,7 @@ export function createSheet(app) {
   /** @type {Drawn|null} */
   let next = null;
   let before = "";
-  /** @type {{input: import("../server/health.js").SheetInput, now: string}|null} */
+  /** @type {{input: SheetInput, now: string}|null} */
   let shownInput = null;
   const cells = createCells(app, element, {
     grid: () => drawn && { layers: drawn.layers, steps: drawn.layout.steps, run: drawn.health.run },
@@ -91,7 +87,7 @@ export function createSheet(app) {
       const step = health.steps.indexOf(layout.steps[column]);
       const index = step * health.layers.length + indices[row];
       const numbers = numbersOf(app.source.cache, pass, health, index);
-      const lines = cellLines(health, health.cells.codes, index, () => "", numbers);
+      const lines = cellLines(health, index, numbers);
       const { page } = pages[Math.floor(row / layout.rows)];
       const own = page?.rows[row % layout.rows];
       const i = (row % layout.rows) * layout.steps.length + column;
@@ -108,10 +104,9 @@ export function createSheet(app) {
   });
 
   /**
-   * Asks for the pictures in sight and a screen more, and paints those that are known. A new layout
-   * of the same run, such as one with a new step, takes the place of the old one once it is known.
-   * @param {Front} front with `health` @param {HTMLElement} scroller
-   * @returns {boolean} the pictures in sight are painted
+   * Asks for the pictures in sight and a screen more, and paints those that are known: true if all in sight are.
+   * A new layout of the same run takes the place of the old one once it is known.
+   * @param {import("../model/front.js").Front} front with `health` @param {HTMLElement} scroller
    */
   function draw(front, scroller) {
     const health = /** @type {Health} */ (front.health);
@@ -229,12 +224,7 @@ export function createSheet(app) {
     pages[i].element.replaceChildren(h("div", { class: "sheet-names" }, ...names), canvas);
   }
 
-  /**
-   * One image if it was the same at all steps, otherwise one per column.
-   * @param {import("../server/health.js").SheetInput} input
-   * @param {import("../picture/sheet.js").SheetLayout} layout
-   * @param {import("../model/words.js").Unit} unit
-   */
+  /** One image, or one per column. @param {SheetInput} input @param {SheetLayout} layout @param {import("../model/words.js").Unit} unit */
   function drawInput(input, layout, unit) {
     const ratio = window.devicePixelRatio || 1;
     const now = `${ratio} ${unit}`;
@@ -266,9 +256,8 @@ export function createSheet(app) {
 }
 
 /**
- * Numbers above the columns, or names of images, as far as they have room; those of onsets always.
- * @param {Health} health @param {readonly number[]} columns steps @param {readonly number[]} onsets
- * @param {number} pitch CSS px
+ * Numbers or names of images above the columns, as far as they have room; those of onsets always.
+ * @param {Health} health @param {readonly number[]} columns @param {readonly number[]} onsets @param {number} pitch
  */
 function stepNames(health, columns, onsets, pitch) {
   const first = new Set(onsets);
@@ -288,11 +277,7 @@ export function isShown({ key, roles }) {
   return key !== null && roles.includes("feature_maps");
 }
 
-/**
- * What of a row stands at its left, as much as fits.
- * @param {HealthLayer} layer @param {string} shown its name @param {number|null} channel
- * @param {number} pitch
- */
+/** What stands left of a row. @param {HealthLayer} layer @param {string} shown @param {number|null} channel @param {number} pitch */
 function nameOf(layer, shown, channel, pitch) {
   const name = callName(layer);
   const kernels = layer.kernel_shape?.join("×") ?? "";
