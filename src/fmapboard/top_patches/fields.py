@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -406,7 +407,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
 
         A ``TorchFunctionMode`` would see these calls, too, but attention takes another path in it.
         """
-        original, is_own = getattr(Tensor, name), name in vars(Tensor)
+        original = getattr(Tensor, name)
 
         @functools.wraps(original)
         def method(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -416,11 +417,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
                         self.lost_at = name
             return original(tensor, *args, **kwargs)
 
-        setattr(Tensor, name, method)
-        if is_own:
-            self._patched.callback(setattr, Tensor, name, original)
-        else:
-            self._patched.callback(delattr, Tensor, name)
+        self._patched.enter_context(patch.object(Tensor, name, method))
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
