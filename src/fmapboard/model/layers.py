@@ -24,48 +24,6 @@ from fmapboard.model.kernel_shapes import (
 from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape
 
-
-class Membership:
-    """Remembers the path from a model to some of its modules, to detect when one is replaced.
-
-    A check costs one dictionary lookup per module on these paths, a tenth of ``model.modules()``.
-
-    >>> model = nn.Sequential(nn.Sequential(nn.Conv2d(3, 8, 3)), nn.ReLU())
-    >>> membership = Membership(model, [model[0][0]])
-    >>> membership.is_unchanged()
-    True
-    >>> model[0] = nn.Identity()
-    >>> membership.is_unchanged()
-    False
-
-    Args:
-        model: the root module.
-        modules: the modules to follow; a shared module is followed along one of its paths.
-    """
-
-    def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
-        place: dict[nn.Module, tuple[nn.Module, str]] = {}
-        for parent in model.modules():
-            for name, child in parent.named_children():
-                place.setdefault(child, (parent, name))
-        self._children: dict[nn.Module, tuple[nn.Module, str]] = {}
-        self._all_found = True
-        for module in modules:
-            while module is not model and module not in self._children:
-                if module not in place:
-                    self._all_found = False
-                    break
-                self._children[module] = place[module]
-                module = place[module][0]
-
-    def is_unchanged(self) -> bool:
-        """True if every module is still at its original path."""
-        for child, (parent, name) in self._children.items():
-            if parent._modules.get(name) is not child:
-                return False
-        return self._all_found
-
-
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
 Predicate = Callable[[str, nn.Module], bool]
@@ -232,7 +190,7 @@ class WatchedLayers:
     def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
         self.layers = layers
         self.numbers_only = {name: m for name, m in also.items() if name not in layers}
-        self._membership = Membership(self.model, [*layers.values(), *also.values()])
+        self._followed = {**layers, **also}
         self._own: frozenset[str] | None = None
         self.followed_by = followers(self.model)
 
@@ -262,7 +220,7 @@ class WatchedLayers:
         Returns:
             Names of the watched layers that are gone and have no replacement.
         """
-        if self._membership.is_unchanged():
+        if named_layers(self.model).items() >= self._followed.items():
             return ()
         before = self.layers
         self.select_again(also(self.model))

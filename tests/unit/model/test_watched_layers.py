@@ -36,6 +36,23 @@ def test_a_replacement_is_selected_and_what_has_none_is_named() -> None:
     assert list(watched.layers) == ["1"]
 
 
+def test_another_module_may_be_replaced() -> None:
+    model = _model()
+    watched = WatchedLayers(model, ["0.0"])
+    before = watched.layers
+    model[1], model[0][1] = nn.Identity(), nn.GELU()
+    assert watched.follow_replacements(_no_others) == ()
+    assert watched.layers is before
+
+
+def test_a_layer_that_moves_is_selected_again() -> None:
+    model = _model()
+    watched = WatchedLayers(model)
+    model[0] = nn.Sequential(nn.ReLU(), model[0][0])
+    assert watched.follow_replacements(_no_others) == ("0.0",)
+    assert watched.layers == {"0.1": model[0][1], "1": model[1]}
+
+
 def test_if_the_patterns_match_nothing_any_more_the_remaining_layers_are_kept() -> None:
     model = _model()
     watched = WatchedLayers(model, ["0.0", "1"])
