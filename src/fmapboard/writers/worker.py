@@ -1,4 +1,4 @@
-"""Process logged steps in order in worker threads, concurrently with training.
+"""Process logged steps in order in worker threads; a file of its own, for concurrency alone.
 
 During training the work runs in a thread with the lowest priority. Since Linux lets an unprivileged
 thread lower its priority but never raise it again, there is a second thread with normal priority.
