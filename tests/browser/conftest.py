@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser_visitor import address, browser, serve, serve_shared, visit  # noqa: F401
+from browser_visitor import address, browser, left_pages, serve, serve_shared, visit  # noqa: F401
 from column_runs import column_runs  # noqa: F401  # a fixture
 from compared_runs import compared_runs  # noqa: F401  # a fixture
 from faulty_runs import faulty_runs  # noqa: F401  # a fixture

@@ -102,7 +102,7 @@ def test_what_is_still_of_another_step_or_layer_says_so(
     address: str, visit: Callable[..., Person]
 ) -> None:
     # Steps around the shown one are prefetched: the first one must not be among them.
-    person = visit(address, run="good", layer="fmapboard/stem.0", step=STEPS[-1])
+    person = visit(address, anew=True, run="good", layer="fmapboard/stem.0", step=STEPS[-1])
     person.drawn(STEPS[-1])
     person.wait("document.querySelector('.strip.known') !== null")
     assert not person.see(".loading").is_visible()

@@ -215,7 +215,9 @@ def test_channels_are_chosen_in_the_grid(address: str, visit: Callable[..., Pers
 def test_few_frames_are_requested_and_a_frame_that_fails_says_why(
     grown_address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(grown_address, run="probed", layer="fmapboard/first", tile=192, step=0)
+    person = visit(
+        grown_address, anew=True, run="probed", layer="fmapboard/first", tile=192, step=0
+    )
     person.drawn(0)
     steps: list[int] = []
     person.page.on(

@@ -65,7 +65,7 @@ def test_what_it_needs_is_asked_for_once_while_the_script_is_still_loading(
 ) -> None:
     """Links ask ahead, and the script finds their answers; so none is asked for twice."""
     for state in ({"run": "ill"}, {"run": None}):
-        person = visit(runs, width=1366, **{"view": None, "chosen": "ill", **state})
+        person = visit(runs, width=1366, anew=True, **{"view": None, "chosen": "ill", **state})
         person.settle()
         asked = person.frame.evaluate(ASKED)
         for name in ("layers", "health", "findings"):

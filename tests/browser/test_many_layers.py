@@ -16,7 +16,6 @@ COUNT = 1000
 @pytest.fixture
 def person(address: str, visit: Callable[..., Person]) -> Person:
     """A user at the maps of a run whose answer lists its first layer and 999 more like it."""
-    person = visit(address, view="overview", run="good")
 
     def many(route: Any) -> None:
         answer = route.fetch().json()
@@ -29,10 +28,8 @@ def person(address: str, visit: Callable[..., Person]) -> Person:
         url = re.sub(r"key=[^&]*", "key=fmapboard%2Fstem.0", route.request.url)
         route.fulfill(response=route.fetch(url=url))
 
-    person.page.route("**/data/layers?*", many)
-    person.page.route(re.compile("key=fmapboard%2Fmany"), as_first)
-    person.page.reload()
-    person.reopen()
+    routes = {"**/data/layers?*": many, re.compile("key=fmapboard%2Fmany"): as_first}
+    person = visit(address, routes=routes, view="overview", run="good")
     person.press("v")
     person.see(".tree .layer").first.wait_for()
     person.settle()

@@ -227,7 +227,6 @@ def test_a_healthy_run_says_what_was_looked_through(overview: Callable[..., Pers
 
 
 def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, view="overview", run="healthy", chosen="healthy", findings="open")
     found = {
         "kind": "stalled", "class": "note", "severity": 2, "name": "", "label": "0", "since": 6,
         "key": "fmapboard/0", "shown_at": "fmapboard/0", "after": 3, "until": None, "value": 1.0,
@@ -241,11 +240,11 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
         "unread": None,
         "line": {**found, "class": "note", "text": found["message"]},
     }
-    person.page.route(
-        "**/data/findings?*", lambda route: route.fulfill(json={**answer, "findings": [found]})
+    shown = {"view": "overview", "run": "healthy", "chosen": "healthy", "findings": "open"}
+    with_it = {**answer, "findings": [found]}
+    person = visit(
+        runs, routes={"**/data/findings?*": lambda route: route.fulfill(json=with_it)}, **shown
     )
-    person.page.reload()
-    person.reopen()
     person.settle()
     assert person.see(".finding .sentence").inner_text() == "the optimizer of 0 stands <b>still</b>"
     assert person.see(".tile").count() == 4
@@ -254,10 +253,11 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
 
 
 def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, view="maps", run="healthy", chosen="healthy")
-    person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
-    person.page.route("**/data/health_step?*", lambda route: route.fulfill(body=large_step()))
-    person.reopen()
+    large = {
+        "**/data/health?*": lambda route: route.fulfill(body=large_answer()),
+        "**/data/health_step?*": lambda route: route.fulfill(body=large_step()),
+    }
+    person = visit(runs, routes=large, view="maps", run="healthy", chosen="healthy")
     person.settle()
     person.frame.evaluate(COUNT_PAINTS)
     person.press("v")

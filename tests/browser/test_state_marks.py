@@ -37,8 +37,7 @@ def with_changes(route: Any) -> None:
 def test_the_bar_of_the_change_says_why_it_is_empty(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, run="ill")
-    person.page.route("**/data/health_step?*", with_changes)
+    person = visit(runs, routes={"**/data/health_step?*": with_changes}, view=None, run="ill")
     person.press("v")
     person.see(".moved[data-state='nonfinite']").first.wait_for()
     bad = person.see(".moved[data-state='nonfinite']").first

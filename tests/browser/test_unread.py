@@ -39,14 +39,10 @@ class Reading:
 @pytest.fixture
 def open_reading(runs: str, visit: Callable[..., Person]) -> Callable[..., tuple[Person, Reading]]:
     def open_view(run: str, view: str) -> tuple[Person, Reading]:
-        person, reading = visit(runs, run=run, chosen=run, view="maps"), Reading()
-        person.page.route("**/data/findings?*", reading.cut)
-        person.page.route("**/data/layers?*", reading.cut)
-        person.page.goto(
-            person.page.url.replace("view=maps", f"view={view}&p.feature_maps.findings=open")
-        )
-        person.reopen()
-        return person, reading
+        reading = Reading()
+        routes = {f"**/data/{route}?*": reading.cut for route in ("findings", "layers")}
+        state = {"run": run, "chosen": run, "view": view, "findings": "open"}
+        return visit(runs, routes=routes, **state), reading
 
     return open_view
 
@@ -91,11 +87,10 @@ def test_the_newest_step_is_not_claimed_of_a_log_that_is_being_read(
 def test_a_page_without_runs_says_that_files_are_not_read_yet(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None)
     empty = {"runs": [], "logdir": "/logs", "keeps_enough": True, "is_unread": True}
-    person.page.route("**/data/runs*", lambda route: route.fulfill(json=empty))
-    person.page.reload()
-    person.reopen()
+    person = visit(
+        runs, routes={"**/data/runs*": lambda route: route.fulfill(json=empty)}, view=None
+    )
     said = person.see("main.empty").inner_text()
     assert "There are event files of fmapboard in /logs that TensorBoard has not read yet." in said
     assert "fmapboard.watch" not in said

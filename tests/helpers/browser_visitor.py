@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,23 @@ HEADER = 64
 """Height of TensorBoard's bar above the tab's frame, px."""
 WATCH_CSP = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("securitypolicyviolation", event.violatedDirective));"""
+
+_TURN_TO = """async (entries) => {
+  const { href } = parent.location; // of TensorBoard's page around the tab, if there is one
+  const followed = new Promise((done) =>
+    parent.addEventListener("hashchange", done, { once: true }));
+  parent.location.hash = entries;
+  if (parent.location.href === href) return;
+  await followed;
+  delete document.documentElement.dataset.ready; // the tab sets it when it has drawn what was asked
+}"""
+_LEAVE = """() => {
+  localStorage.clear();
+  sessionStorage.clear();
+  for (const each of document.querySelectorAll("dialog[open]")) each.close();
+  document.activeElement?.blur();
+  return document.documentElement.dataset.theme === "light";
+}"""
 
 
 @dataclass
@@ -88,6 +105,11 @@ class Person:
             act = "add" if theme == "dark" else "remove"
             self.page.evaluate(f"document.body.classList.{act}('dark-mode')")
         self.wait(f"document.documentElement.dataset.theme === '{theme}'")
+
+    def turn_to(self, entries: str) -> None:
+        """Follow an address with other entries, what stands behind its `#`."""
+        self.frame.evaluate(_TURN_TO, entries)
+        self.wait("document.documentElement.dataset.ready === 'true'")
 
     def reopen(self) -> None:
         self.page.reload()
@@ -167,42 +189,83 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="module")
+def left_pages(browser: Any) -> Iterator[dict[str, Person]]:
+    """Address of a page, without its entries -> that page as a visit of this module left it."""
+    pages: dict[str, Person] = {}
+    yield pages
+    for person in pages.values():
+        person.page.close()
+
+
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Person]]:
+def visit(browser: Any, left_pages: dict[str, Person]) -> Iterator[Callable[..., Person]]:
     """A function that opens the tab, by default at its maps; a field that is None is left out.
 
     By default it opens the tab alone, which takes less than half the CPU time of TensorBoard's page
-    around it; with ``inside=True``, in that page, whose size is passed. The test fails if the
-    console showed an error.
+    around it; with ``inside=True``, in that page, whose size is passed. If the state names a run,
+    the address is followed in the page of the visit before, of this test or an earlier one of the
+    module, which takes a sixth of the time. With ``anew=True`` a page is loaded for this visit
+    alone, as for tests of what happens then, and with ``routes``, functions that answer requests to
+    these addresses. The test fails if the console showed an error.
     """
     people: list[Person] = []
+    going_on: dict[str, Person] = {}
 
     def open_tab(
-        address: str, width: int = 1400, height: int = 900, *, inside: bool = False, **state: object
+        address: str,
+        width: int = 1400,
+        height: int = 900,
+        *,
+        inside: bool = False,
+        anew: bool = False,
+        routes: Mapping[Any, Callable[[Any], None]] | None = None,
+        **state: object,
     ) -> Person:
-        page = browser.new_page()
-        page.set_viewport_size({"width": width, "height": height - (0 if inside else HEADER)})
-        complaints: list[str] = []
-        page.add_init_script(WATCH_CSP)
-        page.on(
-            "console", lambda said: complaints.append(said.text) if is_complaint(said) else None
-        )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
         state = {"view": "maps", **state}
         entries = "".join(
             f"&p.feature_maps.{field}={quote(str(value), '')}"
             for field, value in state.items()
             if value is not None
         )
-        page.goto(f"{address}{'' if inside else ALONE}#feature_maps{entries}")
+        address += "" if inside else ALONE
+        size = {"width": width, "height": height - (0 if inside else HEADER)}
+        is_own = anew or routes is not None
+        goes_on = bool(state.get("run")) and not is_own
+        if goes_on and address in left_pages:
+            going_on[address] = left_pages.pop(address)
+            people.append(going_on[address])
+        if goes_on and address in going_on:
+            person = going_on[address]
+            person.page.set_viewport_size(size)
+            person.turn_to(f"feature_maps{entries}")
+            return person
+        page = browser.new_page()
+        page.set_viewport_size(size)
+        complaints: list[str] = []
+        page.add_init_script(WATCH_CSP)
+        page.on(
+            "console", lambda said: complaints.append(said.text) if is_complaint(said) else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        for where, answer in (routes or {}).items():
+            page.route(where, answer)
+        page.goto(f"{address}#feature_maps{entries}")
         person = Person(page, frame_of(page) if inside else page, complaints)
         person.wait("document.documentElement.dataset.ready === 'true'")
         people.append(person)
+        if not is_own:
+            going_on.setdefault(address, person)
         return person
 
     yield open_tab
     said = [person.complaints for person in people]
+    for address, person in going_on.items():
+        if person.frame.evaluate(_LEAVE) and not person.complaints and address not in left_pages:
+            person.page.mouse.move(0, 0)
+            left_pages[address] = person
     for person in people:
-        person.page.evaluate("localStorage.clear(); sessionStorage.clear()")
-        person.page.close()
+        if person not in left_pages.values():
+            person.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            person.page.close()
     assert said == [[] for _ in people]
