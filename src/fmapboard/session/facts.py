@@ -299,7 +299,7 @@ class FactRecorder:
 
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
         self._gradients, self._selection = gradients, selection
-        self._first_versions = dict[int, int]()
+        self._first_versions, self._first_batches = dict[int, int](), dict[str, int]()
         named = selection.model.named_modules()
         own = {clean_name(n): m for n, m in named}
         self._dropouts = {n: m for n, m in own.items() if isinstance(m, _DropoutNd)}
@@ -321,6 +321,7 @@ class FactRecorder:
         trainable, self._parts, self._given = self._trainable(), None, ()
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._first_versions = {**self._seen.versions, **self._first_versions}
+        self._first_batches = {**self._batches(), **self._first_batches}
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
     def pass_begins(self, candidate: Candidate, received: Any) -> None:
@@ -420,8 +421,15 @@ class FactRecorder:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
         ran = {one.layer_call.layer for one in live.pending} | live.unread.keys()
         idle, versions = self._gradients.watched.layers.keys() - ran, self._first_versions
+        same = self._batches().items() & self._first_batches.items()
+        idle |= {name for name, _ in same}
         own = [(n, self._gradients.trainable.get(n)) for n in names if n.rpartition(".")[0] in idle]
         return tuple(n for n, p in own if p is not None and versions.get(id(p)) == p._version)
+
+    def _batches(self) -> dict[str, int]:
+        """BatchNorm layer in training mode -> version of its counter of batches."""
+        own = {n: m.num_batches_tracked for n, m in self._norms.items() if m.training}
+        return {name: one._version for name, one in own.items() if one is not None}
 
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]

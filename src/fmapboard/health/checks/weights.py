@@ -44,12 +44,15 @@ class UnchangedWeightsCheck(BuiltInCheck):
         idle: number of logged steps without an optimizer step over which the weights are the same.
         at_zero: number of logged steps at a rate of 0; the first ones of a warm-up have it too.
         without: number of logged steps without a gradient.
+        ignored: share of the layers with kernels that run without one, behind others, from which
+            they are reported; fewer may be those of a head that is not used.
     """
 
     steps: int = 3
     idle: int = 3
     at_zero: int = 8
     without: int = 4
+    ignored: float = 0.25
     kind: ClassVar[str] = "unchanged_weights"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -148,8 +151,12 @@ class UnchangedWeightsCheck(BuiltInCheck):
     def _without(self, record: RunRecord) -> Finding | None:
         """Trainable weights of layers that run and that an optimizer holds, without a gradient."""
         facts = _without_gradient(record)
-        always = set.intersection(*facts.values()) if facts else ()
+        always = set.intersection(*facts.values()) if facts else set()
         names = [name for name in sorted(always) if _is_used(record, name, facts)]
+        if not names and record.health is not None:
+            kernels = _kernels(record)
+            ignored = sorted(name for name in kernels & always if _ran(record, name, facts))
+            names = ignored if len(ignored) >= max(1, self.ignored * len(kernels)) else []
         if len(facts) < self.without or not names:
             return None
         are = "weights are" if len(names) > 1 else "weight is"
@@ -161,8 +168,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
             parameters=tuple(names),
             value=len(names),
             healthy=_CHANGES,
-            meaning="They keep their values: the layer runs under torch.no_grad(), or its "
-            "weight or its output is detached",
+            meaning="They keep their values: the layer runs under torch.no_grad(), its weight or "
+            "its output is detached, or its output is not used",
             advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
             "layer is to stay as it is",
         )
@@ -192,12 +199,17 @@ def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
     trained = {name.rpartition(".")[0] for name in record.scalars.get(tags.GRADIENT_NORM, {})}
     if layer in trained:
         return True
-    table = record.health
-    if table is None:
+    if record.health is None:
         return False
-    layers = [row.facts.layer for row in table.rows]
+    layers = [row.facts.layer for row in record.health.rows]
     first = next((n for n, name in enumerate(layers) if name in trained), 0)
-    rows = [n for n, name in enumerate(layers[:first]) if name == layer]
+    return layer in layers[:first] and _ran(record, parameter, steps)
+
+
+def _ran(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
+    """True if the layer of a parameter ran at these steps."""
+    table, layer = record.layers(), parameter.rpartition(".")[0]
+    rows = [n for n, row in enumerate(table.rows) if row.facts.layer == layer]
     at = np.isin(table.steps, list(steps))
     return bool(np.isfinite(table.columns["minimum"][at][:, rows]).any(1).all() and rows)
 

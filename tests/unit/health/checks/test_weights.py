@@ -90,7 +90,14 @@ def test_parameters_of_layers_that_do_not_run_and_biases_are_silent(name: str) -
 
 
 def test_a_layer_behind_others_with_gradients_may_be_ignored_by_the_loss() -> None:
-    assert said(*[ALONE] * LAST, **LATER, **{"gradient_norm/conv0.weight": [1.0] * LAST}) == []
+    norms = {**LATER, "gradient_norm/conv0.weight": [1.0] * LAST}
+    assert said(*[ALONE] * LAST, **norms) == []
+    two = replace(ALONE, no_gradient=("conv1.weight", "conv2.weight", "conv2.bias"))
+    del norms["gradient_norm/conv2.weight"]
+    (found,) = said(*[two] * LAST, **norms)  # of six layers
+    assert found.parameters == ("conv1.weight", "conv2.weight")
+    lost = replace(two, no_gradient=("conv1.weight", "aside.weight"))
+    assert said(*[lost] * LAST, **norms) == []
 
 
 def test_a_layer_that_runs_at_some_of_the_steps_only_is_silent() -> None:
