@@ -49,7 +49,8 @@ A record of patches (``fmapboard patches``) has the keys ``layer``, ``type``, ``
 channel), ``one_per_image``, ``images`` (number of images), ``names`` (of those with a crop),
 ``lost_at`` (an operation because of which the field is given as the whole image, or null) and
 ``picture``: ``tag`` (in the Images dashboard), ``rows`` (channels per picture) and, in px, ``cell``
-([height, width] of a crop), ``left`` and ``top`` of the first, ``across`` and ``down`` to the next.
+([height, width] of a crop), ``left`` and ``top`` of the first, ``across`` and ``down`` to the next,
+and ``factor`` (px of the picture per px of a crop, in both directions).
 Its arrays are [searched, k] or [searched, k, n], NaN where there is no crop: ``value``, ``image``
 (index in ``names``), ``field`` (top, left, bottom, right in px of the image that the network saw),
 ``size`` (height, width of that), ``place`` (index in the layer's output) and, if it is not 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -89,10 +89,11 @@ class PendingUpdates:
     def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""
         before, after = self.before.cpu(), self.after.cpu()
-        if before.dim() == 1:
-            return before.double().numpy(), after.double().numpy()
-        change = _wide(after) - _wide(before)
-        return _row_norms(before, torch.float64).numpy(), _row_norms(change, torch.float64).numpy()
+        if before.dim() == 2:
+            wide = torch.promote_types(before.dtype, torch.float32)
+            change = after.to(wide) - before.to(wide)
+            before, after = (_row_norms(rows, dtype=torch.float64) for rows in (before, change))
+        return before.double().numpy(), after.double().numpy()
 
 
 class _Rows:
@@ -134,9 +135,9 @@ def _compared(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of ``PendingUpdates``, or the norms of many rows on an accelerator."""
     if after.is_cpu or len(after) <= _RAW_ROWS:
         return before, after
-    wide = torch.float64 if after.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(after.dtype, torch.float32)
     after.sub_(before)
-    return _row_norms(before, wide), _row_norms(after, wide)
+    return _row_norms(before, dtype=wide), _row_norms(after, dtype=wide)
 
 
 @dataclass(eq=False, slots=True)
@@ -288,12 +289,5 @@ def _places(parameters: list[Tensor]) -> list[int]:
     return [p.data_ptr() for p in parameters]
 
 
-def _wide(values: Tensor) -> Tensor:
-    """Half precision as single; other dtypes as they are."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
-
-
-def _row_norms(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """2-norms [R] of the rows of [R, 16], computed and returned in ``dtype``."""
-    norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=dtype)
-    return norms
+_row_norms = partial(torch.linalg.vector_norm, dim=1)
+"""2-norms [R] of the rows of [R, 16], computed and returned in ``dtype``."""
