@@ -103,17 +103,6 @@ def _decompressed(blob: bytes) -> bytes:
     return text
 
 
-def whole(value: Any, below: int = 2**53) -> int:
-    """A whole number from 0 to ``below`` - 1.
-
-    Raises:
-        TypeError: it is none.
-    """
-    if type(value) is not int or not 0 <= value < below:
-        raise TypeError(f"{value!r} is not a whole number from 0 to {below - 1}")
-    return value
-
-
 COLUMNS = (
     "minimum", "maximum", "mean", "std",
     "nonfinite", "constant", "dead", "dead_lasting", "change", "weights_change",
@@ -260,16 +249,18 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
             raise ValueError("a column's name is not a string")
         since = {
             kind: {
-                whole(index, len(layers)): whole(int(step))
+                typed(int, index): typed(int, int(step))
                 for step, where in of.items()
                 for index in where
             }
             for kind, of in header["since"].items()
             if kind in KINDS
         }
+        if any(index >= len(layers) for of in since.values() for index in of):
+            raise ValueError("a state is of a layer that is not listed")
         given = header.get("input") or {}
         known = [(name, float(given[name])) for name in INPUT_NUMBERS if name in given]
         received = {name: number for name, number in known if math.isfinite(number)}
-        step, written = whole(header["step"]), whole(header["steps_written"])
+        step, written = typed(int, header["step"]), typed(int, header["steps_written"])
         numbers, source = dict(zip(columns, table.T, strict=True)), header.get("source")
         return OverviewStep(step, written, layers, numbers, since, received, parsed_source(source))

@@ -121,11 +121,9 @@ def pack(
         ValueError: The header contains NaN or infinity, which JSON cannot represent.
     """
     listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
-    whole = {"format": FORMAT, **header, "arrays": listed}
-    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
         numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
-    return (text.encode(), numbers, *more)
+    return (write_json({**header, "arrays": listed}), numbers, *more)
 
 
 def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
@@ -166,8 +164,7 @@ def write_json(raw: Mapping[str, Any]) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    whole = {"format": FORMAT, **raw}
-    return json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps({"format": FORMAT, **raw}, separators=(",", ":"), allow_nan=False).encode()
 
 
 def read_json(blob: bytes | None, max_bytes: int = 2**20) -> dict[str, Any]:
