@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from fmapboard.options import WhenFull
 from fmapboard.writers.worker import Worker
 
+T = TypeVar("T")
 LIMIT = 20.0  # s; only broken code takes that long
+
+
+def at_once(work: Callable[[T], object]) -> Callable[[T], Iterator[None]]:
+    """Work on an item that has one part."""
+
+    def parts(item: T) -> Iterator[None]:
+        work(item)
+        yield from ()
+
+    return parts
 
 
 class Item:
@@ -52,15 +64,13 @@ class Desk:
         max_bytes: int = 100,
         when_full: WhenFull = "wait",
         *,
-        low_priority: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> Worker[object]:
         return Worker(
-            self.work,
+            at_once(self.work),
             self.failures.append,
             max_bytes=max_bytes,
             when_full=when_full,
-            low_priority=low_priority,
             clock=clock,
         )
 

@@ -73,7 +73,6 @@ class Pipeline:
             self._failed,
             max_bytes=MAX_QUEUE_BYTES,
             when_full=options.when_full,
-            low_priority=True,
         )
         self._prefix = tags.prefix(options.name)
         self._newest: LoggedStep | None = None

@@ -23,7 +23,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -53,15 +53,13 @@ class Worker(Generic[T]):
     switch back and forth forever.
 
     Args:
-        work: Called with each item, in order, in a worker thread. If it is a generator function,
-            each ``yield`` ends one part of the work, and the next part may run in another thread.
+        work: A generator function, called with each item, in order, in a worker thread. Each
+            ``yield`` ends one part of the work, and the next part may run in another thread.
         failed: Called in a worker thread with each exception of ``work``; the worker then goes on
             with the next item. Also called once with ``WorkerEnded`` if the worker ends
             unexpectedly or cannot start; in the latter case, in the thread that called ``put``.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: Run at the lowest priority unless the work is urgent, and also bound the
-            backlog in steps.
         clock: Monotonic clock in seconds.
 
     Attributes:
@@ -70,17 +68,15 @@ class Worker(Generic[T]):
 
     def __init__(
         self,
-        work: Callable[[T], Iterable[None] | None],
+        work: Callable[[T], Iterator[None]],
         failed: Callable[[Exception], None],
         *,
         max_bytes: int = 256 * 2**20,
         when_full: WhenFull = "wait",
-        low_priority: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._failed, self._clock = work, failed, clock
         self._max_bytes, self._when_full = max_bytes, when_full
-        self._max_steps = MAX_STEPS if low_priority else sys.maxsize
         self._queued: deque[tuple[T, int]] = deque()
         self._is_working = False  # on an item that has left the queue
         self._parts: Iterator[None] | None = None
@@ -90,7 +86,6 @@ class Worker(Generic[T]):
         self._closed = self._ended = False
         self._pid: int | None = None  # of the process that started the first thread
         self._working = threading.Lock()  # taken by worker threads only
-        self._starts_low = low_priority and _HAS_PRIORITIES
         self._wake: dict[bool, SimpleQueue[object]] = {low: SimpleQueue() for low in (True, False)}
         self._threads: list[OwnThread] = []
         self._identifiers: set[int] = set()  # of the threads that run
@@ -125,7 +120,7 @@ class Worker(Generic[T]):
         """
         if self.is_inherited or self._closed or self._ended:
             return 0.0
-        if not self._running and (error := self._start(self._starts_low)) is not None:
+        if not self._running and (error := self._start(_HAS_PRIORITIES)) is not None:
             self._ended = True
             self._failed(error)
             return 0.0
@@ -137,7 +132,7 @@ class Worker(Generic[T]):
         if self._is_urgent and self._calm_additions >= self._required:
             self._is_urgent, self._required = False, min(2 * self._required, _MAX_CALM_ADDITIONS)
         self._queued.append((item, nbytes))
-        if self.unfinished >= self._max_steps:
+        if self.unfinished >= MAX_STEPS:
             self._hurry()
         self._wake_worker()
         if self._ended:  # it may have emptied the queue before the item was added
@@ -182,7 +177,7 @@ class Worker(Generic[T]):
         """True if adding an item of ``nbytes`` bytes now would exceed a bound."""
         if not self._queued:
             return False
-        return self.unfinished >= self._max_steps or self.nbytes + nbytes > self._max_bytes
+        return self.unfinished >= MAX_STEPS or self.nbytes + nbytes > self._max_bytes
 
     def _make_space(self, nbytes: int) -> float:
         """Make space in the queue according to ``when_full``; returns the seconds waited."""
@@ -220,7 +215,7 @@ class Worker(Generic[T]):
     def _is_low(self) -> bool:
         """True if it is the turn of the low-priority thread."""
         can_change = False in self._running
-        return self._starts_low and not (can_change and (self._is_urgent or self._callers))
+        return _HAS_PRIORITIES and not (can_change and (self._is_urgent or self._callers))
 
     def _is_own_thread(self) -> bool:
         """True in a worker thread, where garbage collection may finalize the worker's owner."""
@@ -272,7 +267,7 @@ class Worker(Generic[T]):
         except IndexError:
             self._is_working = False
         else:
-            self._parts = _parts(self._work, item)
+            self._parts = self._work(item)
             self._release_callers()  # the queue has space for as many bytes
 
     def _after_part(self, parts: Iterator[None]) -> Iterator[None] | None:
@@ -330,13 +325,6 @@ def _loop(
             del worker
     finally:
         identifiers.discard(threading.get_ident())
-
-
-def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:
-    """The parts of the work on an item; each may run in a different thread."""
-    parts = work(item)
-    if parts is not None:
-        yield from parts
 
 
 def _ended_by(error: BaseException, what: str) -> WorkerEnded:

@@ -26,17 +26,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("low_priority", [True, False])
-def test_a_worker_has_the_lowest_priority_only_on_request(low_priority: bool) -> None:
-    seen: SimpleQueue[int] = SimpleQueue()
-    worker: Worker[None] = Worker(
-        lambda _: seen.put(own_priority()), lambda error: None, low_priority=low_priority
-    )
-    worker.put(None, 1)
-    assert seen.get(timeout=LIMIT) == (19 if low_priority else own_priority())
-    worker.close()
-
-
 def test_the_steps_of_a_training_run_are_written_with_the_lowest_priority() -> None:
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
@@ -55,7 +44,7 @@ class PriorityRecorder:
     def __init__(self) -> None:
         self.seen: SimpleQueue[tuple[int, str, int]] = SimpleQueue()
         self.held: dict[tuple[int, str], threading.Event] = {}
-        self.worker: Worker[int] = Worker(self.work, lambda error: None, low_priority=True)
+        self.worker: Worker[int] = Worker(self.work, lambda error: None)
 
     def work(self, item: int) -> Iterator[None]:
         self.record(item, "begins")
@@ -184,7 +173,7 @@ def test_a_user_without_privileges_gets_the_same_priorities() -> None:
 
         own = os.getpriority(os.PRIO_PROCESS, 0)
         first, flushes = threading.Event(), threading.Event()
-        worker = Worker(work, print, low_priority=True)
+        worker = Worker(work, print)
         worker.put("step", 1)
         first.wait(20)
         start = worker._start_normal

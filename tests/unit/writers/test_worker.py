@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 
-from held_work import LIMIT, Desk, Item
+from held_work import LIMIT, Desk, Item, at_once
 from own_threads import own_threads
 
 from fmapboard.writers.worker import Worker
@@ -15,7 +15,8 @@ from fmapboard.writers.worker import Worker
 def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
     seen: list[tuple[int, str]] = []
     worker: Worker[int] = Worker(
-        lambda item: seen.append((item, threading.current_thread().name)), desk.failures.append
+        at_once(lambda item: seen.append((item, threading.current_thread().name))),
+        desk.failures.append,
     )
     for item in range(200):
         worker.put(item, 1)
@@ -26,7 +27,7 @@ def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
 
 def test_no_thread_is_started_before_the_first_item() -> None:
     before = len(own_threads())
-    worker: Worker[int] = Worker(lambda item: None, lambda error: None)
+    worker: Worker[int] = Worker(at_once(lambda item: None), lambda error: None)
     worker.flush()
     worker.close()
     assert len(own_threads()) == before
@@ -147,21 +148,23 @@ def test_items_put_after_close_are_ignored(desk: Desk) -> None:
     assert gone() is None  # the worker does not keep it
 
 
-def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> None:
+def test_the_threads_end_when_its_worker_is_garbage_collected(desk: Desk) -> None:
     before = set(own_threads())
     worker = desk.worker()
     worker.put("a", 1)
     worker.flush()
-    (thread,), gone = set(own_threads()) - before, weakref.ref(worker)
+    threads, gone = set(own_threads()) - before, weakref.ref(worker)
     del worker
     gc.collect()
     assert gone() is None
-    thread.join(LIMIT)
-    assert not thread.is_alive()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert threads
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_an_item_is_not_kept_once_it_is_processed(desk: Desk) -> None:
-    worker: Worker[Item] = Worker(lambda item: None, desk.failures.append)
+    worker: Worker[Item] = Worker(at_once(lambda item: None), desk.failures.append)
     item = Item()
     gone = weakref.ref(item)
     worker.put(item, 1)
@@ -180,7 +183,7 @@ def test_closing_from_inside_the_work_neither_hangs_nor_loses_queued_items(desk:
             worker.close()
             closed.set()
 
-    worker: Worker[str] = Worker(work, desk.failures.append)
+    worker: Worker[str] = Worker(at_once(work), desk.failures.append)
     desk.hold_at_first(worker)  # type: ignore[arg-type]
     worker.put("closes", 1)
     worker.put("last", 1)

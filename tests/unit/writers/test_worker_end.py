@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 import torch
-from held_work import LIMIT, Clock, Desk, Item
+from held_work import LIMIT, Clock, Desk, Item, at_once
 from interruptions import Interruption, ctrl_c
 from own_threads import own_threads
 from torch import nn
@@ -28,16 +28,13 @@ class Ends(BaseException):
     """Ends a thread like SystemExit, which `threading` would ignore silently."""
 
 
-@pytest.mark.parametrize("low_priority", [True, False])
-def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
-    low_priority: bool, desk: Desk
-) -> None:
+def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(desk: Desk) -> None:
     def work(item: object) -> None:
         desk.work(item)
         raise Ends("for good")
 
     before = set(own_threads())
-    worker: Worker[object] = Worker(work, desk.failures.append, low_priority=low_priority)
+    worker: Worker[object] = Worker(at_once(work), desk.failures.append)
     for item in range(5):
         worker.put(item, 1)
     worker.flush()
@@ -56,7 +53,7 @@ def test_a_caller_waiting_for_space_continues_when_the_thread_ends(desk: Desk) -
         raise Ends
 
     clock = Clock()
-    worker: Worker[object] = Worker(work, desk.failures.append, max_bytes=100, clock=clock)
+    worker: Worker[object] = Worker(at_once(work), desk.failures.append, max_bytes=100, clock=clock)
     desk.hold_at_first(worker)
     worker.put("fills", 100)
     clock.at_reading[1] = desk.let_go
@@ -73,7 +70,7 @@ def test_a_failing_error_report_blocks_no_caller() -> None:
     def work(item: object) -> None:
         raise OSError("disk")
 
-    worker: Worker[object] = Worker(work, failed)
+    worker: Worker[object] = Worker(at_once(work), failed)
     items = [Item(), Item()]
     gone = [weakref.ref(item) for item in items]
     while items:
@@ -127,7 +124,7 @@ def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_wo
 def test_an_interrupt_at_any_point_of_put_leaves_a_worker_that_goes_on(fills: bool) -> None:
     for number in itertools.count():
         desk = Desk()
-        worker = desk.worker(low_priority=True)
+        worker = desk.worker()
         desk.hold_at_first(worker)
         if fills:
             for item in range(7):
