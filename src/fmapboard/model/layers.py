@@ -190,7 +190,8 @@ class WatchedLayers:
     def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
         self.layers = layers
         self.numbers_only = {name: m for name, m in also.items() if name not in layers}
-        self._followed = {**layers, **also}
+        own = {*layers.values(), *also.values()}
+        self._followed = {name: m for name, m in self.model.named_modules() if m in own}
         self._own: frozenset[str] | None = None
         self.followed_by = followers(self.model)
 
@@ -220,7 +221,7 @@ class WatchedLayers:
         Returns:
             Names of the watched layers that are gone and have no replacement.
         """
-        if named_layers(self.model).items() >= self._followed.items():
+        if dict(self.model.named_modules()).items() >= self._followed.items():
             return ()
         before = self.layers
         self.select_again(also(self.model))
