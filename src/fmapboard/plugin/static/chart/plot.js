@@ -111,7 +111,7 @@ function drawTriangles({ context, x }, steps, edge) {
   }
 }
 
-/** Marks above the steps that are not finite. @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values */
+/** Marks steps that are not finite at the upper edge. @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values */
 export function drawNonfinite(of, steps, values) {
   of.context.fillStyle = FAULT_COLOURS.nonfinite;
   const marked = steps.filter((_, i) => !Number.isFinite(values[i]));

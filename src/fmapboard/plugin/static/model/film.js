@@ -229,7 +229,7 @@ export class FilmSource {
       /** Steps with large values, and further ones by channel, which the locked scale leaves out. */
       leftOut: locked?.leftOut ?? 0,
       beyond: locked?.beyond ?? /** @type {Map<number, number>} */ (new Map()),
-      /** How many of these the film shows. @type {import("./film_scale.js").InFilm} */
+      /** Frames of the film outside of it. @type {import("./film_scale.js").InFilm} */
       inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
       /** Letters of the strips with this scale, "" for one alone. */
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",

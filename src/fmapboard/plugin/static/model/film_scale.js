@@ -12,7 +12,7 @@ import { indexOf } from "../server/steps.js";
 /** @import {Ranges, Side} from "./value_scale.js" */
 
 /** @typedef {{scale: import("./state.js").Scale, zeroCentred: boolean}} ScaleChoice */
-/** @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm steps that are left out */
+/** @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm frames outside of the scale */
 
 /** Number of steps of the history. @param {{history: History|null}} strip */
 export const stepsOf = ({ history }) => history?.steps.length ?? 0;

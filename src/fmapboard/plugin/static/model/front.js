@@ -43,7 +43,7 @@ export function choosing({ run }, runs) {
   return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
 }
 
-/** What makes a run the current one. @param {Pick<State, "run"|"chosen">} state @param {string} run */
+/** The change of the state that makes a run the current one. @param {Pick<State, "run"|"chosen">} state @param {string} run */
 export function opening(state, run) {
   const { chosen } = state;
   if (!chosen || chosen.split(BETWEEN).includes(run)) return { run, chosen };

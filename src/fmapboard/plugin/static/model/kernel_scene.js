@@ -34,7 +34,7 @@ import { LEGEND } from "../server/palettes.js";
  *   columns: number, down: "outputs"|"inputs", peak: number, differencePeak: number}} KernelCells
  */
 
-/** Cells of a matrix; of a list if it has one row or column. @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">} */
+/** Cells of a matrix, or of a list. @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">} */
 export function cellsOf(of) {
   const [outputs, inputs] = [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
   if (isColour(of)) {

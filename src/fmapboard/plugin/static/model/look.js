@@ -76,7 +76,7 @@ export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
 
-/** The open list of layers. @param {App} app @param {Layer[]} layers @param {number|undefined} step @param {boolean} calm */
+/** The ranked layers, if they are shown. @param {App} app @param {Layer[]} layers @param {number|undefined} step @param {boolean} calm */
 function ranking({ state, source, report }, layers, step, calm) {
   const column = state.columns[state.rank - 1];
   if (report || !column || step === undefined || state.role === "kernels") return null;

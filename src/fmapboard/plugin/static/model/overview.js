@@ -74,7 +74,7 @@ export class Overview {
     return Boolean(to && to.run === run && to.layer === layer && to.step === step);
   }
 
-  /** False if there are no pictures to go to. @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel */
+  /** Shows the maps of a layer call; false if there are none. @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel */
   go(asked, channel = null) {
     const layers = this.app.source.layers(asked.run).value?.layers ?? [];
     const to = targetOf(layers, asked, this.app.report ? "the report" : "TensorBoard");

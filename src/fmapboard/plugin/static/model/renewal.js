@@ -23,7 +23,7 @@ export function isFresh(layers, now) {
   return now - newest < Math.min(MOST, Math.max(FRESH, PAUSES * longest));
 }
 
-/** Since when a claim about all steps holds. @param {number|null} listedAt ms @param {boolean} live @param {number} now ms */
+/** As of when a claim about all steps holds; "" for now. @param {number|null} listedAt ms @param {boolean} live @param {number} now ms */
 export function asOf(listedAt, live, now) {
   if (listedAt === null) return "";
   if (live && now - listedAt < CURRENT_MS) return "";

@@ -79,7 +79,7 @@ export function outline(context, { left, top, width, height }, colour, thick, aw
 
 // Shortens texts to a width on a canvas.
 
-/** A text without its beginning if it is too wide. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
+/** A text, or its end if it is too wide. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
 export function cutStart(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [1, text.length];

@@ -126,7 +126,7 @@ export function visibleBands(of, top, height) {
   return [Math.max(0, Math.floor(top / of.height)), Math.max(0, Math.min(last, of.bands))];
 }
 
-/** Visible columns, then those beside. @param {number} first @param {number} last + 1 @param {number} count @param {number} ahead */
+/** Visible columns first, then those beside. @param {number} first @param {number} last + 1 @param {number} count @param {number} ahead */
 export function loadingOrder(first, last, count, ahead) {
   const order = [];
   for (let i = first; i < last; i += 1) order.push(i);

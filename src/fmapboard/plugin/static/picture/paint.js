@@ -56,7 +56,7 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
   });
 }
 
-/** Pixels of a tile, of the main column's size. @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette */
+/** Pixels of a tile. @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette */
 export function pixelsOf(scene, part, channel, palette) {
   const { side, difference } = columnOf(scene, part);
   const { height, width } = scene.a.planes;
@@ -136,9 +136,9 @@ export function paintTiles(context, where, background, tiles) {
 
 /**
  * Draws a tile into a picture, clipped at its edges; a map pixel becomes `factor` × `down` px.
- * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px @param {number}
- * left device px, may be outside the picture @param {number} top likewise @param {Uint32Array}
- * pixels @param {number} width of the tile, map px @param {number} factor @param {number} down
+ * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px
+ * @param {number} left device px, may be outside the picture @param {number} top likewise
+ * @param {Uint32Array} pixels @param {number} width map px @param {number} factor @param {number} down
  */
 export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;

@@ -113,37 +113,28 @@ export function wholeMark({ pixels, height, width, starts }, i) {
 export function paintPage(context, page, side, palette, stateOf, look) {
   const { ratio } = look;
   const place = (/** @type {number} */ i) => GAP / 2 + i * (side + GAP);
-  /** @type {{row: number, column: number, mark: number}[]} */
-  const whole = [];
-  const tiles = page.rows.flatMap((_, row) =>
+  const cells = page.rows.flatMap((_, row) =>
     Array.from({ length: page.steps }, (__, column) => {
       const i = row * page.steps + column;
-      const mark = wholeMark(page, i);
-      if (mark) whole.push({ row, column, mark });
-      return mark ? null : tile(page, i, place(column), place(row), palette, ratio);
+      return { i, row, column, x: place(column), y: place(row), mark: wholeMark(page, i) };
     }),
   );
+  const tiles = cells.filter(({ mark }) => !mark);
+  const drawn = tiles.map(({ i, x, y }) => tile(page, i, x, y, palette, ratio));
   const [width, height] = [context.canvas.width / ratio, context.canvas.height / ratio];
-  const drawn = tiles.filter((each) => each !== null);
   paintTiles(context, { width, height, ratio }, "transparent", drawn);
-  for (const { row, column, mark } of whole) {
+  context.fillStyle = look.text;
+  context.font = look.font;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const { row, column, x, y, mark } of cells) {
     const of = LEGEND.find(({ code }) => code === mark);
-    if (!of) continue;
-    const [x, y] = [place(column), place(row)];
-    hatched(context, x, y, side, FAULT_COLOURS[of.term]);
-    if (side < WORD_FROM) continue;
-    context.fillStyle = look.text;
-    context.font = look.font;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.fillText(inWordsOf(of.name), x + side / 2, y + side / 2, side - 4);
+    if (of) hatched(context, x, y, side, FAULT_COLOURS[of.term]);
+    if (of && side >= WORD_FROM)
+      context.fillText(inWordsOf(of.name), x + side / 2, y + side / 2, side - 4);
+    const state = stateOf(row, column);
+    if (state) frame(context, x, y, side, state);
   }
-  page.rows.forEach((_, row) => {
-    for (let column = 0; column < page.steps; column += 1) {
-      const state = stateOf(row, column);
-      if (state) frame(context, place(column), place(row), side, state);
-    }
-  });
 }
 
 /**

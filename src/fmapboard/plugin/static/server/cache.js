@@ -15,7 +15,7 @@ export function once(make) {
   };
 }
 
-/** @template T @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry of some reload */
+/** @template T @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry `epoch`: number of the reload */
 
 /**
  * Requests that are asked for together, between `begin` and `end`: at most `most` are in flight, the

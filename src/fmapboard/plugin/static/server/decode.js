@@ -243,7 +243,7 @@ export function pictureOf(maps, role) {
   return maps.header.pictures.find((each) => each.role === role) ?? null;
 }
 
-/** The maps of a sample; null if they are not there. @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null} */
+/** The maps of a sample. @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null} */
 export function sideOf(maps, role, sample) {
   const planes = maps.planes.get(`${role}/${sample}`);
   const lo = maps.arrays[`${role}.lo`];

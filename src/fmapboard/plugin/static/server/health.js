@@ -6,7 +6,7 @@ import { arrays, number, octets } from "./decode.js";
 
 /** @import {Cache} from "./cache.js" */
 /** @import {NamedArrays} from "./decode.js" */
-/** @import {FindingsAnswer, HealthAnswer, HealthStepAnswer, Shading, SheetInputAnswer, SheetRow} from "./routes.js" */
+/** @import {FindingsAnswer, HealthAnswer, Shading, SheetInputAnswer, SheetRow} from "./routes.js" */
 
 /** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
 
@@ -67,25 +67,6 @@ export async function numbersAt(of, signal) {
   return numbers;
 }
 
-/** The layers that have pictures, by key. @param {StepOfRun} of @param {AbortSignal} signal */
-export async function layersAt(of, signal) {
-  const { json, numbers, codes } = await stepOf(of, signal);
-  /** @type {Map<string, Overview>} */
-  const found = new Map();
-  json.keys.forEach((key, row) => {
-    if (key !== null) found.set(key, layerAt(json, numbers, codes[row], key, row));
-  });
-  for (const { key, step, change, since, code, error } of json.others) {
-    const weights = change === null ? NO_CHANGE : changeOf("weights", number(change), since);
-    const unchanged = code === FINE_OR_UNKNOWN ? null : since;
-    found.set(key, {
-      ...{ ...NOTHING, key, step, code, ...weights, weights_unchanged_since: unchanged },
-      ...(error === null ? {} : { error }),
-    });
-  }
-  return found;
-}
-
 /** Code of layers of which no fault is known. */
 const FINE_OR_UNKNOWN = 0;
 const NO_CHANGE = Object.freeze({ change: null, change_of: null, change_since: null });
@@ -101,45 +82,58 @@ const NOTHING = Object.freeze({
   ...{ channels: 0, ...NO_CHANGE, weights_unchanged_since: null },
 });
 
-/**
- * @param {HealthStepAnswer} json @param {NamedArrays} numbers
- * @param {number} code @param {string} key @param {number} row @returns {Overview}
- */
-function layerAt(json, numbers, code, key, row) {
-  const value = (/** @type {string} */ name) => numbers[name]?.values[row] ?? NaN;
-  const whole = (/** @type {string} */ name) => (Number.isFinite(value(name)) ? value(name) : 0);
-  const step = json.steps[row];
-  const isKnown = !Number.isNaN(value("counted"));
-  if (json.error !== null && !(isKnown && step === json.step)) {
-    return { ...NOTHING, key, step: json.step, code: 0, error: json.error };
+/** The layers that have pictures, by key. @param {StepOfRun} of @param {AbortSignal} signal */
+export async function layersAt(of, signal) {
+  const { json, numbers, codes } = await stepOf(of, signal);
+
+  /** @param {string} key @param {number} row @returns {Overview} */
+  function layerAt(key, row) {
+    const value = (/** @type {string} */ name) => numbers[name]?.values[row] ?? NaN;
+    const whole = (/** @type {string} */ name) => (Number.isFinite(value(name)) ? value(name) : 0);
+    const [step, code] = [json.steps[row], codes[row]];
+    const isKnown = !Number.isNaN(value("counted"));
+    if (json.error !== null && !(isKnown && step === json.step)) {
+      return { ...NOTHING, key, step: json.step, code: 0, error: json.error };
+    }
+    if (!isKnown) return { ...NOTHING, key, step, code };
+    const channels = json.channels[row];
+    const count = (/** @type {string} */ name) =>
+      Math.round(Math.min(Math.max(whole(name), 0), 1) * channels);
+    const [maps, weights] = ["change_steps", "weights_steps"].map((age) =>
+      Number.isNaN(value(age)) ? null : step - whole(age),
+    );
+    const changed = maps === null ? weights : maps;
+    const change = value(maps === null ? "weights_change" : "change");
+    const still = value("weights_change") === 0 ? weights : null;
+    const [minimum, maximum, mean, std] = ["minimum", "maximum", "mean", "std"].map(value);
+    return {
+      ...{ key, step, code, channels, minimum, maximum, mean, std },
+      ...(changed === null
+        ? NO_CHANGE
+        : changeOf(maps === null ? "weights" : "maps", change, changed)),
+      ...{ nan: whole("nan"), positive_infinity: whole("positive_infinity") },
+      ...{ negative_infinity: whole("negative_infinity"), counted: value("counted") !== 0 },
+      ...{ channels_nonfinite: count("nonfinite"), channels_constant: count("constant") },
+      ...{ channels_dead: count("dead"), dead_known: !Number.isNaN(value("dead")) },
+      weights_unchanged_since:
+        still === null ? null : Math.min(still, json.unchanged[row] ?? still),
+    };
   }
-  if (!isKnown) return { ...NOTHING, key, step, code };
-  const channels = json.channels[row];
-  const count = (/** @type {string} */ name) =>
-    Math.round(Math.min(Math.max(whole(name), 0), 1) * channels);
-  const [maps, weights] = ["change_steps", "weights_steps"].map((age) =>
-    Number.isNaN(value(age)) ? null : step - whole(age),
-  );
-  const changed = maps === null ? weights : maps;
-  const of = maps === null ? "weights" : "maps";
-  const change = value(maps === null ? "weights_change" : "change");
-  const still = value("weights_change") === 0 ? weights : null;
-  const [minimum, maximum, mean, std] = ["minimum", "maximum", "mean", "std"].map(value);
-  const [nan, positive_infinity, negative_infinity] = [
-    "nan",
-    "positive_infinity",
-    "negative_infinity",
-  ].map(whole);
-  return {
-    ...{ key, step, code, channels, minimum, maximum, mean, std },
-    ...(changed === null ? NO_CHANGE : changeOf(of, change, changed)),
-    ...{ nan, positive_infinity, negative_infinity, counted: value("counted") !== 0 },
-    channels_nonfinite: count("nonfinite"),
-    channels_constant: count("constant"),
-    channels_dead: count("dead"),
-    dead_known: !Number.isNaN(value("dead")),
-    weights_unchanged_since: still === null ? null : Math.min(still, json.unchanged[row] ?? still),
-  };
+
+  /** @type {Map<string, Overview>} */
+  const found = new Map();
+  json.keys.forEach((key, row) => {
+    if (key !== null) found.set(key, layerAt(key, row));
+  });
+  for (const { key, step, change, since, code, error } of json.others) {
+    const weights = change === null ? NO_CHANGE : changeOf("weights", number(change), since);
+    const unchanged = code === FINE_OR_UNKNOWN ? null : since;
+    found.set(key, {
+      ...{ ...NOTHING, key, step, code, ...weights, weights_unchanged_since: unchanged },
+      ...(error === null ? {} : { error }),
+    });
+  }
+  return found;
 }
 
 /** Runs other than the current one are asked again no more often. */
@@ -195,9 +189,10 @@ export class HealthSource {
     return this.rounds.name;
   }
 
-  /** Grows when a run has new steps; the first known version counts as that of earlier answers. @param {string} run @param {string} version */
+  /** Grows when a run has new steps. @param {string} run @param {string} version */
   epoch(run, version) {
     const known = this.asked.get(run) ?? { version: "", epoch: 1, again: "" };
+    // The first version that becomes known is that of the answers requested before it.
     if (version && known.version && version !== known.version) known.epoch += 1;
     if (version) known.version = version;
     this.asked.set(run, known);

@@ -296,7 +296,7 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
   return [unreadText(unread), further].filter(Boolean).join(" · ");
 }
 
-/** @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props `of` layer and step */
+/** @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props `of` names layer and step */
 function Tile({ of, press, ...tile }) {
   const fault = faultOf(tile.scene, "a", tile.channel);
   const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;

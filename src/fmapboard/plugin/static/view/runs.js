@@ -37,8 +37,9 @@ let pickers = 0;
 /**
  * `warned` is said behind the name of a run, `same` is the entry that means "the run of the main
  * column", for which `choose` gets "".
- * @typedef {{label: string, runs: readonly string[], chosen: string, same?: string, colourOf: (run:
- * string) => string, warned?: (run: string) => string, choose: (run: string) => void}} Offer
+ * @typedef {{label: string, runs: readonly string[], chosen: string, same?: string,
+ *   colourOf: (run: string) => string, warned?: (run: string) => string,
+ *   choose: (run: string) => void}} Offer
  */
 
 /** @param {Offer} offer */
