@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -70,7 +71,11 @@ class Way:
         return f"{'marked' if self.is_marked else 'counted'}, every={self.every}"
 
 
-WAYS = [Way(1), Way(3), Way(1, is_marked=True), Way(3, is_marked=True)]
+WAYS = [
+    *(Way(1), Way(3, is_marked=True)),
+    *(pytest.param(way, marks=pytest.mark.sweep) for way in (Way(3), Way(1, is_marked=True))),
+]
+"""CI has each number of steps and each kind of marking once; the sweep has all four."""
 
 
 def trained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import threading
 from typing import Any
 
@@ -35,11 +36,18 @@ OPTIONS = {
     "kernels at the last step": {"kernels": 2},
     "locked": {"scale": "locked", "max_tile": 8},
 }
+KINDS = ("cuda", "mps", "xpu")
+OFTEN = {*(("cuda", name) for name in OPTIONS), *((kind, "all") for kind in KINDS)}
+"""What CI trains; `pytest -m sweep` trains with the other options on each kind of device."""
+EACH = itertools.product(KINDS, OPTIONS)
 
 
-@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-def test_no_logged_step_waits_for_the_device(kind: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [pytest.param(*each, marks=() if each in OFTEN else pytest.mark.sweep) for each in EACH],
+)
+def test_no_logged_step_waits_for_the_device(kind: str, name: str) -> None:
+    options = OPTIONS[name]
     steps, machine = on_device(kind, plain_batch(), **options)
     assert machine.waits_on("MainThread") == []
     assert machine.uploads == 0  # `watch` has copied the probe

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import nullcontext
 
 import pytest
@@ -216,10 +215,9 @@ class Gan:
         self.for_maker.step()
 
 
-CASES = list(itertools.product(("judge", "maker"), WAYS, (True, False)))
-
-
-@pytest.mark.parametrize(("half", "way", "set_to_none"), CASES, ids=str)
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("half", ["judge", "maker"])
 def test_both_halves_of_a_gan_are_healthy(half: str, way: Way, set_to_none: bool) -> None:
     torch.manual_seed(0)
     gan, kept = Gan(), MemoryWriter()

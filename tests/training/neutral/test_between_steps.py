@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-import torchvision
 import warm_python
 from logged_step import statistics_of
 from module_hooks import hook_count
@@ -20,6 +19,7 @@ from networks import NestedNet
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
+from torchvision.models.resnet import BasicBlock, ResNet
 
 import fmapboard
 from fmapboard.capture import module_calls
@@ -49,7 +49,7 @@ def sequential() -> nn.Module:
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "Sequential": sequential,
     "own class": NestedNet,
-    "ResNet-18": lambda: torchvision.models.resnet18(num_classes=4),
+    "ResNet-10": lambda: ResNet(BasicBlock, [1, 1, 1, 1], num_classes=4),
 }
 
 

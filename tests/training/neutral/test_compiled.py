@@ -87,6 +87,20 @@ def test_with_inductor_too(setup: str, network: str) -> None:
         check(train(True, **run), train_unwatched(**run))
 
 
+TOGETHER = {
+    **{"fullgraph": True, "autocast": True, "shorter_batch": True},
+    **{"probe": torch.ones(1, 3, 12, 12), "inputs": True, "graph": True},
+}
+
+
+@pytest.mark.parametrize(
+    "setup", ["watch(torch.compile(m))", "m.compile(), watch(m)", "watch(m), m.compile()"]
+)
+def test_with_all_other_options_too(setup: str) -> None:
+    """In one training, as each of them means that the network is compiled again."""
+    check(train(True, SETUPS[setup], **TOGETHER), train_unwatched(SETUPS[setup], **TOGETHER))
+
+
 FULL = {
     "fullgraph": {"fullgraph": True},
     "autocast": {"autocast": True},
@@ -95,11 +109,12 @@ FULL = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("options", FULL.values(), ids=FULL)
 @pytest.mark.parametrize(
     "setup", ["watch(torch.compile(m))", "m.compile(), watch(m)", "watch(m), m.compile()"]
 )
-def test_with_other_options_too(setup: str, options: Any) -> None:
+def test_with_each_other_option_alone(setup: str, options: Any) -> None:
     check(train(True, SETUPS[setup], **options), train_unwatched(SETUPS[setup], **options))
 
 

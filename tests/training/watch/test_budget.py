@@ -43,13 +43,12 @@ def log(run: Path, budget: int | None) -> list[int]:
     return sizes(run)
 
 
-@pytest.mark.parametrize("budget", [600_000, 300_000])
-def test_no_step_is_larger_than_its_budget(tmp_path: Path, budget: int) -> None:
-    free = log(tmp_path / "free", None)
-    kept = log(tmp_path / "kept", budget)
-    assert max(free) > 700_000
-    assert max(kept) <= budget
-    assert len(kept) == 4  # the last one is the verdict
+def test_no_step_is_larger_than_its_budget(tmp_path: Path) -> None:
+    assert max(log(tmp_path / "free", None)) > 700_000
+    for budget in (600_000, 300_000):
+        kept = log(tmp_path / str(budget), budget)
+        assert max(kept) <= budget
+        assert len(kept) == 4  # the last one is the verdict
 
 
 def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(

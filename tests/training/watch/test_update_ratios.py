@@ -98,7 +98,12 @@ def test_the_ratio_is_that_of_one_optimizer_step(name: str, counted: bool) -> No
         assert largest_error(found, ratios) < 0.01
 
 
-@pytest.mark.parametrize("name", ["sgd", "sgd fused", "sgd foreach", "weight decay", "adamw"])
+OTHERS = ("sgd fused", "sgd foreach", "weight decay")
+
+
+@pytest.mark.parametrize(
+    "name", ["sgd", "adamw", *(pytest.param(name, marks=pytest.mark.sweep) for name in OTHERS)]
+)
 def test_the_ratios_of_a_resnet18_are_within_15_percent(name: str) -> None:
     def make() -> nn.Module:
         torch.manual_seed(0)
