@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import warm_python
 
 ROOT = Path(__file__).parents[2]
 BY_HAND = ("tests/acceptance", "tests/accuracy")
@@ -249,7 +250,7 @@ def test_public_names_stay_the_same_and_their_first_use_changes_no_random_number
         "        assert getattr(found, '__name__', None) == name, (name, found)\n"
         "    assert random.getstate() == before, name\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = warm_python.run(code)
     assert (done.returncode, done.stderr) == (0, "")
 
 

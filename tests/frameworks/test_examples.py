@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from installed_commands import environment
+from local_servers import free_port
 from same_training import steps
+from warm_python import WarmPython
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -34,17 +35,22 @@ def run(
 
 
 def run_in_two_processes(example: str, directory: Path, *arguments: str) -> None:
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = subprocess.run(
-        [sys.executable, *launcher, str(EXAMPLES / f"{example}.py"), *arguments],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    """Without torchrun, whose own process imports torch too: with what it puts around them."""
+    code = f"import runpy; runpy.run_path({str(EXAMPLES / example)!r} + '.py', run_name='__main__')"
+    around = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    started = [
+        WarmPython(
+            code, *arguments, cwd=directory, env=environment(**around, RANK=rank, LOCAL_RANK=rank)
+        )
+        for rank in "01"
+    ]
+    try:
+        for process in started:
+            done = process.communicate(timeout=240)
+            assert done.returncode == 0, done.stderr[-2000:]
+    finally:
+        for process in started:
+            process.kill()
 
 
 @pytest.mark.parametrize(

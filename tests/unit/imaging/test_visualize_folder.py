@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import torch
 import warm_python
 from installed_commands import BIN, environment
+from local_servers import wait_for
 from PIL import Image
 from run_reader import read, tags_of
 from torch import nn
@@ -69,22 +69,24 @@ def pictures(folder: str) -> dict[str, np.ndarray]:
 
 
 def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
-    for size in ("1", "4"):
+    for number in (3, 4, 5):
+        (folder / f"photo{number}.png").unlink()
+    for size in ("1", "2"):
         assert visualize("photos", "--batch-size", size, "--logdir", f"run{size}", "--out",
                          f"maps{size}", "--kernels") == 0  # fmt: skip
-    alone, together = pictures("maps1"), pictures("maps4")
+    alone, together = pictures("maps1"), pictures("maps2")
     assert list(alone) == list(together)
-    assert len(alone) == 6 * 7 + 6  # six maps and the input per image; six kernels once
+    assert len(alone) == 3 * 7 + 6  # six maps and the input per image; six kernels once
     for name, picture in alone.items():
         assert picture.shape == together[name].shape
         assert (np.abs(picture - together[name]) > 2).mean() < 1e-3, name
-    one, four = series("run1"), series("run4")
-    assert list(one) == list(four)
+    one, two = series("run1"), series("run2")
+    assert list(one) == list(two)
     for tag, values in one.items():
-        assert [v[0] for v in values] == [v[0] for v in four[tag]]
-        assert [v[2] for v in values] == [v[2] for v in four[tag]]
-    assert [step for step, *_ in four["feature_maps_16x3x7x7/conv1"]] == [0, 1, 2, 3, 4, 5]
-    assert [step for step, *_ in four["kernels_16x3x7x7/conv1"]] == [0]
+        assert [v[0] for v in values] == [v[0] for v in two[tag]]
+        assert [v[2] for v in values] == [v[2] for v in two[tag]]
+    assert [step for step, *_ in two["feature_maps_16x3x7x7/conv1"]] == [0, 1, 2]
+    assert [step for step, *_ in two["kernels_16x3x7x7/conv1"]] == [0]
 
 
 def cut(path: Path) -> None:
@@ -319,18 +321,15 @@ def test_an_interruption_leaves_only_complete_images(folder: Path) -> None:
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from fmapboard.cli.main import run_visualize; run_visualize()"
     )
-    job = subprocess.Popen(
-        [sys.executable, "-c", listening, "photos", "--logdir", "run", "--out", "maps"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(),
-    )  # fmt: skip
-    assert job.stdout is not None
-    for line in job.stdout:
-        if line.startswith("conv1"):  # the table of the first image: work has begun
-            break
-    job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=120)
-    assert (job.returncode, err.strip()) == (130, "visualize: interrupted")
+    printed = folder.parent / "printed"
+    with printed.open("wb") as output:
+        job = warm_python.WarmPython(
+            listening, "photos", "--logdir", "run", "--out", "maps", output=output
+        )
+    wait_for("the table of the first image", 60, lambda: "\nconv1" in printed.read_text("utf-8"))
+    os.kill(job.pid, signal.SIGINT)
+    assert job.wait(120) == 130
+    assert printed.read_text("utf-8").splitlines()[-1] == "visualize: interrupted"
     steps = [step for step, *_ in series("run")["feature_maps_16x3x7x7/conv1"]]
     assert steps == list(range(len(steps)))
     assert 1 <= len(steps) < 306

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,8 +164,10 @@ def test_what_was_silenced_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_left_out(tmp_path: Path) -> None:
+    log(tmp_path / "a")
+    for run in "bc":
+        shutil.copytree(tmp_path / "a", tmp_path / run)
     for run, blobs in (("a", [b"\xff"]), ("b", []), ("c", [b"[3]"])):
-        log(tmp_path / run)
         store_blobs(tmp_path / run, blobs, tag=TAG, step=9)
         assert [one for one in lines(tmp_path, run) if one["kind"] == "copied_channels"] == []
 
