@@ -73,7 +73,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     compared: str, visit: Callable[..., Person]
 ) -> None:
     state = {"run": "probed", "compare": "@0", "show": "difference"}
-    person = open_compared(visit, compared, inside=True, height=1300, tile=128, channel=2, **state)
+    person = open_compared(visit, compared, height=1300, tile=128, channel=2, **state)
     expected = pytest.approx(largest_difference(2), rel=0.1)
     texts = written(person, lambda: person.press("c"))
     captions = [text for text in texts if text.startswith("Δ ±")]

@@ -156,7 +156,7 @@ def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
 ) -> None:
     person = open_kernels("plain", step=20, compare=other, show="all", channel=2)
     mine, theirs = (trained_kernels.at[k]["plain"][:DRAWN] for k in (("one", 20), (run, step)))
-    points = sweep(person, every=4)
+    points = sweep(person, every=8)
     for part, expected in ((" · A ·", mine), (" · B ·", theirs), (" · A − B ·", mine - theirs)):
         said = [(text, colour) for text, colour in points if part in text]
         assert said, part
@@ -228,7 +228,7 @@ def test_the_panel_has_all_kernels_of_a_channel_and_their_numbers(
     own = expected[channel]
     inputs = [i for i in range(len(own)) if own[i].any()]
     tiles = ".kernels canvas:last-of-type"
-    points = sweep(person, tiles, ".kernel-value", every=4)
+    points = sweep(person, tiles, ".kernel-value", every=8)
     read = assert_weights(points, expected, len(inputs))
     assert read == {(channel, i) for i in inputs}
     numbers = [text for text in drawn_texts(person, tiles) if text.startswith("in ")]

@@ -24,6 +24,19 @@ HEADER = 64
 WATCH_CSP = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("securitypolicyviolation", event.violatedDirective));"""
 
+_WAIT = f"""() => new Promise((done, fail) => {{
+  const end = Date.now() + {PATIENCE_MS};
+  const look = () => {{
+    try {{
+      if (IT_HOLDS) THEN;
+      else if (Date.now() > end) fail(new Error("never true"));
+      else requestAnimationFrame(look);
+    }} catch (error) {{
+      fail(error);
+    }}
+  }};
+  requestAnimationFrame(() => requestAnimationFrame(look));
+}})"""
 _TURN_TO = """async (entries) => {
   const { href } = parent.location; // of TensorBoard's page around the tab, if there is one
   const followed = new Promise((done) =>
@@ -71,19 +84,17 @@ class Person:
 
     def settle(self) -> None:
         """Wait until everything requested is drawn."""
-        self.wait("document.documentElement.dataset.busy === 'false'")
-        self.frame.evaluate("() => new Promise((d) => requestAnimationFrame(d))")
+        self.wait(
+            "document.documentElement.dataset.busy === 'false'", "requestAnimationFrame(done)"
+        )
 
-    def wait(self, expression: str) -> None:
+    def wait(self, expression: str, then: str = "done()") -> None:
         """Wait until a JavaScript expression is true in the frame.
 
         What was done before is drawn first: otherwise, an expression about what is drawn could be
-        true of the picture before.
+        true of the picture before. All in one script, as each costs more than the frames.
         """
-        self.frame.evaluate(
-            "() => new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
-        )
-        self.frame.wait_for_function(f"() => {expression}", timeout=PATIENCE_MS)
+        self.frame.evaluate(_WAIT.replace("IT_HOLDS", expression).replace("THEN", then))
 
     def drawn(self, step: int, layer: str | None = None) -> None:
         """Wait until this step (and layer) is shown and no request is pending."""

@@ -40,7 +40,7 @@ def number(text: str) -> float:
 
 
 def sweep(
-    person: Person, selector: str = ".grid canvas", said: str = ".status", every: int = 5
+    person: Person, selector: str = ".grid canvas", said: str = ".status", every: int = 7
 ) -> list[tuple[str, int]]:
     """What is said at points of a canvas, and red minus blue of the pixel there."""
     found = person.frame.evaluate(_SWEEP, [selector, said, every])
