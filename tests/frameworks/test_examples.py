@@ -54,20 +54,20 @@ def run_in_two_processes(example: str, directory: Path, *arguments: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("example", "place", "expected"),
+    ("example", "place"),
     [
-        ("with_lightning", "lightning_logs/version_0/fmapboard", [0, 10]),
-        ("with_transformers", "runs/*/fmapboard", [0, 10]),
-        ("with_ignite", "fmapboard", [0, 10]),
-        ("with_accelerate", "accelerate/fmapboard", [0, 10]),
+        ("with_lightning", "lightning_logs/version_0/fmapboard"),
+        ("with_transformers", "runs/*/fmapboard"),
+        ("with_ignite", "fmapboard"),
+        ("with_accelerate", "accelerate/fmapboard"),
     ],
 )
 def test_an_example_runs_and_logs_its_steps(
-    example: str, place: str, expected: list[int], tmp_path: Path, run: Callable[..., str]
+    example: str, place: str, tmp_path: Path, run: Callable[..., str]
 ) -> None:
-    assert "tensorboard --logdir" in run(example, "--steps=11", f"--logdir={tmp_path}")
+    assert "tensorboard --logdir" in run(example, "--steps=3", f"--logdir={tmp_path}")
     (place_found,) = tmp_path.glob(place)
-    assert steps(place_found) == expected
+    assert steps(place_found) == [0]  # of every tenth
 
 
 def test_the_plain_example_trains_in_two_processes_and_resumes_in_one(

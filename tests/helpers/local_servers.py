@@ -87,8 +87,11 @@ class Server:
         return 200
 
 
-_TAKE_SCRIPT = """from pathlib import Path
+_FAST_START = """import gzip
+from pathlib import Path
 from fmapboard.plugin import bundle
+from tensorboard.plugins.core import core_plugin
+core_plugin._gzip = lambda content: gzip.compress(content, 0)
 bundle.script = lambda *_: Path({!r}).read_text("utf-8")
 """
 
@@ -103,12 +106,12 @@ def tensorboard(
         output: file for what it prints.
         before: Python code that its process runs first.
         warm: start it from a process that has imported TensorBoard, but not the tab. It takes the
-            script that this process has bundled.
+            script that this process has bundled, and does not compress TensorBoard's own page.
     """
     if warm:
         script = output.with_name("app.js")
         script.write_text(bundle.script(bundle.FOLDER, "app.js"), "utf-8")
-        before += _TAKE_SCRIPT.format(str(script))
+        before += _FAST_START.format(str(script))
     code = f"{before}from tensorboard import main; main.run_main()"
     arguments = ["--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags]
     process: WarmPython | subprocess.Popen[bytes]

@@ -162,6 +162,7 @@ def _requested(channel: socket.socket) -> str:
 
 
 if __name__ == "__main__":
+    import tensorboard.main  # noqa: F401
     import torch
     import torch._dynamo
     import torch.distributed.fsdp

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+import warm_python
 from decoded_pictures import decode_png
 from installed_commands import run
 from isal import isal_zlib
@@ -55,8 +54,9 @@ def test_isal_is_used_where_it_is_installed() -> None:
 
 
 WITHOUT = """
-import sys
-sys.modules["isal"] = sys.modules["google_crc32c"] = None
+import sys, warnings
+warnings.simplefilter("error", UserWarning)
+sys.modules["isal"] = sys.modules["isal.isal_zlib"] = sys.modules["google_crc32c"] = None
 from fmapboard.cli.main import run_visualize
 run_visualize(sys.argv[1:])
 """
@@ -68,10 +68,8 @@ def test_without_compiled_libraries_the_command_draws_the_same_pixels(tmp_path: 
         return ["--layers", "conv1", "--out", f"{name}/maps", "--logdir", f"{name}/run"]
 
     assert run("visualize", *arguments("with"), cwd=tmp_path).returncode == 0
-    subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", WITHOUT, *arguments("without")],
-        cwd=tmp_path, check=True, capture_output=True, timeout=240,
-    )  # fmt: skip
+    done = warm_python.run(WITHOUT, *arguments("without"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     one, other = ((tmp_path / name / "maps" / "conv1.png") for name in ("with", "without"))
     assert one.read_bytes() != other.read_bytes()
     assert np.array_equal(decoded(one.read_bytes()), decoded(other.read_bytes()))
