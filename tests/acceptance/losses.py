@@ -238,12 +238,6 @@ def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     )
 
 
-def boundary(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
-    """Edges of photographs, cross-entropy that weighs the rare class."""
-    weight = torch.tensor(3.0)
-    return functional.binary_cross_entropy_with_logits(model(images), mask, pos_weight=weight)
-
-
 def both_masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
     """Cross-entropy plus Dice."""
     logits = model(images)

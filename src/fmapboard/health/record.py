@@ -173,6 +173,16 @@ def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
     return steps, values
 
 
+def losses_of(record: RunRecord) -> list[list[float]]:
+    """The losses of each output, where they are known at four logged steps or more."""
+    known: dict[str, list[float]] = {}
+    for facts in record.facts.values():
+        for each in facts.outputs:
+            if each.loss is not None:
+                known.setdefault(each.name, []).append(each.loss)
+    return [losses for losses in known.values() if len(losses) > 3]
+
+
 def stays(losses: Sequence[float]) -> bool:
     """True if a loss that is known at two steps or more has never fallen by 5 % since the first."""
     return len(losses) > 1 and min(losses[1:]) > 0.95 * losses[0] > 0

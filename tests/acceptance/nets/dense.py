@@ -191,9 +191,3 @@ def tversky(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tenso
     share = model(images).sigmoid()
     hit, miss, wrong = (share * mask).sum(), ((1 - share) * mask).sum(), (share * (1 - mask)).sum()
     return 1 - (hit + 1) / (hit + 0.7 * miss + 0.3 * wrong + 1)
-
-
-def unblurred(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """From pictures blurred by a motion of 5 px to the pictures."""
-    shown = sum(images.roll(k, 3) for k in range(-2, 3)) / 5
-    return functional.l1_loss(model(shown), images)

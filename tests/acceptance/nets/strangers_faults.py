@@ -44,24 +44,6 @@ def relabelled(draw: Draw, change: Callable[[Tensor], Tensor]) -> Draw:
     return again
 
 
-def in_order(draw: Draw, examples: int) -> Draw:
-    """A data set sorted by class, read from the first to the last example, again and again."""
-    kept: list[tuple[Tensor, ...]] = []
-    begin = 0
-
-    def again(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        nonlocal begin
-        if not kept:
-            images, labels, *_ = draw(generator, examples)
-            order = labels.argsort(stable=True)
-            kept.append((images[order], labels[order]))
-        begin = begin if begin + count <= examples else 0
-        begin += count
-        return tuple(part[begin - count : begin] for part in kept[0])
-
-    return again
-
-
 class Alike(nn.Module):
     """Similarity to each class's text vector, as of CLIP; the scale is ``temperature``."""
 
@@ -72,29 +54,6 @@ class Alike(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         code, words = (functional.normalize(v, dim=1) for v in (self.back(x), self.words))
         return self.scale * code @ words.T
-
-
-class OldHead(nn.Module):
-    """The published ``fc`` is still there; ``head`` is what gives the answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back, self.fc, self.head = encoder(48), nn.Linear(48, 100), nn.Linear(48, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.back(x).relu())
-
-
-class Fused(nn.Module):
-    """Two views at two scales; ``forward`` has the first branch twice, by copy and paste."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.near, self.far, self.last = encoder(32), encoder(32), nn.Linear(64, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        wide = functional.avg_pool2d(x, 2)
-        return self.last(torch.cat([self.near(x), self.near(wide)], 1).relu())
 
 
 class Doubling(nn.Module):

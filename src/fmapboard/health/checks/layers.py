@@ -17,7 +17,14 @@ from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import lasting, outputs
 from fmapboard.health.finding import Finding, named, percent, rounded
 from fmapboard.health.layer_findings import DEAD, OFF, findings
-from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord, first_of, over_steps
+from fmapboard.health.record import (
+    BuiltInCheck,
+    NotRecorded,
+    RunRecord,
+    first_of,
+    losses_of,
+    over_steps,
+)
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import (
     HealthRow,
@@ -53,8 +60,9 @@ class DeadCheck(BuiltInCheck):
 
     Attributes:
         share: share of a layer's channels, 0 to 1, from which it is reported.
-        share_at_start: the same, for channels that are dead since the first logged step: in narrow
-            layers with random weights many are.
+        share_at_start: the same, for channels that are dead since the first logged step, as many
+            are in narrow layers with random weights, and for networks that learn all the same:
+            their losses are known, and have fallen to three quarters or less.
     """
 
     share: float = 0.5
@@ -62,16 +70,17 @@ class DeadCheck(BuiltInCheck):
     kind: ClassVar[str] = "dead"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        table = record.layers()
+        table, losses = record.layers(), losses_of(record)
         with suppress(NotRecorded):
             if ConstantImagesCheck()(record):
                 return  # that is the cause
+        learns = bool(losses) and all(of[-1] < 0.75 * of[0] for of in losses)
         for found in findings(table):
             if found.kind != self.kind or found.until is not None or found.index is None:
                 continue
             since = self._since(table, found.since, found.index)
             is_from_start = since <= table.steps[0]
-            least = self.share_at_start if is_from_start else self.share
+            least = self.share_at_start if is_from_start or learns else self.share
             if found.value < least - ROUNDING:
                 continue
             row = table.rows[found.index]

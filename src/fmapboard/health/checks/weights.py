@@ -21,6 +21,7 @@ from fmapboard.health.record import (
     RunRecord,
     first_of,
     has_zero_gradient,
+    losses_of,
     over_steps,
     stays,
 )
@@ -317,13 +318,8 @@ class UpdateRatioCheck(BuiltInCheck):
 
 
 def _learns(record: RunRecord) -> bool:
-    """False if the loss of an output is known at four steps or more and stays."""
-    known: dict[str, list[float]] = {}
-    for facts in record.facts.values():
-        for each in facts.outputs:
-            if each.loss is not None:
-                known.setdefault(each.name, []).append(each.loss)
-    return not any(len(of) > 3 and stays(of) for of in known.values())
+    """False if the loss of an output is known and stays."""
+    return not any(map(stays, losses_of(record)))
 
 
 def _clipped(record: RunRecord) -> float | None:

@@ -11,7 +11,6 @@ import optimizers as o
 import timm
 import torch
 from cases.healthy import strangers_maps as maps
-from cases.healthy.strangers_further import hours, two_views
 from cases.healthy.strangers_pictures import (
     DECAY,
     NESTEROV,
@@ -33,6 +32,17 @@ from torchvision.models import VisionTransformer
 from torchvision.models.detection import FCOS
 
 import fmapboard
+
+
+def hours(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Demand of electricity, standardized per series: four days, and the day after."""
+    past, future = data.demand(generator, count)
+    mean, spread = past.mean(2, keepdim=True), past.std(2, keepdim=True)
+    return (past - mean) / spread, (future - mean) / spread
+
+
+def two_views(model: nn.Module, images: Tensor) -> Tensor:
+    return model(*losses.both_views(images))
 
 
 def duets(generator: Generator, count: int) -> tuple[Tensor, ...]:

@@ -39,6 +39,18 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     assert DeadCheck()(record(columns=fewer)) == []
 
 
+def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
+    def found(share: float, *losses: float | None) -> list[Finding]:
+        columns = {name: {2: from_step(4, share, 0.0)} for name in ("dead", "dead_lasting")}
+        facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+        return list(DeadCheck()(record(columns=columns, facts=facts)))
+
+    falls = [2.3, *[1.7] * 7]
+    assert found(0.89, *falls) == []
+    assert len(found(0.9, *falls)) == len(found(0.5, *[2.3] * 7, 1.8)) == 1
+    assert len(found(0.5, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
+
+
 def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
     for share, count in ((0.89, 0), (0.9, 1)):
         columns = {"dead": {2: [share] * len(STEPS)}, "dead_lasting": {2: [share] * len(STEPS)}}
