@@ -323,7 +323,10 @@ class _Capturable:
         """Every convolution, or every leaf module with parameters if there is none."""
         root, named, hint = self._root, self.named, self.hint
         plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
-        _log_unused(root, plain)
+        is_first = root not in _logged
+        _logged[root] = True
+        if is_first:
+            _log_unused(plain)
         found = {name: module for name, module in plain.items() if is_convolution(module)}
         if found:
             return found
@@ -340,8 +343,7 @@ class _Capturable:
                 f"watch; its modules are {_types(named)}"
                 + (hint or ". Select some by name or type with layers=")
             )
-        if root not in _fallback_logged:
-            _fallback_logged[root] = True
+        if is_first:
             log.info(
                 "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
                 "use layers= to select others%s", type(root).__name__, len(found), _types(found),
@@ -386,11 +388,8 @@ class _Capturable:
         )
 
 
-def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
-    """Log once which modules look like convolutions and are not watched as such."""
-    if root in _unused_logged:
-        return
-    _unused_logged[root] = True
+def _log_unused(named: Mapping[str, nn.Module]) -> None:
+    """Log which modules look like convolutions and are not watched as such."""
     by_type: dict[str, list[str]] = {}
     for name, module in unused_convolutions(named).items():
         by_type.setdefault(type(module).__name__, []).append(name)
@@ -405,9 +404,8 @@ def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
         )  # fmt: skip
 
 
-_unused_logged: WeakTable[nn.Module, bool] = WeakTable()
-_fallback_logged: WeakTable[nn.Module, bool] = WeakTable()
-"""Models without convolutions for which the fallback was already logged."""
+_logged: WeakTable[nn.Module, bool] = WeakTable()
+"""Models of which the log says already what is watched by default."""
 
 
 def _holds_parameters(module: nn.Module) -> bool:

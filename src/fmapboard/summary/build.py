@@ -426,10 +426,6 @@ class Limits:
     channels: int | None = None
     pictures: bool = True
 
-    def tighter(self) -> Limits | None:
-        """The next tighter limits; None if there are none."""
-        return next((_LEVELS[n + 1] for n, one in enumerate(_LEVELS[:-1]) if one == self), None)
-
     def applied(self, data: StepData) -> StepData:
         """The step with its pictures reduced to these limits."""
         if self == Limits():
@@ -446,12 +442,12 @@ class Limits:
         )
 
 
-_LEVELS = (
-    Limits(),
+TIGHTER = (
     *(Limits(side) for side in _SIDES),
     *(Limits(_SIDES[-1], channels) for channels in _CHANNELS),
     Limits(_SIDES[-1], _CHANNELS[-1], pictures=False),
 )
+"""One after the other."""
 
 
 def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:

@@ -21,7 +21,7 @@ from fmapboard.health.run import LiveChecks, LiveState, Report, chosen
 from fmapboard.health.verdict import Verdict, judge, seen_in
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData, TabRecord
-from fmapboard.summary.build import Limits, SummaryBuilder, SummaryState
+from fmapboard.summary.build import TIGHTER, Limits, SummaryBuilder, SummaryState
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import store
 from fmapboard.writers.remote import RemoteDirectory, log_directory
@@ -78,7 +78,7 @@ class Pipeline:
         self._newest: LoggedStep | None = None
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
-        self._limits = Limits()
+        self._limits, self._tighter = Limits(), iter(TIGHTER)
         self._waited_ms = 0.0
         self._closed = False
 
@@ -237,7 +237,7 @@ class Pipeline:
             state, step = self._build.build(self._limits.applied(data))
             if self._max_bytes is None or (size := _size(step)) <= self._max_bytes:
                 return state, step
-            tighter = self._limits.tighter()
+            tighter = next(self._tighter, None)
             if tighter is None:
                 limit = f"max_bytes_per_step={self._max_bytes}"
                 text = f"{limit}: even without pictures a step takes {size} bytes"

@@ -17,7 +17,7 @@ from torchvision.models import resnet18
 import fmapboard
 from fmapboard.formats.tab_records import unpack
 from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, StepData
-from fmapboard.summary.build import Limits
+from fmapboard.summary.build import TIGHTER, Limits
 
 FRAMING = 16  # bytes of an event's length and checksums
 
@@ -78,12 +78,10 @@ def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
     data = StepData(
         0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", planes(64, 40)),)
     )
-    limits: Limits | None = Limits()
     found = []
-    while limits is not None:
+    for limits in (Limits(), *TIGHTER):
         shown = limits.applied(data).measured[0].planes
         found.append(None if shown is None else (shown.pixels.shape[1], shown.pixels.shape[2]))
-        limits = limits.tighter()
     assert found == [
         (40, 64), (40, 32), (40, 32), (40, 22), (40, 16), (40, 11), (40, 8), (40, 4),
         (32, 4), (16, 4), (8, 4), (4, 4), (2, 4), (1, 4), None,
@@ -94,9 +92,7 @@ def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None
     layer_call = LayerCall("conv", "Conv2d")
     whole = replace(planes(64, 2), block=3)
     data = StepData(0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", whole),))
-    tighter = Limits().tighter()
-    assert tighter is not None
-    shown = tighter.applied(data).measured[0].planes
+    shown = TIGHTER[0].applied(data).measured[0].planes
     assert shown is not None
     assert shown.block == 6
     assert shown.pixels[0, 1, 5, 7] == int(whole.pixels[0, 1, 10:12, 14:16].mean())
