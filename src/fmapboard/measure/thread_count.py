@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -94,18 +95,15 @@ def without_settling(function: Callable[P, T]) -> Callable[P, T]:
 
 def _in_another_thread(act: Callable[[], T]) -> T:
     """Call a function in a new thread, and return or raise what it does."""
-    found: list[T] = []
-    failed: list[BaseException] = []
+    done = Future[T]()
 
     def body() -> None:
         try:
-            found.append(act())
+            done.set_result(act())
         except BaseException as error:
-            failed.append(error)
+            done.set_exception(error)
 
     thread = OwnThread(body, "fmapboard-apart")
     thread.start()
     thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    return done.result()

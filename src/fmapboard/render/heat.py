@@ -8,7 +8,9 @@ colours the reader sees. One palette holds all combinations, so a pixel takes on
 from __future__ import annotations
 
 import numpy as np
-from PIL import Image
+
+# NumPy's view of a picture imports the latter, which the worker thread is not to do.
+from PIL import Image, ImageFile  # noqa: F401
 
 from fmapboard.records import Bytes8, Floats, InputImage, Picture
 from fmapboard.render.grid import draw_input_image

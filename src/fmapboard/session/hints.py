@@ -440,16 +440,10 @@ def explain_every_minute(usage: Usage) -> Callable[[], object]:
 
 
 def _loop(reference: weakref.ref[Usage], end: queue.SimpleQueue[None]) -> None:
-    while _wait(end, _SECONDS):
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return end.get(timeout=_SECONDS)
         usage = reference()
         if usage is None or not usage.explain(is_over=False):
             return
         del usage
-
-
-def _wait(end: queue.SimpleQueue[None], seconds: float) -> bool:
-    """False if the thread is to end."""
-    with contextlib.suppress(queue.Empty):
-        end.get(timeout=seconds)
-        return False
-    return True

@@ -7,6 +7,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,15 +23,20 @@ LIMIT = 20.0  # s
 
 
 class Minutes:
-    """Replaces the waiting of the thread that explains: a minute passes when the test says so."""
+    """The queue by which the thread that explains waits: a minute passes when the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self._go = queue.SimpleQueue[float](), queue.SimpleQueue[bool]()
-        monkeypatch.setattr("fmapboard.session.hints._wait", self._wait)
+        used = SimpleNamespace(Empty=queue.Empty, SimpleQueue={None: lambda: self})
+        monkeypatch.setattr("fmapboard.session.hints.queue", used)
 
-    def _wait(self, end: object, seconds: float) -> bool:
-        self.asked.put(seconds)
-        return self._go.get()
+    def get(self, timeout: float) -> None:
+        self.asked.put(timeout)
+        if self._go.get():
+            raise queue.Empty
+
+    def put(self, item: None) -> None:
+        """Do nothing: ``end`` ends the thread."""
 
     def pass_one(self) -> None:
         """Returns when the thread has looked, and waits again or has ended."""
