@@ -115,6 +115,7 @@ def photographs(size: int) -> torch.Tensor:
     return torch.from_numpy(stacked).permute(0, 3, 1, 2).float() / 255
 
 
+@pytest.mark.sweep
 def test_three_samples_of_resnet_18_take_at_most_40_kb_per_step() -> None:
     model, images, kept = torchvision.models.resnet18(), photographs(224)[:3], MemoryWriter()
     sizes = {}

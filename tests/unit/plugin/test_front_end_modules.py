@@ -50,10 +50,12 @@ def ask(node: str, script: str, given: Any = None) -> Any:
 
 
 def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
-    files = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.mjs"))
+    """All in one process: one for each file takes eight times as long."""
+    files = sorted(path.as_uri() for path in (ROOT / "tests" / "js").glob("*.test.mjs"))
     assert files
+    all_of_them = "".join(f"import {json.dumps(uri)};" for uri in files)
     done = subprocess.run(
-        [node, "--test", "--test-reporter=tap", *files],
+        [node, "--test-reporter=tap", "--input-type=module", "--eval", all_of_them],
         capture_output=True,
         text=True,
         timeout=120,
@@ -61,6 +63,7 @@ def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "# fail 0" in done.stdout
     assert "# skipped 0" in done.stdout
+    assert int(re.search(r"^# pass (\d+)$", done.stdout, re.MULTILINE)[1]) > len(files)  # type: ignore[index]
 
 
 def test_every_module_turns_type_checking_on() -> None:
