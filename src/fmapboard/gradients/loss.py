@@ -491,7 +491,7 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
     if len(read_as) > 1 and len(certain) != 1:  # the class axis is not known
         read_as = []
     facts = replace(facts, rows=len(own), spread=_spread(own.reshape(len(own), -1)))
-    if is_finite and not certain:
+    if is_finite and not certain and np.isfinite(given).all():
         facts = replace(facts, pulled=_pulled(own, given))
     if not read_as:
         return facts, ()
