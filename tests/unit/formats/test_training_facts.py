@@ -56,11 +56,13 @@ FULL = TrainingFacts(
             classes=10,
             label_changes=9,
             held=HeldLoss(0, 2.5, None),
+            pulled=0.25,
         ),
     ),
     batch_digest="5a1e",
     not_called=("unused.weight",),
     dropouts={"drop": 0.75},
+    momenta={"bn1": 0.99},
     left_out={"initial_norms": 7},
 )
 
@@ -112,11 +114,13 @@ def test_the_record_is_the_documented_json() -> None:
                 "label_changes": 9,
                 "held": [0, 2.5, None],
                 "given": False,
+                "pulled": 0.25,
             }
         ],
         "batch_digest": "5a1e",
         "not_called": ["unused.weight"],
         "dropouts": {"drop": 0.75},
+        "momenta": {"bn1": 0.99},
         "left_out": {"initial_norms": 7},
     }
 

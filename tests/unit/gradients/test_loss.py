@@ -118,6 +118,7 @@ def test_values_at_an_end_that_the_loss_pulls_further_are_counted(shape: tuple[i
     assert pulled(targets, lambda x: F.mse_loss(x, near)) < 0.1  # it has no end
     assert pulled(sure, lambda x: F.binary_cross_entropy(x, mask)) == 0
     assert pulled(sure, lambda x: F.l1_loss(x, mask)) == 0
+    assert pulled(near, lambda x: F.mse_loss(x, targets) * float("inf")) == 0
     assert pulled(sure, lambda x: -2 * (x * mask).sum() / (x + mask).sum()) == 0
 
 
