@@ -42,6 +42,7 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
         "First difference: 1; none in 1 drawn layer before it"
     )
     assert first.see(".sheet-steps span").all_inner_texts() == ["batch 0"]
+    assert first.see(".states li").all_inner_texts() == ["empty: identical"]
     assert first.see(".sheet-page:visible > canvas").last.evaluate(MIDDLE_OF_FIRST) > 240
     first.see(".verdict .go").click()
     first.wait("document.documentElement.dataset.layer === 'fmapboard/1'")
@@ -58,4 +59,5 @@ def test_a_fault_of_a_difference_is_told_in_its_own_words(
     person = visit(serve(tmp_path), view="overview", run="difference")
     person.settle()
     assert person.see(".verdict b").inner_text() == "Fault:"
+    assert person.see(".sheet-steps .onset").all_inner_texts() == ["batch 0"]
     assert person.see(".verdict .sentence").inner_text().startswith("NaN ")

@@ -37,7 +37,7 @@ function Above({ app, model, front, isSheet }) {
     <div class="overview-head">
       <span class="about" hidden=${!facts}>${facts}</span>
       <span class="awaited" hidden=${!awaited}>${awaited}</span>
-      ${health && isSheet && html`<${Frames} health=${health} begins=${begins} />`}
+      ${health && isSheet && html`<${Frames} ...${{ health, begins, isDifference: front.difference !== null }} />`}
       ${health && !isSheet && html`<${HealthKey} ...${{ app, health, shade: model.state.shade }} />`}
     </div>
     <div class="overview-findings" hidden=${!isOpen}>
@@ -111,8 +111,8 @@ export function showsPictures(front, state) {
   return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";
 }
 
-/** What frames and red steps mean. @param {{health: Health, begins: boolean}} props */
-function Frames({ health, begins }) {
+/** What frames, empty cells and red steps mean. @param {{health: Health, begins: boolean, isDifference: boolean}} props */
+function Frames({ health, begins, isDifference }) {
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [KINDS[code], code]));
   return html`
@@ -129,6 +129,7 @@ function Frames({ health, begins }) {
           </li>
         `;
       })}
+      ${isDifference && html`<li key="identical">empty: identical</li>`}
       ${begins && html`<li key="begins"><b class="onset">red</b>${"\u00a0"}step: something found begins</li>`}
     </ul>
   `;

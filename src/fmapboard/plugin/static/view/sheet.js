@@ -113,8 +113,7 @@ export function createSheet(app) {
     const [width, height] = [element.clientWidth, Math.round(ROOM * scroller.clientHeight)];
     const onsets = front.lines
       .filter(({ run }) => run === health.run)
-      .map(({ finding }) => keptFrom(health.steps, finding.since))
-      .filter((step) => step !== health.steps[0]); // what was so from the beginning did not begin
+      .map(({ finding }) => keptFrom(health.steps, finding.since));
     const now = JSON.stringify([health.run, health.steps, width, height, onsets]);
     if (next?.health !== health || now !== before) next = laid(health, width, height, onsets);
     before = now;
