@@ -42,15 +42,17 @@ SLOW = {
 SWEEPS = {"training/setups/test_model_zoo.py"}
 """Modules that repeat for many models what other tests show for a few."""
 LONGEST = (
-    "training/devices/test_on_gpu.py",
     "training/processes/test_distributed.py",
-    "frameworks/test_examples.py",
     "training/neutral/test_compiled.py",
+    "unit/imaging/test_visualize_folder.py",
     "training/processes/test_interrupts.py",
-    "browser/test_reload.py",
+    "frameworks/test_examples.py",
     "docs/test_site.py",
 )
-"""Modules that take longest, or wait for longest, the longest first."""
+"""Modules that take longest, or wait for longest, the longest first.
+
+None of the browser: it would be started once for that module and once for the others.
+"""
 
 # Helpers contain assertions: rewritten, their failures show values as those of test modules do.
 for _helper in (TESTS / "helpers").glob("*.py"):
