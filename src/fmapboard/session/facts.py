@@ -300,10 +300,10 @@ class FactRecorder:
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
         self._gradients, self._selection = gradients, selection
         self._first_versions, self._first_batches = dict[int, int](), dict[str, int]()
-        named = selection.model.named_modules()
-        own = {clean_name(n): m for n, m in named}
+        own = {clean_name(n): m for n, m in selection.model.named_modules()}
         self._dropouts = {n: m for n, m in own.items() if isinstance(m, _DropoutNd)}
-        self._norms = {n: m for n, m in own.items() if isinstance(m, _BatchNorm)}
+        norms = {n: m for n, m in own.items() if isinstance(m, _BatchNorm)}
+        self._norms = {n: m for n, m in norms.items() if m.track_running_stats}
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
@@ -385,6 +385,8 @@ class FactRecorder:
         if not_held:  # without a gradient they are not trained on purpose, as those of a target
             not_held = tuple(name for name in not_held if self._has_gradient(name, trainable[name]))
         idle, weights = self._idle(live, trainable)
+        # Those that keep hardly more than the statistics of the last batch.
+        momenta = {n: m.momentum or 0.0 for n, m in self._norms.items() if m.training}
         found = TrainingFacts(
             not_in_optimizer=not_held,
             not_cleared=uncleared,
@@ -394,23 +396,15 @@ class FactRecorder:
             no_gradient=no_gradient if has_stepped else None,
             not_called=() if chosen is None else self._not_called(live, no_gradient),
             dropouts={n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5},
-            momenta={n: float(m.momentum or 0) for n, m in self._norms.items() if _forgets(m)},
+            momenta={name: m for name, m in momenta.items() if m >= 0.8},
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
         norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
         outputs = self._parts if chosen is None else chosen.outputs
-        read, seen_norms = () if outputs is None else outputs.pending(), norms if uncleared else ()
-        return PendingFacts(
-            found,
-            tuple(groups),
-            live.batch,
-            weights,
-            seen_norms,
-            read,
-            self._given,
-            seen.is_maximized,
-        )
+        read, norms = () if outputs is None else outputs.pending(), norms if uncleared else ()
+        given, is_up = self._given, seen.is_maximized
+        return PendingFacts(found, tuple(groups), live.batch, weights, norms, read, given, is_up)
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:
         """True if a parameter has a gradient, or may have one that is not seen."""
@@ -421,15 +415,14 @@ class FactRecorder:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
         ran = {one.layer_call.layer for one in live.pending} | live.unread.keys()
         idle, versions = self._gradients.watched.layers.keys() - ran, self._first_versions
-        same = self._batches().items() & self._first_batches.items()
-        idle |= {name for name, _ in same}
+        idle |= {n for n, _ in self._batches().items() & self._first_batches.items()}
         own = [(n, self._gradients.trainable.get(n)) for n in names if n.rpartition(".")[0] in idle]
         return tuple(n for n, p in own if p is not None and versions.get(id(p)) == p._version)
 
     def _batches(self) -> dict[str, int]:
         """BatchNorm layer in training mode -> version of its counter of batches."""
-        own = {n: m.num_batches_tracked for n, m in self._norms.items() if m.training}
-        return {name: one._version for name, one in own.items() if one is not None}
+        counts = {n: m.num_batches_tracked for n, m in self._norms.items() if m.training}
+        return {name: count._version for name, count in counts.items() if count is not None}
 
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
@@ -469,11 +462,6 @@ class FactRecorder:
             for group in groups
             if (rate := _rate(optimizer, group.get("lr"))) is not None
         ]
-
-
-def _forgets(layer: _BatchNorm) -> bool:
-    """True if a BatchNorm layer keeps hardly more than the statistics of its last batch."""
-    return layer.training and layer.running_var is not None and (layer.momentum or 0) >= 0.8
 
 
 def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:

@@ -44,8 +44,7 @@ def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ..
     if not shape:
         return ()
     if len(shape) == 3:
-        step, places = 1, max(shape[1:])
-        row = math.prod(shape[1:])
+        step, places, row = 1, max(shape[1:]), math.prod(shape[1:])
     else:
         spatial, row = shape[2:], math.prod(shape[1:2])
         most, step = max(1, min(MAX_ROWS, nbytes // itemsize // row) // shape[0]), 1
@@ -68,12 +67,9 @@ class OutputRecorder:
         self._collected, self._parts = collected, set[str]()
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
         expected, depth = collected.reduce.sequences.are_expected, collected.reduce.depth
-        images = None
-        if received is not None:
-            images = image_batch(received, sequences=expected, depth=depth)
-        if images is None or images.is_inference() or is_dtensor(images):
-            self._images = None
-        else:
+        images = image_batch(received, sequences=expected, depth=depth)
+        self._images = None
+        if images is not None and not (images.is_inference() or is_dtensor(images)):
             self._images = images, images._version
 
     def returned(self, output: Any, part: str = "") -> None:
@@ -84,10 +80,9 @@ class OutputRecorder:
         with self._collected.guard(_ABOUT):
             own = [one for one in named_tensors(output) if _is_followed(one[1])]
             own = own[: MAX_OUTPUTS - len(self._found)]
+            most = _MAX_BYTES // 2 // max(len(own), 1)
             for place, tensor in own:
-                steps = strides(
-                    tuple(tensor.shape), tensor.element_size(), _MAX_BYTES // 2 // len(own)
-                )
+                steps = strides(tuple(tensor.shape), tensor.element_size(), most)
                 if steps is not None:
                     name = ".".join(filter(None, (part, place))).replace("/", "_")
                     self._follow(name, tensor, steps)
@@ -152,8 +147,7 @@ class OutputRecorder:
 
     def pending(self) -> tuple[PendingOutput, ...]:
         """The outputs that have a gradient; nothing is kept."""
-        found, self._images = list(self._found.values()), None
-        self._found = {}
+        found, self._images, self._found = list(self._found.values()), None, {}
         if len(found) == 1:
             found = [replace(found[0], name="")]
         return tuple(one for one in found if one.gradient is not None)
