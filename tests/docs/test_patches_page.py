@@ -9,6 +9,7 @@ from PIL import Image
 
 from fmapboard.cli.main import run
 from fmapboard.demo.bundled import bundled
+from fmapboard.top_patches import small_text
 
 FEW = ["--channels", "2", "--input-size", "48"]
 
@@ -30,7 +31,8 @@ def test_the_command_writes_pictures_and_a_run_below_runs_patches(
         ["conv3", "64x32x3x3", "2", "of", "64", "42×42", "runs/patches/png/patches_conv3.png"],
     ]
     with Image.open("runs/patches/png/patches_conv1.png") as picture:
-        assert picture.size == (3 * (63 + 6) + 17, 2 * (63 + 19) + 6)
+        left, below = 12 + small_text.text_width("1"), 12 + small_text.HEIGHT
+        assert picture.size == (3 * (63 + 6) + left, 2 * (63 + below) + 6)
 
 
 def test_a_failure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

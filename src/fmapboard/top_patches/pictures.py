@@ -155,7 +155,7 @@ def number_that_fits(value: float, most: int) -> str:
     """A number with up to four significant digits, as far as it fits into ``most`` px.
 
     Example:
-        >>> number_that_fits(-0.123456, 60), number_that_fits(-0.123456, 30)
+        >>> number_that_fits(-0.123456, 60), number_that_fits(-0.123456, 24)
         ('-0.1235', '-0.12')
     """
     for digits in (4, 3, 2, 1):
