@@ -102,9 +102,6 @@ CASES = {
     "dies": Case({"dead"}, fault_at=9),
 }
 
-OFTEN = {"healthy", "unscaled", "left_out", "nan", "dies"}
-"""Trainings that CI logs: all classes of findings are among theirs. The sweep has the others."""
-
 
 def of_report(run: Path, page: Path) -> list[dict[str, Any]]:
     """The findings that a report embeds."""
@@ -127,9 +124,7 @@ def of_texts(run: Path) -> list[str]:
     return [] if lines == ["Nothing is found any more."] else lines
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in OFTEN else pytest.mark.sweep) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_every_place_says_the_same_findings_in_the_same_words(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
