@@ -199,12 +199,18 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
     return [Cause(root, tuple(groups[id(root)])) for root in roots]
 
 
+def _place(finding: Finding) -> Place | None:
+    """Where a finding is on the data's way; a loss that merely grows is a result."""
+    is_growth = finding.kind == "loss_climbed" and finding.class_ == "note"
+    return WAY["constant_output"] if is_growth else WAY.get(finding.kind)
+
+
 def _moment(finding: Finding) -> tuple[int, int]:
     """Step since which it is so, -1 for from the start, and its place within a step.
 
     What labels and loss are does not change within a run, though it is certain some steps later.
     """
-    kinds, place = list(WAY), WAY.get(finding.kind)
+    kinds, place = list(WAY), _place(finding)
     since = -1 if finding.since_step is None else finding.since_step
     if place is not None and place.stage in ("labels", "loss") and not place.is_result:
         since = -1
@@ -214,7 +220,7 @@ def _moment(finding: Finding) -> tuple[int, int]:
 def _explains(cause: Finding, effect: Finding) -> bool:
     if cause is effect or cause.model != effect.model or _moment(cause) > _moment(effect):
         return False
-    one, other = WAY.get(cause.kind), WAY.get(effect.kind)
+    one, other = _place(cause), _place(effect)
     if one is None or other is None:
         return False
     from_small, to_small = _is_small_update(cause), _is_small_update(effect)
@@ -230,7 +236,7 @@ def _is_small_update(finding: Finding) -> bool:
 
 
 def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool | tuple[int, int], ...]:
-    place = WAY.get(root.kind, Place("output", "nothing", is_result=True))
+    place = _place(root) or WAY["constant_output"]
     is_certain = any(one.class_ == "warning" for one in (root, *led_to))
     stops = root.kind == "nonfinite" and root.class_ == "warning"
     return not stops, not is_certain, place.leads_to == "nothing", place.is_result, _moment(root)

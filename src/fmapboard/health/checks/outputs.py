@@ -128,26 +128,26 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
 
     def _of_softmax(self, name: str, steps: Steps) -> Finding | None:
         """Probabilities without a logarithm, or of one class."""
-        of = f"the output{_of(name)}"
-        if len(steps) < self.least:
-            return None
-        if all(
+        of, since = f"the output{_of(name)}", min(steps)
+        linear = lasting(steps, lambda each: each.kind == NLL_OF_PROBABILITIES, self.least)
+        if len(steps) >= self.least and all(
             math.prod(each.shape[1:]) == 1 and each.low == each.high == 1 for each in steps.values()
         ):
             text, healthy = f"{of} is exactly 1 for every image", "answers that differ"
             meaning = "A softmax over a single class is always 1, and passes no gradient"
             advice = "Use a sigmoid, or two classes"
-        elif lasting(steps, lambda each: each.kind == NLL_OF_PROBABILITIES, self.least) is not None:
-            text = f"the loss of {of} is linear in the probability of the label"
+        elif linear is not None:
+            since, text = linear, f"the loss of {of} is linear in the probability of the label"
             healthy = "in its logarithm"
-            meaning = "NLL of probabilities: their logarithm is missing, and hard images, whose "
-            meaning += "probability is small, get hardly any gradient"
+            meaning = (
+                "The loss is the NLL of probabilities, whose logarithm is missing: images with a "
+                "small probability get hardly any gradient"
+            )
             advice = "Use cross_entropy on the logits; intended if it is the mean absolute error"
         else:
             return None
-        since = min(steps)
         return Finding(
-            message=f"{text} at {len(steps)} logged steps, since step {since}",
+            message=f"{text} since step {since}",
             since_step=since,
             healthy=healthy,
             meaning=meaning,
@@ -178,7 +178,7 @@ def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
 class LossClimbedCheck(BuiltInCheck):
     """Training makes the loss larger: the gradient has the wrong sign at the last two steps.
 
-    A note, of labels of several kinds: the loss grows at nearly every step, whatever the reason.
+    A note, if each batch has several labels: the loss grows at nearly every step, for any reason.
 
     Attributes:
         grown: factor over that at the first step; twice the guess of ln(classes) is needed too.

@@ -112,8 +112,7 @@ def test_probabilities_in_front_of_a_loss_of_logarithms_and_a_softmax_of_one_cla
     linear = replace(FINE, kind=NLL_OF_PROBABILITIES, loss=None)
     (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[linear] * 4)
     assert found.message == (
-        "the loss of the output is linear in the probability of the label at 5 logged steps, "
-        "since step 0"
+        "the loss of the output is linear in the probability of the label since step 10"
     )
     one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0)
     (found,) = said(ProbabilitiesIntoLossCheck(), *[one] * 4)
