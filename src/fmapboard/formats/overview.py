@@ -127,9 +127,10 @@ KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
 """States that are faults, the most severe first; also the keys of ``since``."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
-INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite")
-"""Numbers of the drawn images that the network received: four of their finite values, and how many
-values are NaN or infinite."""
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite", "interleaved")
+"""Numbers of the drawn images that the network received: four of their finite values, how many
+values are NaN or infinite and, of images of three channels, the mean difference of values three
+columns apart over that of neighbours: 1 or more, unless red, green and blue take turns in a row."""
 Flags = npt.NDArray[np.bool_]
 
 

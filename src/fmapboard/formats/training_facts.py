@@ -28,6 +28,10 @@ MAX_OUTPUTS = 8
 
 NLL_OF_PROBABILITIES = "NLL of probabilities"
 """A kind of loss: minus the probability of the label, whose logarithm is missing."""
+NLL_OF_LOGITS = "NLL of logits"
+"""A kind of loss: minus the logit of the label, without a softmax."""
+BEYOND_1 = "BCE with logits, labels up to "
+"""Start of a kind of loss: BCE whose labels are 0 and the number that follows, not 1."""
 
 
 class Nonfinite(NamedTuple):
@@ -183,8 +187,9 @@ class OutputFacts:
             unit, signs; None if the class axis is not known.
         kind: the loss: ``"cross-entropy"``, ``"cross-entropy, class weights"``, ``"cross-entropy,
             smoothing"``, ``"cross-entropy, mixed labels"``, ``"NLL of log-probabilities"``, ``"BCE
-            with logits"``, `NLL_OF_PROBABILITIES`, ``"weighted per sample"`` (labels are known, the
-            loss is not) or ``"not certain"``. Later versions may store others.
+            with logits"``, `NLL_OF_PROBABILITIES`, `NLL_OF_LOGITS`, `BEYOND_1` and a number,
+            ``"weighted per sample"`` (labels are known, the loss is not) or ``"not certain"``.
+            Later versions may store others.
         is_climbed: the gradient is that of the loss times -1: training makes the loss larger.
         is_softmax_of_softmax: the rows are probabilities, and the gradient is that of another
             softmax over them.
@@ -198,6 +203,7 @@ class OutputFacts:
         held: what was read at an earlier step, if it is certain from this one on; None otherwise.
         given: loss and labels are those of ``board.loss``, and not read from the gradient.
         pulled: share of the values at one end of their range that an unknown loss pulls beyond it.
+        target: the one value that the loss pulls all outputs of one unit to; None if they differ.
     """
 
     name: str
@@ -219,6 +225,7 @@ class OutputFacts:
     held: HeldLoss | None = None
     given: bool = False
     pulled: float = 0.0
+    target: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fmapboard.formats.training_facts import MAX_NAMES, NLL_OF_PROBABILITIES, OutputFacts
+from fmapboard.formats.training_facts import (
+    BEYOND_1,
+    MAX_NAMES,
+    NLL_OF_LOGITS,
+    NLL_OF_PROBABILITIES,
+    OutputFacts,
+)
 from fmapboard.records import HardImage
 
 Array = npt.NDArray[np.float64]
@@ -55,6 +61,7 @@ SOFTMAX_TWICE = "cross-entropy, softmax twice"
 """A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
+_TINY = 1e-30
 _END = 0.01
 """Share of its range within which an output is at an end of it."""
 _PULLS = 0.2
@@ -341,7 +348,8 @@ def _log_probabilities(rows: _Rows) -> Reading:
         return Reading(NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
     total = np.log(np.exp(rows.output).sum(1))
     if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
-        return NOTHING
+        is_linear = rows.classes > 2 and _are_equal(scale, error, np.zeros_like(labels))
+        return Reading(NLL_OF_LOGITS, labels=labels) if is_linear else NOTHING
     found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
     read_as = _by_scale(found, scale, error, labels, -np.expm1(-losses))
     return found if read_as.losses is not None else read_as
@@ -402,7 +410,7 @@ def _sigmoid(rows: _Rows) -> Reading:
         return NOTHING
     noise = scale * rows.unit * (1 + 2 * distance) + rows.own
     if not _fits(np.abs(gradient) - scale * distance, noise):
-        return NOTHING
+        return _beyond_1(rows, q)
     clear = np.abs(gradient) > _MOST * noise
     if clear.sum() < LEAST_ROWS:
         return NOTHING
@@ -416,6 +424,20 @@ def _sigmoid(rows: _Rows) -> Reading:
         return Reading("BCE with logits", labels=is_one[:, 0].astype(np.intp), losses=losses)
     labels = is_one.argmax(1) if (is_one.sum(1) == 1).all() else None
     return Reading("BCE with logits", labels=labels, losses=losses)
+
+
+def _beyond_1(rows: _Rows, q: Array) -> Reading:
+    """BCE with labels of 0 and of one number above 1, such as masks of 0 and 255."""
+    gradient, is_one = rows.gradient, rows.gradient < 0
+    if rows.classes > 1 or min(is_one.sum(), (~is_one).sum()) < LEAST_ROWS:
+        return NOTHING
+    scale = float(np.median(gradient[~is_one] / q[~is_one]))
+    top = float(np.median((q - gradient / scale)[is_one]))
+    targets = np.where(is_one, top, 0.0)
+    noise = scale * rows.unit * (1 + 2 * np.abs(q - targets)) + 2 * rows.own
+    if top < 1.5 or not _fits(gradient - scale * (q - targets), noise):
+        return NOTHING
+    return Reading(f"{BEYOND_1}{top:.3g}", labels=is_one[:, 0].astype(np.intp))
 
 
 def _softmax_twice(rows: _Rows) -> Reading:
@@ -492,7 +514,7 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
         read_as = []
     facts = replace(facts, rows=len(own), spread=_spread(own.reshape(len(own), -1)))
     if is_finite and not certain and np.isfinite(given).all():
-        facts = replace(facts, pulled=_pulled(own, given))
+        facts = replace(facts, pulled=_pulled(own, given), target=_target(own, given))
     if not read_as:
         return facts, ()
     rows, found = (certain or read_as)[0]
@@ -539,6 +561,26 @@ def _pulled(values: Array, gradient: Array) -> float:
         if size >= _PULLS * strong and scatter >= _PULLS * size:
             found = max(found, float(is_end.mean()))
     return found
+
+
+def _target(values: Array, gradient: Array) -> float | None:
+    """The value that all outputs of one unit are pulled to, each by its distance from it.
+
+    None for other gradients, and for the mean of the outputs, as of a loss on their variance.
+
+    Args:
+        values: [n, C, ...].
+        gradient: the same.
+    """
+    if values[0].size > 1 or len(values) < LEAST_ROWS:
+        return None
+    values, gradient = values.ravel(), gradient.ravel()
+    mean, spread = values.mean(), values.std()
+    slope = float(np.mean((values - mean) * gradient)) / max(spread**2, _TINY)
+    away = float(gradient.mean()) / slope if slope > 0 else 0.0
+    errors = gradient - slope * (values - mean + away)
+    is_line = np.abs(errors).max() < _END * slope * spread
+    return float(mean - away) if is_line and abs(away) > _END * spread else None
 
 
 def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:

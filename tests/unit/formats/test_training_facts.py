@@ -57,6 +57,7 @@ FULL = TrainingFacts(
             label_changes=9,
             held=HeldLoss(0, 2.5, None),
             pulled=0.25,
+            target=0.5,
         ),
     ),
     batch_digest="5a1e",
@@ -115,6 +116,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "held": [0, 2.5, None],
                 "given": False,
                 "pulled": 0.25,
+                "target": 0.5,
             }
         ],
         "batch_digest": "5a1e",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +12,12 @@ from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_o
 from torch import Tensor
 from torch.nn import functional as F
 
-from fmapboard.formats.training_facts import NLL_OF_PROBABILITIES
+from fmapboard.formats.training_facts import (
+    BEYOND_1,
+    NLL_OF_LOGITS,
+    NLL_OF_PROBABILITIES,
+    OutputFacts,
+)
 from fmapboard.gradients.loss import (
     LEAST_ROWS,
     SOFTMAX_TWICE,
@@ -90,18 +97,61 @@ def test_the_logarithm_that_is_missing_in_front_of_nll_is_seen(classes: int, siz
         found[name] = read(output.detach(), output.grad)
     kinds = {name for name, one in found.items() if one.kind == NLL_OF_PROBABILITIES}
     assert kinds == {"softmax", "probabilities"}
-    for name in kinds:
+    output = logits.clone().requires_grad_()
+    F.nll_loss(output, labels).backward()  # type: ignore[no-untyped-call]
+    assert output.grad is not None
+    found["logits"] = read(output.detach(), output.grad)
+    assert found["logits"].kind == NLL_OF_LOGITS
+    for name in (*kinds, "logits"):
         assert found[name].losses is None
         assert (found[name].labels == labels.numpy()).all()
 
 
-def pulled(output: Tensor, loss: Callable[[Tensor], Tensor]) -> float:
+def facts_of(output: Tensor, loss: Callable[[Tensor], Tensor]) -> OutputFacts:
     output = output.clone().requires_grad_()
     loss(output).backward()  # type: ignore[no-untyped-call]
-    facts, _ = output_facts(
-        PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
-    )
-    return facts.pulled
+    of_step = PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
+    return output_facts(of_step)[0]
+
+
+def pulled(output: Tensor, loss: Callable[[Tensor], Tensor]) -> float:
+    return facts_of(output, loss).pulled
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_labels_beyond_1_of_bce_are_seen(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    output = torch.randn(64, 1, 8, 8, generator=generator).to(dtype)
+    mask = (torch.randn(64, 1, 8, 8, generator=generator) > 0).to(dtype)
+    kinds = {
+        top: facts_of(output, partial(F.binary_cross_entropy_with_logits, target=top * mask)).kind
+        for top in (255.0, 2.0, 1.0, 0.9)
+    }
+    assert kinds[255.0] == f"{BEYOND_1}255"
+    assert kinds[2.0] == f"{BEYOND_1}2"
+    assert kinds[1.0] == "BCE with logits"
+    assert kinds[0.9] == "not certain"
+    several = mask * torch.tensor([2.0, 255.0]).repeat(32).reshape(64, 1, 1, 1).to(dtype)
+    loss = partial(F.binary_cross_entropy_with_logits, target=several)
+    assert facts_of(output, loss).kind == "not certain"
+
+
+def test_the_one_value_that_broadcast_targets_pull_outputs_to_is_found() -> None:
+    generator = torch.Generator().manual_seed(0)
+    output, targets = torch.randn(16, 1, generator=generator), torch.rand(16, generator=generator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # PyTorch says it too, but once
+        found = facts_of(output, lambda x: F.mse_loss(x, targets)).target
+        turned = facts_of(output[:, 0], lambda x: F.mse_loss(x, targets[:, None])).target
+    assert [found, turned] == pytest.approx([float(targets.mean())] * 2, rel=1e-4)
+    losses: dict[str, Callable[[Tensor], Tensor]] = {
+        "right": lambda x: F.mse_loss(x[:, 0], targets),
+        "variance": lambda x: x.var(),
+        "mean": lambda x: x.mean(),
+        "raised": lambda x: -F.mse_loss(x, torch.ones_like(x)),
+    }
+    assert [name for name, loss in losses.items() if facts_of(output, loss).target] == []
+    assert facts_of(output[:7], lambda x: x.square().sum()).target is None
 
 
 @pytest.mark.parametrize("shape", [(64, 5), (4, 3, 12, 12)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from composed_steps import kernels_of
 
@@ -304,3 +305,20 @@ def test_values_of_the_input_that_are_not_finite_are_counted() -> None:
     assert of([1.0, 3.0], [math.nan, math.inf]) == {**healthy, "nonfinite": 2}
     assert of([math.nan, -math.inf]) == {"nonfinite": 2}
     assert of() == {}
+
+
+def test_colours_that_take_turns_in_a_row_are_told_from_photographs() -> None:
+    generator = np.random.default_rng(0)
+    smooth = np.cumsum(generator.normal(size=(3, 24, 24)), 2) + 9 * np.arange(3).reshape(3, 1, 1)
+
+    def of(pixels: npt.NDArray[np.float64], block: int = 1) -> float | None:
+        image = InputImage(0, pixels.astype(np.float32), block=block)
+        return Run()(layer(), inputs=(image,)).network_input.get("interleaved")
+
+    viewed = smooth.transpose(1, 2, 0).reshape(3, 24, 24)
+    near, far = of(viewed), of(smooth)
+    assert near is not None
+    assert far is not None
+    assert near < 0.3
+    assert far > 1
+    assert of(viewed, block=2) is of(smooth[:1]) is of(np.ones((3, 24, 24))) is None

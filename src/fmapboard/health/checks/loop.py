@@ -12,7 +12,7 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import TrainingFacts
-from fmapboard.health.finding import Finding, named
+from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.record import VANISHED, BuiltInCheck, NotRecorded, RunRecord, first_of
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import is_normalized
@@ -230,6 +230,10 @@ class InputScaleCheck(BuiltInCheck):
         spread: median over the logged steps of the standard deviation up to which it is reported,
             unless a normalization follows the first layer.
         range: the same of (largest - smallest value) / |mean|.
+        most: the same of the largest magnitude from which it is reported, whatever follows: most
+            values are next to nothing beside it.
+        interleaved: the same of how much values three columns apart differ, over neighbours, up to
+            which red, green and blue take turns in a row.
     """
 
     largest: float = 30.0
@@ -237,6 +241,8 @@ class InputScaleCheck(BuiltInCheck):
     response: float = 2.0
     spread: float = 0.03
     range: float = 0.3
+    most: float = 1e5
+    interleaved: float = 0.7
     kind: ClassVar[str] = "input_scale"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -251,7 +257,10 @@ class InputScaleCheck(BuiltInCheck):
         means = [abs(n["mean"]) for n in every if n["maximum"] > n["minimum"] and n.get("mean")]
         contrast = (high - low) / float(np.median(means)) if means else math.inf
         is_large = magnitude > self.largest or (varied and spread > self.widest)
-        if is_large and not self._is_scaled(record, low, high):
+        turns = [n["interleaved"] for n in every if "interleaved" in n]
+        if turns and float(np.median(turns)) < self.interleaved:
+            yield _of_layout(record, float(np.median(turns)))
+        if is_large and (magnitude > self.most or not self._is_scaled(record, low, high)):
             value, meaning = magnitude, _of_large(low, high)
             text = f"the largest magnitude of the input images is {value:.3g}"
             if magnitude <= self.largest:
@@ -460,7 +469,23 @@ def _of_large(low: float, high: float) -> str:
     """What the range of images with large values may mean."""
     if _is_bytes(low, high):
         return "The images are not scaled: 0 to 255 instead of 0 to 1"
-    return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}"
+    logs = "; where most are small beside the largest, take logarithms" if high > 1e5 else ""
+    return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}{logs}"
+
+
+def _of_layout(record: RunRecord, ratio: float) -> Finding:
+    return Finding(
+        message="the input images look scrambled: values three columns apart differ by "
+        f"{rounded(ratio)} of what neighbours do (median of {len(record.network_input)} logged "
+        "steps), as if red, green and blue took turns in each row",
+        since_step=min(record.network_input),
+        value=ratio,
+        healthy="1 or more",
+        meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape, which mixes "
+        "rows, columns and colours",
+        advice="Use permute(2, 0, 1) in place of view or reshape, and look at the input's picture",
+        picture=_drawn_input(record),
+    )
 
 
 def _response(record: RunRecord) -> float:

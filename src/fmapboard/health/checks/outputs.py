@@ -15,7 +15,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.formats.training_facts import MAX_NAMES, NLL_OF_PROBABILITIES, OutputFacts
+from fmapboard.formats.training_facts import (
+    BEYOND_1,
+    MAX_NAMES,
+    NLL_OF_LOGITS,
+    NLL_OF_PROBABILITIES,
+    OutputFacts,
+)
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 
@@ -24,6 +30,13 @@ Steps = Mapping[int, OutputFacts]
 _OF_CLASSES = ("cross-entropy", "NLL")
 """Starts of the kinds of losses over classes, one label or a mixture of labels per row."""
 _BINARY = "BCE with logits"
+_WITHOUT_LOGARITHM = {
+    NLL_OF_PROBABILITIES: "The loss is the NLL of probabilities, whose logarithm is missing: "
+    "images with a small probability get hardly any gradient",
+    NLL_OF_LOGITS: "The loss is the NLL of logits, to which no log_softmax was applied: it has no "
+    "least value, and the logits grow without end",
+}
+"""Kinds of losses -> what they mean."""
 
 
 def outputs(record: RunRecord) -> dict[str, Steps]:
@@ -129,7 +142,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     def _of_softmax(self, name: str, steps: Steps) -> Finding | None:
         """Probabilities without a logarithm, or of one class."""
         of, since = f"the output{_of(name)}", min(steps)
-        linear = lasting(steps, lambda each: each.kind == NLL_OF_PROBABILITIES, self.least)
+        linear = lasting(steps, lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
         if len(steps) >= self.least and all(
             math.prod(each.shape[1:]) == 1 and each.low == each.high == 1 for each in steps.values()
         ):
@@ -137,12 +150,11 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             meaning = "A softmax over a single class is always 1, and passes no gradient"
             advice = "Use a sigmoid, or two classes"
         elif linear is not None:
-            since, text = linear, f"the loss of {of} is linear in the probability of the label"
-            healthy = "in its logarithm"
-            meaning = (
-                "The loss is the NLL of probabilities, whose logarithm is missing: images with a "
-                "small probability get hardly any gradient"
-            )
+            kind = list(steps.values())[-1].kind
+            what = "the output" if kind == NLL_OF_LOGITS else "the probability"
+            since, text = linear, f"the loss of {of} is linear in {what} of the label"
+            healthy = "in the logarithm of its probability"
+            meaning = _WITHOUT_LOGARITHM[kind]
             advice = "Use cross_entropy on the logits; intended if it is the mean absolute error"
         else:
             return None
@@ -179,6 +191,7 @@ class LossClimbedCheck(BuiltInCheck):
     """Training makes the loss larger: the gradient has the wrong sign at the last two steps.
 
     A note, if each batch has several labels: the loss grows at nearly every step, for any reason.
+    Another: labels beyond 1 of BCE with logits, whose loss falls below 0 without end.
 
     Attributes:
         grown: factor over that at the first step; twice the guess of ln(classes) is needed too.
@@ -195,6 +208,7 @@ class LossClimbedCheck(BuiltInCheck):
             since = lasting(steps, lambda each: each.is_climbed and bool(each.shape), 2)
             if since is None:
                 yield from self._growing(name, steps)
+                yield from self._endless(name, steps)
                 continue
             known = [of.loss for at, of in steps.items() if at >= since and of.loss is not None]
             if known and known[-1] < known[0]:
@@ -210,6 +224,20 @@ class LossClimbedCheck(BuiltInCheck):
                 "or a log-likelihood that is minimized",
                 advice="Minimize the loss itself; to maximize on purpose, silence this check with "
                 'checks={"loss_climbed": False}',
+            )
+
+    def _endless(self, name: str, steps: Steps) -> Iterator[Finding]:
+        since = lasting(steps, lambda each: each.kind.startswith(BEYOND_1), 2)
+        if since is not None:
+            largest = steps[since].kind.removeprefix(BEYOND_1)
+            yield Finding(
+                message=f"labels of the output{_of(name)} are 0 and {largest} since step {since}, "
+                f"and the loss ({_BINARY}) expects 0 to 1",
+                since_step=since,
+                value=float(largest),
+                healthy="0 to 1",
+                meaning="The loss has no least value: it falls below 0 while the logits grow",
+                advice=f"Divide the labels, such as the mask of an image file, by {largest}",
             )
 
     def _growing(self, name: str, steps: Steps) -> Iterator[Finding]:
@@ -237,7 +265,8 @@ class ConstantOutputCheck(BuiltInCheck):
     """The same output for every image, at the last two logged steps, the first not counted.
 
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
-    alike, unless labels of both kinds are known.
+    alike, unless labels of both kinds are known. But they do if a loss pulls all of them to one
+    value, another one at each step.
 
     Attributes:
         spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
@@ -251,6 +280,24 @@ class ConstantOutputCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         every = outputs(record)
+        for name, steps in every.items():
+            targets = {at: of.target for at, of in steps.items() if of.target is not None}
+            every_one = np.array(list(targets.values()))
+            if len(targets) < 3 or np.ptp(every_one) < 1e-3 * np.abs(every_one).max():
+                continue  # the labels of a critic's batch are the same at each step
+            first, second = list(targets)[:2]
+            yield Finding(
+                message=f"the loss pulls all outputs{_of(name)} to one value, to "
+                f"{rounded(targets[first])} at step {first} and to {rounded(targets[second])} at "
+                f"step {second}",
+                since_step=first,
+                value=len(targets),
+                healthy="a target for each image",
+                meaning="Outputs of shape [N, 1] and targets of shape [N], or the reverse, are "
+                "broadcast to [N, N]: the network learns the mean of the targets",
+                advice="Give both the same shape, such as output.squeeze(1)",
+            )
+            return
         later = (dict(list(steps.items())[1:]) for steps in every.values())
         since = (lasting(steps, self._is_constant, 2) for steps in later)
         begins = [step for step in since if step is not None]
@@ -409,10 +456,12 @@ class UnusedClassesCheck(BuiltInCheck):
     Attributes:
         chance: 0 to 1.
         many: the same, by the rarest alone, where three quarters or more are missing.
+        images: least number of images whose pixels have labels, where that many are missing.
     """
 
     chance: float = 1e-3
     many: float = 0.02
+    images: int = 100
     kind: ClassVar[str] = "unused_classes"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -421,7 +470,11 @@ class UnusedClassesCheck(BuiltInCheck):
             return
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None or labels.is_cut or len(labels.total) < 2 or not labels.is_per_image:
+            if labels is None or labels.is_cut or len(labels.total) < 2:
+                continue
+            images = sum(of.shape[0] for of in steps.values())
+            is_few = len(labels.total) * 4 <= labels.classes and images >= self.images
+            if not labels.is_per_image and not is_few:
                 continue
             count, used = labels.total.total(), len(labels.total)
             least, chance = min(labels.total.values()) / 2, self.many

@@ -331,9 +331,21 @@ def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> No
         InputScaleCheck()(record(inputs={"mean": 0.5}))
 
 
+@pytest.mark.parametrize(("ratio", "is_found"), [(0.69, True), (0.71, False)])
+def test_images_whose_colours_take_turns_in_a_row_are_scrambled(
+    ratio: float, is_found: bool
+) -> None:
+    found = InputScaleCheck()(record(inputs={**FLAT, "std": 0.5, "interleaved": ratio}))
+    assert [one.value for one in found] == [ratio] * is_found
+    assert all("look scrambled" in one.message for one in found)
+
+
 def test_large_images_that_the_network_scales_itself_are_silent() -> None:
     scaled = {"std": {0: [2.0] * LAST}}
     assert InputScaleCheck()(record(inputs=BYTES, columns=scaled)) == []
+    powers = {**BYTES, "maximum": 2e5}
+    (found,) = InputScaleCheck()(record(inputs=powers, columns=scaled))
+    assert "take logarithms" in found.meaning
     no_kernels = [layer(i, kernel_shape=None) for i in range(6)]
     assert len(InputScaleCheck()(record(no_kernels, inputs=BYTES, columns=scaled))) == 1
 

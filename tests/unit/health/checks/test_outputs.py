@@ -12,6 +12,8 @@ from check_records import layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
 from fmapboard.formats.training_facts import (
+    BEYOND_1,
+    NLL_OF_LOGITS,
     NLL_OF_PROBABILITIES,
     HeldLoss,
     OutputFacts,
@@ -114,6 +116,9 @@ def test_probabilities_in_front_of_a_loss_of_logarithms_and_a_softmax_of_one_cla
     assert found.message == (
         "the loss of the output is linear in the probability of the label since step 10"
     )
+    (found,) = said(ProbabilitiesIntoLossCheck(), *[replace(linear, kind=NLL_OF_LOGITS)] * 4)
+    assert "linear in the output of the label" in found.message
+    assert "no log_softmax" in found.meaning
     one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0)
     (found,) = said(ProbabilitiesIntoLossCheck(), *[one] * 4)
     assert "exactly 1 for every image" in found.message
@@ -160,6 +165,26 @@ def test_a_loss_that_is_climbed() -> None:
         assert said(LossClimbedCheck(), *silent) == []
     likelihood = OutputFacts(name="", shape=(), is_climbed=True, loss=2.0)
     assert said(LossClimbedCheck(), *[likelihood] * 8) == []
+
+
+def test_labels_beyond_1_have_no_least_loss() -> None:
+    masks = replace(FINE, kind=f"{BEYOND_1}255", loss=None, labels=((0, 30), (1, 2)))
+    (found,) = said(LossClimbedCheck(), FINE, masks, masks)
+    assert (found.class_, found.since_step, found.value) == ("note", 10, 255.0)
+    assert "labels of the output are 0 and 255 since step 10" in found.message
+    for silent in ([FINE, masks], [masks, masks, FINE]):
+        assert said(LossClimbedCheck(), *silent) == []
+
+
+def test_one_target_for_all_images() -> None:
+    one = OutputFacts("", (32, 1), rows=32, low=-1.0, high=2.0, spread=1.0, predictions=2)
+    means = [replace(one, target=target) for target in (0.31, 0.42, 0.42)]
+    (found,) = said(ConstantOutputCheck(), one, *means)
+    assert (found.class_, found.since_step) == ("note", 10)
+    assert "to 0.31 at step 10 and to 0.42 at step 20" in found.message
+    critic = [replace(one, target=1 + n * 1e-6) for n in range(9)]
+    for silent in (means[:2], critic, [one] * 8):
+        assert said(ConstantOutputCheck(), *silent) == []
 
 
 def test_an_output_that_is_the_same_for_all_images() -> None:
@@ -252,6 +277,10 @@ def test_classes_that_no_label_names() -> None:
     assert said(UnusedClassesCheck(), *[replace(many[0], classes=15)] * 2) == []
     every = labels(*((n, 40) for n in range(10)))
     assert said(UnusedClassesCheck(), *[every] * 8) == []
+    pixels = labels((0, 900), (1, 90), classes=8, label_changes=None)
+    assert len(said(UnusedClassesCheck(), *[pixels] * 4)) == 1
+    for silent in ([pixels] * 3, [replace(pixels, classes=7)] * 8):  # below 100 images
+        assert said(UnusedClassesCheck(), *silent) == []
 
 
 def test_a_class_as_rare_as_the_rarest_one_may_be_missing() -> None:
