@@ -26,6 +26,8 @@ MAX_OUTPUTS = 8
 """Maximum number of outputs of the network that are recorded."""
 
 
+OUTSIDE = "outside the model, of shape "
+"""Start of what a parameter is called that the model uses, but does not have."""
 NLL_OF_PROBABILITIES = "NLL of probabilities"
 """A kind of loss: minus the probability of the label, whose logarithm is missing."""
 NLL_OF_LOGITS = "NLL of logits"

@@ -308,6 +308,7 @@ class FactRecorder:
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
         self._parts: OutputRecorder | None = None  # while parts of the model are called
+        self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: tuple[Tensor, ...] = ()
         self._just_used: frozenset[int] = frozenset()
 
@@ -328,7 +329,8 @@ class FactRecorder:
         """Called when a pass that is recorded begins, with what the model is called with."""
         candidate.collected.compares_images = True
         candidate.eval_modules = eval_modules(self._selection.model)
-        candidate.outputs = OutputRecorder(candidate.collected, received)
+        model = self._selection.model if self._outside is None and not self._is_sharded else None
+        candidate.outputs = OutputRecorder(candidate.collected, received, model)
 
     def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
         """Keep a loss and labels, unless some were given in this step."""
@@ -381,9 +383,16 @@ class FactRecorder:
             # Without a pass, the root's forward did not run, only its children's.
             modules = seen.modules if chosen is None else chosen.eval_modules
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
-        not_held = self._membership.not_held(trainable, seen.versions) if has_stepped else None
+        if self._outside is None and has_stepped and chosen is not None and chosen.outputs:
+            self._outside = chosen.outputs.outside
+            self._first_versions |= {id(p): p._version for p in self._outside.values()}
+        held, versions = (
+            {**(self._outside or {}), **trainable},
+            {**self._first_versions, **seen.versions},
+        )
+        not_held = self._membership.not_held(held, versions) if has_stepped else None
         if not_held:  # without a gradient they are not trained on purpose, as those of a target
-            not_held = tuple(name for name in not_held if self._has_gradient(name, trainable[name]))
+            not_held = tuple(name for name in not_held if self._has_gradient(name, held[name]))
         idle, weights = self._idle(live, trainable)
         # Those that keep hardly more than the statistics of the last batch.
         momenta = {n: m.momentum or 0.0 for n, m in self._norms.items() if m.training}

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import image_batch
 from fmapboard.capture.isolation import aside
-from fmapboard.formats.training_facts import MAX_OUTPUTS
+from fmapboard.formats.training_facts import MAX_OUTPUTS, OUTSIDE
 from fmapboard.gradients.loss import MAX_ROWS, PendingOutput
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, named_tensors, tensors
@@ -29,6 +29,8 @@ _MAX_BYTES = 2**20
 """Of outputs and gradients of a step."""
 _HARDEST, _MAX_SIDE = 8, 112
 """How many images with the highest loss are copied, and px of their longer side."""
+_MAX_GRAPH = 20_000
+"""How many nodes behind an output are searched for parameters."""
 _MAX_NODES = 16
 """How many nodes behind what a module receives are searched for outputs of other modules."""
 
@@ -61,10 +63,22 @@ class OutputRecorder:
     Args:
         collected: what else is recorded of the pass; it follows the gradients.
         received: what the model is called with; None if only parts of it are called.
+        model: whose parameters the outputs should depend on; None if that is known.
+
+    Attributes:
+        outside: see `outside_parameters`.
     """
 
-    def __init__(self, collected: ActivationCollector, received: Any = None) -> None:
+    def __init__(
+        self,
+        collected: ActivationCollector,
+        received: Any = None,
+        model: nn.Module | None = None,
+    ) -> None:
         self._collected, self._parts = collected, set[str]()
+        self.outside, self._model, self._before = dict[str, Tensor](), model, set[Any]()
+        if model is not None:
+            self._before = {tensor.grad_fn for tensor in tensors(received)}
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
         expected, depth = collected.reduce.sequences.are_expected, collected.reduce.depth
         images = image_batch(received, sequences=expected, depth=depth)
@@ -78,6 +92,9 @@ class OutputRecorder:
             return
         self._parts.add(part)
         with self._collected.guard(_ABOUT):
+            if self._model is not None:
+                self.outside = outside_parameters(output, self._before, self._model)
+            self._before = set()
             own = [one for one in named_tensors(output) if _is_followed(one[1])]
             own = own[: MAX_OUTPUTS - len(self._found)]
             most = _MAX_BYTES // 2 // max(len(own), 1)
@@ -151,6 +168,26 @@ class OutputRecorder:
         if len(found) == 1:
             found = [replace(found[0], name="")]
         return tuple(one for one in found if one.gradient is not None)
+
+
+def outside_parameters(output: Any, before: set[Any], model: nn.Module) -> dict[str, Tensor]:
+    """Parameters that the output depends on and that the model does not have, under a description.
+
+    Args:
+        output: of a forward pass.
+        before: nodes of what the model was called with; what is behind them is not searched.
+        model: the model.
+    """
+    own, found = set(map(id, model.parameters())), dict[str, Tensor]()
+    seen, due = before | {None}, list[Any](tensor.grad_fn for tensor in tensors(output))
+    while due and len(seen) < _MAX_GRAPH:
+        if (node := due.pop()) not in seen:
+            seen.add(node)
+            due += [one for one, _ in node.next_functions]
+            leaf = getattr(node, "variable", None)
+            if isinstance(leaf, nn.Parameter) and id(leaf) not in own:
+                found[f"{OUTSIDE}{list(leaf.shape)} ({len(found) + 1})"] = leaf
+    return found
 
 
 def _number(node: Any) -> int:

@@ -52,7 +52,7 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
 def _interleaved(images: Sequence[InputImage]) -> float:
     """How much values three columns apart differ, over neighbours; NaN if that is not known."""
     whole = [image.values[:, ::4] for image in images if image.block == 1]
-    if not whole or whole[0].shape[0] != 3:
+    if not whole or whole[0].shape[0] != 3 or whole[0].shape[2] < 8:
         return math.nan
     near, far = (
         sum(np.abs(image[..., lag:] - image[..., :-lag]).mean() for image in whole)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 10
@@ -180,6 +180,48 @@ def test_trainable_parameters_in_no_optimizer_are_recorded(way: Way) -> None:
     found = trained(loop, way, model, torch.optim.SGD(rest, lr=0.1))
     assert {one.not_in_optimizer for one in found.values()} == {("conv.weight", "conv.bias")}
     assert {frozenset(faults(one)) for one in found.values()} == {frozenset({"not_in_optimizer"})}
+
+
+class InAList(nn.Module):
+    """A module with convolutions in a list, which PyTorch does not know of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+        self.layers = [nn.Conv2d(3, 3, 1, bias=False) for _ in range(2)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        found: Tensor = self.net(x)
+        return found
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch.compile, of the model's input
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("is_held", [False, True])
+def test_layers_in_a_python_list_are_recorded_unless_an_optimizer_has_them(
+    is_held: bool, is_compiled: bool
+) -> None:
+    model, head = InAList(), nn.Linear(3, 3, bias=False)  # in front, and not the model's
+    own = [*model.parameters(), *(model.layers[0].parameters() if is_held else ())]
+
+    def loop(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for step in range(STEPS):
+            with around(step):
+                optimizer.zero_grad()
+                x, labels = batch()
+                functional.cross_entropy(
+                    model(head(x.movedim(1, -1)).movedim(-1, 1)), labels
+                ).backward()
+                optimizer.step()
+
+    optimizer = torch.optim.SGD(own, lr=0.1)
+    if is_compiled:
+        model.compile(backend="aot_eager")
+    found = trained(loop, Way(1), model, optimizer)
+    names = {one.not_in_optimizer for one in found.values()}
+    assert names == {tuple(f"{OUTSIDE}[3, 3, 1, 1] ({n + 1})" for n in range(2 - is_held))}
 
 
 def test_a_head_that_was_replaced_after_the_optimizer_was_created_is_recorded() -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.record import VANISHED, BuiltInCheck, NotRecorded, RunRecord, first_of
 from fmapboard.health.states import ROUNDING
@@ -38,16 +38,23 @@ class NotInOptimizerCheck(BuiltInCheck):
             return
         last = newest(record)
         names, count = last.not_in_optimizer or (), last.count("not_in_optimizer")
+        meaning = (
+            "The optimizer was created before these layers, or from another model, or its "
+            "parameter groups leave them out, so they keep their initial values"
+        )
+        advice = "Pass them to the optimizer, or set requires_grad=False if that is intended"
+        if is_outside := names[0].startswith(OUTSIDE):
+            meaning = "Layers in a Python list or dict are not part of the model, and not trained"
+            advice = "Keep them in an nn.ModuleList or nn.ModuleDict"
         yield Finding(
             class_="warning",
             message=f"{count} trainable parameter{'s are' if count > 1 else ' is'} in no optimizer "
             f"since step {since}: {named(names, count)}",
             since_step=since,
-            parameter=names[0],
+            parameter=None if is_outside else names[0],
             value=count,
-            meaning="The optimizer was created before these layers, or from another model, or "
-            "its parameter groups leave them out, so they keep their initial values",
-            advice="Pass them to the optimizer, or set requires_grad=False if that is intended",
+            meaning=meaning,
+            advice=advice,
         )
 
 

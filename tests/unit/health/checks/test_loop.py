@@ -10,7 +10,7 @@ import pytest
 from check_records import STEPS, layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded
-from fmapboard.formats.training_facts import TrainingFacts, Unchanged
+from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts, Unchanged
 from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
     EvalModeCheck,
@@ -78,6 +78,9 @@ def test_parameters_in_no_optimizer_at_the_last_two_steps() -> None:
     assert said(NotInOptimizerCheck(), FINE, lost, FINE) == []
     assert said(NotInOptimizerCheck(), FINE, FINE, lost) == []
     assert only(NotInOptimizerCheck(), lost).since_step == 0
+    outside = only(NotInOptimizerCheck(), replace(lost, not_in_optimizer=(f"{OUTSIDE}[3] (1)",)))
+    assert outside.parameter is None
+    assert "nn.ModuleList" in outside.advice
 
 
 def test_names_that_were_not_stored_are_counted() -> None:
