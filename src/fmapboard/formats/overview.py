@@ -129,8 +129,8 @@ LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
 INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite", "interleaved")
 """Numbers of the drawn images that the network received: four of their finite values, how many
-values are NaN or infinite and, of images of three channels, the mean difference of values three
-columns apart over that of neighbours: 1 or more, unless red, green and blue take turns in a row."""
+values are NaN or infinite and, of images of three channels, the mean difference of neighbours in a
+row by their place modulo 3, the least over the largest: near 1, unless colours take turns."""
 Flags = npt.NDArray[np.bool_]
 
 

@@ -50,15 +50,18 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
 
 
 def _interleaved(images: Sequence[InputImage]) -> float:
-    """How much values three columns apart differ, over neighbours; NaN if that is not known."""
-    whole = [image.values[:, ::4] for image in images if image.block == 1]
-    if not whole or whole[0].shape[0] != 3 or whole[0].shape[2] < 8:
+    """How unevenly neighbours differ by their place modulo 3; NaN if that is not known.
+
+    Nor is it of images that were made larger by repeating pixels.
+    """
+    shape = images[0].values.shape
+    if shape[0] != 3 or shape[2] < 8 or any(image.block > 1 for image in images):
         return math.nan
-    near, far = (
-        sum(np.abs(image[..., lag:] - image[..., :-lag]).mean() for image in whole)
-        for lag in (1, 3)
-    )
-    return float(far / near) if near > 0 else math.nan
+    every = np.stack([image.values[:, ::4] for image in images if image.values.shape == shape])
+    apart = np.abs(np.diff(every, axis=3)).mean(0).ravel()
+    place = np.arange(math.prod(shape)).reshape(shape)[:, ::4, 1:].ravel() % 3
+    means = np.bincount(place, apart) / np.bincount(place)
+    return float(means.min() / means.max()) if means.min() > 0 else math.nan
 
 
 # Numbers of all layers of a step at once, for the run's overview.

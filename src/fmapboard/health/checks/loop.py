@@ -239,8 +239,8 @@ class InputScaleCheck(BuiltInCheck):
         range: the same of (largest - smallest value) / |mean|.
         most: the same of the largest magnitude from which it is reported, whatever follows: most
             values are next to nothing beside it.
-        interleaved: the same of how much values three columns apart differ, over neighbours, up to
-            which red, green and blue take turns in a row.
+        interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
+            over the largest, up to which red, green and blue take turns.
     """
 
     largest: float = 30.0
@@ -249,7 +249,7 @@ class InputScaleCheck(BuiltInCheck):
     spread: float = 0.03
     range: float = 0.3
     most: float = 1e5
-    interleaved: float = 0.7
+    interleaved: float = 0.6
     kind: ClassVar[str] = "input_scale"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -482,12 +482,12 @@ def _of_large(low: float, high: float) -> str:
 
 def _of_layout(record: RunRecord, ratio: float) -> Finding:
     return Finding(
-        message="the input images look scrambled: values three columns apart differ by "
-        f"{rounded(ratio)} of what neighbours do (median of {len(record.network_input)} logged "
-        "steps), as if red, green and blue took turns in each row",
+        message="the input images look scrambled, as if red, green and blue took turns in each "
+        f"row: differences of neighbours are {rounded(ratio)} as large at each third place (median "
+        f"of {len(record.network_input)} logged steps)",
         since_step=min(record.network_input),
         value=ratio,
-        healthy="1 or more",
+        healthy="near 1",
         meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape, which mixes "
         "rows, columns and colours",
         advice="Use permute(2, 0, 1) in place of view or reshape, and look at the input's picture",
