@@ -32,8 +32,8 @@ NLL_OF_PROBABILITIES = "NLL of probabilities"
 """A kind of loss: minus the probability of the label, whose logarithm is missing."""
 NLL_OF_LOGITS = "NLL of logits"
 """A kind of loss: minus the logit of the label, without a softmax."""
-BEYOND_1 = "BCE with logits, labels up to "
-"""Start of a kind of loss: BCE whose labels are 0 and the number that follows, not 1."""
+BEYOND_1 = "BCE with logits, labels above 1"
+"""A kind of loss: BCE whose labels are 0 and other whole numbers, such as 255."""
 
 
 class Nonfinite(NamedTuple):
@@ -189,7 +189,7 @@ class OutputFacts:
             unit, signs; None if the class axis is not known.
         kind: the loss: ``"cross-entropy"``, ``"cross-entropy, class weights"``, ``"cross-entropy,
             smoothing"``, ``"cross-entropy, mixed labels"``, ``"NLL of log-probabilities"``, ``"BCE
-            with logits"``, `NLL_OF_PROBABILITIES`, `NLL_OF_LOGITS`, `BEYOND_1` and a number,
+            with logits"``, `NLL_OF_PROBABILITIES`, `NLL_OF_LOGITS`, `BEYOND_1`,
             ``"weighted per sample"`` (labels are known, the loss is not) or ``"not certain"``.
             Later versions may store others.
         is_climbed: the gradient is that of the loss times -1: training makes the loss larger.

@@ -61,7 +61,7 @@ SOFTMAX_TWICE = "cross-entropy, softmax twice"
 """A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
-_TINY = 1e-30
+_TINY, _MOST_LABEL = 1e-30, 1000
 _END = 0.01
 """Share of its range within which an output is at an end of it."""
 _PULLS = 0.2
@@ -427,17 +427,18 @@ def _sigmoid(rows: _Rows) -> Reading:
 
 
 def _beyond_1(rows: _Rows, q: Array) -> Reading:
-    """BCE with labels of 0 and of one number above 1, such as masks of 0 and 255."""
-    gradient, is_one = rows.gradient, rows.gradient < 0
-    if rows.classes > 1 or min(is_one.sum(), (~is_one).sum()) < LEAST_ROWS:
+    """BCE with whole numbers as labels, some above 1: masks of 0 and 255, or numbers of classes."""
+    gradient, is_zero = rows.gradient, rows.gradient > 0
+    if rows.classes > 1 or is_zero.sum() < LEAST_ROWS // 2:
         return NOTHING
-    scale = float(np.median(gradient[~is_one] / q[~is_one]))
-    top = float(np.median((q - gradient / scale)[is_one]))
-    targets = np.where(is_one, top, 0.0)
+    scale = float(np.median(gradient[is_zero] / q[is_zero]))
+    targets = np.where(is_zero, 0.0, np.round(q - gradient / scale))
     noise = scale * rows.unit * (1 + 2 * np.abs(q - targets)) + 2 * rows.own
-    if top < 1.5 or not _fits(gradient - scale * (q - targets), noise):
+    if targets.max() < 2 or targets.max() > _MOST_LABEL:
         return NOTHING
-    return Reading(f"{BEYOND_1}{top:.3g}", labels=is_one[:, 0].astype(np.intp))
+    if not _fits(gradient - scale * (q - targets), noise):
+        return NOTHING
+    return Reading(BEYOND_1, labels=targets[:, 0].astype(np.intp))
 
 
 def _softmax_twice(rows: _Rows) -> Reading:

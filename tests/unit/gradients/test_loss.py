@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -123,17 +124,18 @@ def test_labels_beyond_1_of_bce_are_seen(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     output = torch.randn(64, 1, 8, 8, generator=generator).to(dtype)
     mask = (torch.randn(64, 1, 8, 8, generator=generator) > 0).to(dtype)
-    kinds = {
-        top: facts_of(output, partial(F.binary_cross_entropy_with_logits, target=top * mask)).kind
-        for top in (255.0, 2.0, 1.0, 0.9)
-    }
-    assert kinds[255.0] == f"{BEYOND_1}255"
-    assert kinds[2.0] == f"{BEYOND_1}2"
-    assert kinds[1.0] == "BCE with logits"
-    assert kinds[0.9] == "not certain"
-    several = mask * torch.tensor([2.0, 255.0]).repeat(32).reshape(64, 1, 1, 1).to(dtype)
-    loss = partial(F.binary_cross_entropy_with_logits, target=several)
-    assert facts_of(output, loss).kind == "not certain"
+    bce = partial(partial, F.binary_cross_entropy_with_logits)
+    for top in (255, 2):
+        found = facts_of(output, bce(target=top * mask))
+        assert found.kind == BEYOND_1
+        assert max(dict(found.labels or ())) == pytest.approx(top, abs=1 if top == 255 else 0)
+    assert facts_of(output, bce(target=mask)).kind == "BCE with logits"
+    classes = torch.randint(5, (64, 1, 8, 8), generator=generator).to(dtype)
+    found = facts_of(output, bce(target=classes))
+    assert found.kind == BEYOND_1
+    assert dict(found.labels or ()) == Counter(int(label) for label in classes.flatten())
+    for other in (0.9 * mask, classes + 0.5 * mask, 2000 * mask):
+        assert facts_of(output, bce(target=other)).kind == "not certain"
 
 
 def test_the_one_value_that_broadcast_targets_pull_outputs_to_is_found() -> None:

@@ -101,7 +101,8 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     """A loss on logits receives what a sigmoid, a softmax over another axis or a ReLU returned.
 
     That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
-    behind a ReLU, as those of SqueezeNet, and those of a single unit do not count. Or a loss on
+    behind a ReLU, as those of SqueezeNet, do not count, and those of a single unit only if they are
+    from 0.2 or less to 0.9 or more. Or a loss on
     logarithms receives probabilities, or the output is a softmax over one unit: 1 for every image.
 
     Attributes:
@@ -120,6 +121,8 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             if len(known) < self.least or any(each.low < 0 for each in known):
                 continue
             low, high = min(each.low for each in known), max(each.high for each in known)
+            if math.prod(known[-1].shape[1:]) == 1 and not (low <= 0.2 and 0.9 <= high <= 1):
+                continue
             if 0.5 <= high <= 1 or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
@@ -169,7 +172,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     def _is_known(self, each: OutputFacts) -> bool:
         if each.given or each.is_softmax_of_softmax or each.kind.startswith("NLL"):
             return False
-        return _is_over_classes(each) or (each.kind == _BINARY and math.prod(each.shape[1:]) > 1)
+        return _is_over_classes(each) or each.kind == _BINARY
 
 
 def _may_sum_to_1_over_rows(known: Sequence[OutputFacts]) -> bool:
@@ -227,17 +230,18 @@ class LossClimbedCheck(BuiltInCheck):
             )
 
     def _endless(self, name: str, steps: Steps) -> Iterator[Finding]:
-        since = lasting(steps, lambda each: each.kind.startswith(BEYOND_1), 2)
+        since = lasting(steps, lambda each: each.kind == BEYOND_1, 2)
         if since is not None:
-            largest = steps[since].kind.removeprefix(BEYOND_1)
+            largest = max(label for label, _ in list(steps.values())[-1].labels or ((2, 0),))
             yield Finding(
-                message=f"labels of the output{_of(name)} are 0 and {largest} since step {since}, "
+                message=f"labels of the output{_of(name)} are up to {largest} since step {since}, "
                 f"and the loss ({_BINARY}) expects 0 to 1",
                 since_step=since,
-                value=float(largest),
+                value=largest,
                 healthy="0 to 1",
                 meaning="The loss has no least value: it falls below 0 while the logits grow",
-                advice=f"Divide the labels, such as the mask of an image file, by {largest}",
+                advice=f"Divide a mask of 0 and {largest} by {largest}; for several classes, use "
+                "cross_entropy with one output per class",
             )
 
     def _growing(self, name: str, steps: Steps) -> Iterator[Finding]:
