@@ -46,7 +46,7 @@ WITHOUT_TORCH = {
 }
 """Packages and modules that import neither torch nor torchvision."""
 WITHOUT_TENSORBOARD = {"runs", "plugin.routes", "report"}
-"""Packages that import neither TensorBoard nor werkzeug, and nothing that does."""
+"""Packages that import neither TensorBoard nor werkzeug when they are imported, nor what does."""
 
 
 def modules() -> dict[str, Path]:
@@ -89,17 +89,23 @@ def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 
 @functools.cache
-def imported_modules(module: str) -> frozenset[str]:
-    """The modules of fmapboard that a module imports, those imported inside functions left out."""
+def imports_at_once(path: Path) -> frozenset[str]:
+    """Full names of what a module imports outside its functions."""
     names: set[str] = set()
-    for node in outside_functions(ast.parse(MODULES[module].read_text())):
+    for node in outside_functions(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 names.add(full if full.removeprefix("fmapboard.") in MODULES else node.module)
-    return frozenset({n.removeprefix("fmapboard.") for n in names} & set(INNER))
+    return frozenset(names)
+
+
+def imported_modules(module: str) -> frozenset[str]:
+    """The modules of fmapboard that a module imports, those imported inside functions left out."""
+    found = {name.removeprefix("fmapboard.") for name in imports_at_once(MODULES[module])}
+    return frozenset(found & set(INNER))
 
 
 def longest_chains(imported: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
@@ -173,8 +179,7 @@ def test_modules_that_run_without_tensorboard_import_nothing_that_imports_it() -
     reached: dict[str, str] = {}
     while waiting:
         module = waiting.pop()
-        own = imports(MODULES[module])
-        top = {name.split(".")[0] for name in own}
+        top = {name.split(".")[0] for name in imports_at_once(MODULES[module])}
         assert top & {"tensorboard", "werkzeug"} == set(), reached.get(module, module)
         for other in imported_modules(module) - reached.keys():
             reached[other] = f"{other}, imported by {module}"

@@ -3,8 +3,8 @@
 A record is its length (u64), the masked CRC-32C of the length (u32), the bytes, and their masked
 CRC-32C (TensorFlow's ``record_writer``). TensorBoard's own writer computes the checksum in pure
 Python, at about 6 MB/s while holding the interpreter lock; ``google-crc32c`` is a thousand times
-faster. It has wheels for the common platforms; elsewhere, the checksum takes as long as
-TensorBoard's.
+faster. It has wheels for the common platforms; elsewhere, TensorBoard's function computes the
+checksum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import io
 import struct
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import BinaryIO
 
 from fmapboard.errors import FmapboardError
@@ -24,7 +23,6 @@ FOOTER_BYTES = 4
 """Size in bytes of the checksum behind the bytes of a record."""
 _MAX_EVENT = 2**31
 """Maximum size in bytes of an event; protocol buffers have no larger messages."""
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, bits reversed (RFC 3720, section 12.1)
 
 
 class Damaged(FmapboardError):
@@ -90,19 +88,9 @@ def checksum(*parts: bytes) -> bytes:
 
 def extend_slowly(crc: int, data: bytes) -> int:
     """CRC-32C of data with checksum ``crc``, followed by ``data``."""
-    register, table = ~crc & 0xFFFFFFFF, _bytewise()
-    for octet in data:
-        register = register >> 8 ^ table[(register ^ octet) & 0xFF]
-    return ~register & 0xFFFFFFFF
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc_update
 
-
-@lru_cache
-def _bytewise() -> list[int]:
-    """Table [256]: the low byte of a register -> its contribution to the next register."""
-    table = list(range(256))
-    for _ in range(8):
-        table = [number >> 1 ^ (_POLYNOMIAL if number & 1 else 0) for number in table]
-    return table
+    return int(crc_update(crc, data))
 
 
 extend: Callable[[int, bytes], int] = extend_slowly

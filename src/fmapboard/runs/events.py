@@ -7,13 +7,9 @@ readers need. (Protobuf's own parser copies every picture, and does not tell whe
 from __future__ import annotations
 
 import contextlib
-import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 SCALARS = "scalars"
 """The plugin of a number that is stored without a tensor."""
@@ -29,10 +25,7 @@ _STATUS, _START = 1, 1  # SessionLog
 _VALUE = 1  # Summary
 _TAG, _SIMPLE_VALUE, _TENSOR, _METADATA = 1, 2, 8, 9  # Summary.Value
 _PLUGIN_DATA, _PLUGIN_NAME = 1, 1  # SummaryMetadata, PluginData
-_DTYPE, _SHAPE, _CONTENT, _STRING = 1, 2, 4, 8  # TensorProto
-_DIM, _SIZE = 2, 1  # TensorShapeProto, Dim
-_NUMBERS = {1: ("<f4", 5), 2: ("<f8", 6)}
-"""DT_FLOAT and DT_DOUBLE: NumPy's type, and the field of numbers that are not stored as bytes."""
+_STRING = 8  # TensorProto
 
 
 @dataclass(slots=True)
@@ -138,33 +131,6 @@ def strings(data: bytes, tensor: Span) -> list[Span]:
         ValueError: the tensor is damaged.
     """
     return _inside(data, tensor, _STRING)
-
-
-def array(tensor: bytes) -> Any:
-    """The array of a tensor of float32 or float64 with all its numbers; None of any other.
-
-    Raises:
-        ValueError: the tensor is damaged.
-    """
-    dtype, sides, content = 0, list[int](), b""
-    packed: dict[int, bytes] = {}
-    for number, start, end in _fields(tensor, 0, len(tensor)):
-        if number == _DTYPE:
-            dtype = _whole(tensor, start)
-        elif number == _SHAPE:
-            dims = _inside(tensor, (start, end), _DIM)
-            sizes = [_inside(tensor, dim, _SIZE) for dim in dims]
-            sides = [_whole(tensor, size[-1][0]) if size else 0 for size in sizes]
-        elif number == _CONTENT:
-            content = tensor[start:end]
-        else:
-            packed[number] = packed.get(number, b"") + tensor[start:end]
-    if dtype not in _NUMBERS:
-        return None
-    kind, numbers = _NUMBERS[dtype]
-    content = content or packed.get(numbers, b"")
-    size = np.dtype(kind).itemsize * math.prod(sides)
-    return np.frombuffer(content, kind).reshape(sides) if len(content) == size else None
 
 
 def _inside(data: bytes, message: Span, number: int) -> list[Span]:

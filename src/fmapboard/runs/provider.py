@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
@@ -33,22 +34,6 @@ class Point:
     step: int
     wall_time: float
     blobs: Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """One step of a scalar series."""
-
-    step: int
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """One step of a series of arrays."""
-
-    step: int
-    numpy: Any
 
 
 class Provider(Protocol):
@@ -134,17 +119,24 @@ class Files:
         """See `Provider`."""
         return [tag for tag, _ in self._series(plugin, run, None)]
 
-    def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Scalar]]:
+    def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
         return {
-            tag: [Scalar(d.step, d.number) for d in series.ordered() if d.number is not None]
+            tag: [
+                SimpleNamespace(step=d.step, value=d.number)
+                for d in series.ordered()
+                if d.number is not None
+            ]
             for tag, series in self._series(SCALARS, run, tags)
         }
 
-    def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Tensor]]:
+    def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
         return {
-            tag: [Tensor(datum.step, self._logs[run].array(datum)) for datum in series.ordered()]
+            tag: [
+                SimpleNamespace(step=d.step, numpy=self._logs[run].array(d))
+                for d in series.ordered()
+            ]
             for tag, series in self._series(HISTOGRAMS, run, tags)
         }
 
