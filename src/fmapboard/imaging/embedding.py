@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ from fmapboard.model.tensors import first_tensor
 from fmapboard.records import Bytes8, Picture
 from fmapboard.render import png
 from fmapboard.render.grid import grid
-from fmapboard.writers.folder import file_stem
-from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.folder import file_stem, store
+from fmapboard.writers.remote import RemoteDirectory, make_directory
 
 CONFIG = "projector_config.pbtxt"
 """Name of the file, in a run's directory, that lists its data sets."""
@@ -139,22 +140,18 @@ class Embedding:
         )
         names, complete = self._images.names, len(self._thumbnails) == len(vectors)
         lines = "".join(f"{_one_line(names[number])}\n" for number in self._images.numbers)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            np.savetxt(folder / "vectors.tsv", vectors, fmt="%.9g", delimiter="\t")
-            (folder / "labels.tsv").write_text(lines, encoding="utf-8")
-            if complete:
-                sheet = Picture(_sheet(np.stack(self._thumbnails)), compact=True)
-                (folder / "thumbnails.png").write_bytes(png.encode(sheet))
-                entry.sprite.image_path = f"{place}/thumbnails.png"
-                entry.sprite.single_image_dim.extend([self._side, self._side])
-            text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
-            (self._directory / CONFIG).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise WriteError(
-                f"cannot write the Projector's files in {self._directory}: "
-                f"{error.strerror or error}"
-            ) from error
+        table = io.BytesIO()
+        np.savetxt(table, vectors, fmt="%.9g", delimiter="\t")
+        make_directory(folder)
+        store(folder / "vectors.tsv", table.getvalue())
+        store(folder / "labels.tsv", lines.encode())
+        if complete:
+            sheet = Picture(_sheet(np.stack(self._thumbnails)), compact=True)
+            store(folder / "thumbnails.png", png.encode(sheet))
+            entry.sprite.image_path = f"{place}/thumbnails.png"
+            entry.sprite.single_image_dim.extend([self._side, self._side])
+        text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
+        store(self._directory / CONFIG, text.encode())
         count, values = vectors.shape
         notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
         text = f"Projector: {count} vectors of {values} values from {self._layer}"

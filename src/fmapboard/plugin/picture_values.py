@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from fmapboard.formats.tab_records import Floats
 
@@ -46,16 +47,12 @@ def is_png(content: bytes) -> bool:
 
 
 def decoded(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.uint8]] | None:
-    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read.
+    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it cannot be read.
 
     Args:
         png: the file.
         rows: how many rows of pixels to decode, from the top; None for all.
     """
-    try:
-        from PIL import Image
-    except ImportError:
-        return None
     sides = struct.unpack(">II", png[16:24]) if is_png(png) else (0, 0)
     if not 0 < sides[0] * sides[1] <= _MAX_PIXELS:
         return None
@@ -67,10 +64,14 @@ def decoded(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.ui
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
             # A second header, of a larger picture, is the one that Pillow follows.
             return (picture.mode, np.asarray(picture)) if picture.size == sides else None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except Exception:  # damaged files make Pillow raise nearly anything
         return None
-    except (OSError, EOFError, ValueError, SyntaxError, struct.error, zlib.error):
-        return None  # damaged
+
+
+def decoded_map(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.uint8]] | None:
+    """As `decoded`, for a picture of maps: None if it is neither grey nor indexed."""
+    found = decoded(png, rows)
+    return found if found is not None and found[0] in ("L", "P") else None
 
 
 def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -> MapValues | None:
@@ -85,11 +86,8 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
     Returns:
         None if the picture cannot be read, or is neither grey nor indexed.
     """
-    found = decoded(png)
-    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
-        return None
-    mode, pixels = found
-    tiles = tiles_of(pixels, picture)
+    mode, pixels = decoded_map(png) or ("", None)
+    tiles = None if pixels is None else tiles_of(pixels, picture)
     if tiles is None or len(tiles) != len(lo):
         return None
     span = np.where(np.isfinite(hi - lo), hi - lo, 0).astype(np.float32)[:, None, None]
@@ -117,8 +115,8 @@ def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> tuple[str, Any] |
     grid = _grid(picture)
     if grid is None or i >= grid.drawn:
         return None
-    found = decoded(png, grid.corner(i)[0] + grid.height)
-    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+    found = decoded_map(png, grid.corner(i)[0] + grid.height)
+    if found is None:
         return None
     tile = grid.tile(found[1], i)
     return (found[0], tile) if tile.shape == (grid.height, grid.width) else None

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fmapboard.plugin.answers import Answer, Missing, pieces
-from fmapboard.plugin.picture_values import decoded, tiles_of
+from fmapboard.plugin.picture_values import decoded_map, tiles_of
 from fmapboard.plugin.routes.attribution import AttributionSeries, attribution
 from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.plugin.routes.health import Health
@@ -37,14 +37,12 @@ def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | Non
         picture: its entry in the record's header.
         block: side of a square, px.
     """
-    found = decoded(stored)
-    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
-        return None
-    tiles = tiles_of(found[1], picture)  # [C, H, W]
+    mode, levels = decoded_map(stored) or ("", None)
+    tiles = None if levels is None else tiles_of(levels, picture)  # [C, H, W]
     if tiles is None:
         return None
     pixels, marks, table, fill = tiles, None, None, 0
-    if found[0] == "P":
+    if mode == "P":
         pixels = PIXEL_OF_LEVEL[np.minimum(tiles, VALUES - 1)]
         marks = np.where(tiles >= VALUES, tiles, 0)
         table, fill = palette(picture["palette"]).table, PixelMark.PADDING

@@ -233,4 +233,4 @@ def _size(answers: Iterable[Embedded]) -> int:
     """Bytes that answers take in the page."""
     page = Page()
     page.add(answers)
-    return page.blobs.size
+    return page.size

@@ -18,41 +18,6 @@ _SMALL = 200
 _TAG = b'<script type="text/plain" id="%s">%s</script>\n'
 
 
-class Blobs:
-    """Stores bytes and names them; the names of compressed ones begin with ``z``.
-
-    Attributes:
-        embedded: bytes that are stored, after compression and before base64.
-        size: bytes that they take in the page.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[bytes, str] = {}
-        self._stored: dict[str, bytes] = {}
-        self.embedded = 0
-        self.size = 0
-
-    def add(self, blob: bytes) -> str:
-        """The name of these bytes."""
-        digest = hashlib.sha256(blob).digest()
-        name = self._names.get(digest)
-        if name is None:
-            packed = blob if len(blob) < _SMALL else gzip.compress(blob, 6, mtime=0)
-            is_smaller = len(packed) < 0.95 * len(blob)
-            name = f"{'z' if is_smaller else 'b'}{len(self._names)}"
-            stored = packed if is_smaller else blob
-            self._names[digest], self._stored[name] = name, stored
-            self.embedded += len(stored)
-            self.size += len(_TAG) - 4 + len(name) + 4 * -(-len(stored) // 3)
-        return name
-
-    def page_parts(self) -> list[bytes]:
-        """Elements that hold the bytes as base64, which no HTML parser can misread."""
-        return [
-            _TAG % (name.encode(), base64.b64encode(blob)) for name, blob in self._stored.items()
-        ]
-
-
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -83,18 +48,35 @@ class Page:
     """Collects answers and writes the page.
 
     Attributes:
-        blobs: everything that is embedded.
+        embedded: bytes that are stored, after compression and before base64.
+        size: bytes that they take in the page.
     """
 
     def __init__(self) -> None:
-        self.blobs = Blobs()
         self._index: dict[str, list[str]] = {}
+        self._names: dict[bytes, str] = {}
+        self._stored: dict[str, bytes] = {}
+        self.embedded = self.size = 0
 
     def add(self, answers: Iterable[Embedded]) -> None:
         """Embed answers."""
         for answer in answers:
             question = _dumped([answer.path, *answer.query])
-            self._index[question] = [self.blobs.add(part) for part in answer.parts if part]
+            self._index[question] = [self._name_of(part) for part in answer.parts if part]
+
+    def _name_of(self, blob: bytes) -> str:
+        """Store some bytes and name them; the names of compressed ones begin with ``z``."""
+        digest = hashlib.sha256(blob).digest()
+        name = self._names.get(digest)
+        if name is None:
+            packed = blob if len(blob) < _SMALL else gzip.compress(blob, 6, mtime=0)
+            is_smaller = len(packed) < 0.95 * len(blob)
+            name = f"{'z' if is_smaller else 'b'}{len(self._names)}"
+            stored = packed if is_smaller else blob
+            self._names[digest], self._stored[name] = name, stored
+            self.embedded += len(stored)
+            self.size += len(_TAG) - 4 + len(name) + 4 * -(-len(stored) // 3)
+        return name
 
     def html(self, facts: dict[str, Any]) -> bytes:
         """The page.
@@ -102,9 +84,9 @@ class Page:
         Args:
             facts: what the page says about itself (``ReportFacts`` in ``state/report.js``).
         """
-        code = self.blobs.add(script(FOLDER, "report.js").encode())
+        code = self._name_of(script(FOLDER, "report.js").encode())
         index = {"report": facts, "answers": self._index}
-        listed = self.blobs.add(_dumped(index).encode())
+        listed = self._name_of(_dumped(index).encode())
         head = _HEAD.format(
             policy=html.escape(_POLICY),
             generator=html.escape(f"fmapboard {facts['version']}"),
@@ -114,7 +96,9 @@ class Page:
         )
         start = FOLDER.joinpath("report_start.js").read_text("utf-8")
         tail = _TAIL.format(index=listed, script=code, start=start)
-        return b"".join([head.encode(), *self.blobs.page_parts(), tail.encode()])
+        # No HTML parser can misread base64.
+        stored = (_TAG % (n.encode(), base64.b64encode(b)) for n, b in self._stored.items())
+        return b"".join([head.encode(), *stored, tail.encode()])
 
 
 def _dumped(content: Any) -> str:

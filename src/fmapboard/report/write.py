@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fmapboard import __version__
-from fmapboard.errors import ConfigurationError, writing
+from fmapboard.errors import ConfigurationError
 from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
 from fmapboard.report.result import Report
 from fmapboard.runs.find import run_directories
 from fmapboard.runs.log import EventLog
+from fmapboard.writers.folder import store
 
 PRIVACY = "This report contains training images; feature maps may reveal more of them."
 OF_IMAGES = "This report contains the images that were run; feature maps may reveal more of them."
@@ -69,8 +70,7 @@ def write_report(
             "left_out": contents.left_out,
         }
     )
-    with writing(str(out)):
-        _replace(out, page)
+    store(out, page)
     if len(page) > max_mb * 1e6:
         problems.append(
             f"{out} has {len(page) / 1e6:.1f} MB, more than {max_mb:g} MB: it already holds the "
@@ -79,23 +79,13 @@ def write_report(
     return Report(
         path=out,
         size=len(page),
-        embedded=contents.page.blobs.embedded,
+        embedded=contents.page.embedded,
         runs=tuple(contents.runs),
         steps=tuple(tuple(steps) for steps in contents.steps),
         privacy=privacy,
         left_out=tuple(contents.left_out),
         problems=tuple(problems),
     )
-
-
-def _replace(out: Path, page: bytes) -> None:
-    """Write a file; if that fails, an earlier one of that name stays as it was."""
-    unfinished = out.with_name(f"{out.name}.unfinished")
-    try:
-        unfinished.write_bytes(page)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _logs(paths: Sequence[Path], *, below: bool) -> tuple[dict[str, EventLog], list[str]]:

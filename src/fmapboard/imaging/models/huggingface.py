@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ from torch import nn
 from fmapboard.errors import CheckpointError, ConfigurationError, DownloadError, closest, optional
 from fmapboard.imaging.models.checkpoints import LoadReport
 from fmapboard.imaging.models.preprocessing import assumed, from_huggingface
-from fmapboard.imaging.models.pretrained import building, hub_offline_if_unreachable
+from fmapboard.imaging.models.pretrained import building, go_offline_if_unreachable
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 
 _NO_CODE = {"trust_remote_code": False}
@@ -41,10 +40,13 @@ def build_huggingface(request: ModelRequest) -> LoadedModel:
     transformers = optional("transformers", extra="transformers", why=repr(spec))
     name = spec.removeprefix("hf:")
     folder = Path(name).expanduser()
-    reach = contextlib.nullcontext() if folder.is_dir() else hub_offline_if_unreachable()
     failed = CheckpointError if folder.is_dir() else DownloadError
     name = str(folder) if folder.is_dir() else name
-    with building(request, failed=failed), reach, _quiet(transformers):
+    if not folder.is_dir():
+        go_offline_if_unreachable()
+    transformers.utils.logging.set_verbosity_error()  # the report has what matters
+    transformers.utils.logging.disable_progress_bar()
+    with building(request, failed=failed):
         model, report = _build(transformers, name, request)
         processor = _processor(transformers, name)
     if "pixel_values" not in inspect.signature(model.forward).parameters:
@@ -101,17 +103,3 @@ def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
         return dict(transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE).to_dict())
     except Exception:  # there is none, or its library is missing: ImageNet's values are assumed
         return None
-
-
-@contextlib.contextmanager
-def _quiet(transformers: ModuleType) -> Iterator[None]:
-    """Silence the library's log and progress bars; the report has what matters."""
-    logging: Any = transformers.utils.logging
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        logging.enable_progress_bar()

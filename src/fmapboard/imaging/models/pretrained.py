@@ -103,8 +103,9 @@ def build_timm(request: ModelRequest) -> LoadedModel:
     known = [*timm.list_models(), *timm.list_models(include_tags=True)]
     if name not in known:
         raise UnknownModel(_no_such(call.name, [f"timm:{one}" for one in known]))
-    reach = hub_offline_if_unreachable() if request.fetches else contextlib.nullcontext()
-    with building(request), reach:
+    if request.fetches:
+        go_offline_if_unreachable()
+    with building(request):
         model = timm.create_model(name, pretrained=request.fetches, **call.kwargs)
     config = importlib.import_module("timm.data").resolve_model_data_config(model)
     channels, *side = config["input_size"]
@@ -115,28 +116,18 @@ def build_timm(request: ModelRequest) -> LoadedModel:
     return LoadedModel(model, request.spec, preprocessing)
 
 
-@contextlib.contextmanager
-def hub_offline_if_unreachable() -> Iterator[None]:
-    """Make huggingface_hub use its cache without retries if the hub does not answer.
+def go_offline_if_unreachable() -> None:
+    """Make huggingface_hub use its cache, in this process, if the hub does not answer in seconds.
 
     By default it requests every file six times, 45 s in total, before it uses the cache.
     """
     constants: Any = importlib.import_module("huggingface_hub.constants")
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _answers(constants.ENDPOINT)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _answers(url: str) -> bool:
-    """True if the server of a URL answers within seconds."""
     session: Any = importlib.import_module("huggingface_hub").get_session()
     try:
-        return bool(session.head(url, timeout=_TIMEOUT / 4).status_code < 500)
+        answers = session.head(constants.ENDPOINT, timeout=_TIMEOUT / 4).status_code < 500
     except Exception:  # of httpx or requests: the hub's library has used both
-        return False
+        answers = False
+    constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE or not answers
 
 
 def _no_such(spec: str, known: Iterable[str]) -> str:
