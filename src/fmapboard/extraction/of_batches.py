@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
-from fmapboard.errors import ConfigurationError, writing
+from fmapboard.errors import ConfigurationError, few, writing
 from fmapboard.extraction.of_outputs import Sides, extracted, hooked_layers
 from fmapboard.model.given import described
 from fmapboard.model.layers import Layers
@@ -162,9 +162,8 @@ def extract_to_folder(
 def _refuse_existing(place: Path, files: Mapping[str, ArrayFile]) -> None:
     there = [file.path.name for file in files.values() if file.path.exists()]
     if there:
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise ConfigurationError(
-            f"{place} holds {there[0]}{more} already, of an earlier call: choose another folder, "
+            f"{place} holds {few(there, 1)} already, of an earlier call: choose another folder, "
             "or pass overwrite=True to replace what this call writes"
         )
 

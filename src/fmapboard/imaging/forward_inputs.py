@@ -20,8 +20,8 @@ from fmapboard.errors import (
     FmapboardError,
     first_line,
     nearby,
+    one_line,
 )
-from fmapboard.imaging.messages import one_line
 from fmapboard.imaging.models.factory import imported, parse_arguments
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described

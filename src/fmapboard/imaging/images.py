@@ -16,8 +16,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from fmapboard.errors import ImageError, nearby, url_of
-from fmapboard.imaging.messages import instead_of_data
+from fmapboard.errors import ImageError, instead_of_data, nearby, url_of
 from fmapboard.runs.find import folders
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, log, writing
-from fmapboard.imaging.all_images import AllImages
-from fmapboard.imaging.drawing import Drawing, batched, draw_folder
+from fmapboard.imaging.drawing import AllImages, Drawing, batched, draw_folder
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import add_row, as_text, new_table

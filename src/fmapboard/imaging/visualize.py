@@ -14,8 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.imaging.all_images import selected_layers
-from fmapboard.imaging.drawing import Drawing, draw_folder
+from fmapboard.imaging.drawing import Drawing, draw_folder, selected_layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import given_images

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
+from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, few, log
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.model.kernel_shapes import (
     CONVOLUTIONS,
@@ -394,10 +394,7 @@ def _log_unused(named: Mapping[str, nn.Module]) -> None:
     for name, module in unused_convolutions(named).items():
         by_type.setdefault(type(module).__name__, []).append(name)
     if by_type:
-        listed = ", ".join(
-            f"{kind} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
-            for kind, names in by_type.items()
-        )
+        listed = ", ".join(f"{kind} ({few(names, 1)})" for kind, names in by_type.items())
         log.info(
             "not watched as convolutions, since they own no kernel called weight: %s; name them "
             "with layers= to watch them", listed,

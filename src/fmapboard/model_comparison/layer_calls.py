@@ -36,7 +36,7 @@ from fmapboard.capture.side_pass import (
     set_random_states,
     untouched,
 )
-from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.errors import ConfigurationError, few, first_line
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import map_tensors, tensors
@@ -233,16 +233,8 @@ def described(first: Sequence[str], second: Sequence[str]) -> str:
     """
     if not first and not second:
         return ""
-    if list(first) == list(second):
-        return f"{_listed(first)} in both"
-    return f"{_listed(first)} in A; {_listed(second)} in B"
-
-
-def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return "no function"
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more
+    one, other = (few(names, _MOST) or "no function" for names in (first, second))
+    return f"{one} in both" if list(first) == list(second) else f"{one} in A; {other} in B"
 
 
 class _Functions(TorchFunctionMode):

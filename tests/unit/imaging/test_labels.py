@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmapboard.imaging.labels import labelled
+from fmapboard.imaging.write_images import labelled
 from fmapboard.records import (
     Bytes8,
     LayerCall,

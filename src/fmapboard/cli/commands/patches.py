@@ -11,7 +11,7 @@ from typing import Any
 from rich.progress import track
 
 from fmapboard.cli.console import console, note, say_model, say_where, what_ran
-from fmapboard.imaging.all_images import selected_layers
+from fmapboard.imaging.drawing import selected_layers
 from fmapboard.imaging.forward_inputs import inputs_from
 from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named, load_model

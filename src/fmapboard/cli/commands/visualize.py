@@ -24,8 +24,7 @@ from fmapboard.cli.console import (
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
-from fmapboard.imaging.all_images import AllImages, selected_layers
-from fmapboard.imaging.drawing import Drawing, draw_folder, draw_series
+from fmapboard.imaging.drawing import AllImages, Drawing, draw_folder, draw_series, selected_layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_image

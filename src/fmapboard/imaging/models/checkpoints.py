@@ -12,9 +12,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fmapboard.errors import CheckpointError, closest
+from fmapboard.errors import CheckpointError, closest, few, one_line
 from fmapboard.imaging.images import natural_order
-from fmapboard.imaging.messages import few, one_line
 from fmapboard.imaging.models.weight_files import read_file
 
 

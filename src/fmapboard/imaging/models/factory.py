@@ -14,8 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, UnknownModel, closest
-from fmapboard.imaging.messages import one_line
+from fmapboard.errors import ConfigurationError, UnknownModel, closest, one_line
 
 
 def call_factory(call: Call) -> nn.Module:

@@ -20,9 +20,9 @@ from fmapboard.errors import (
     FmapboardError,
     UnknownModel,
     closest,
+    one_line,
     optional,
 )
-from fmapboard.imaging.messages import one_line
 from fmapboard.imaging.models.preprocessing import WHOLE_SIDE, from_preset, from_timm
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 

@@ -24,8 +24,7 @@ from typing import Any
 import torch
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
-from fmapboard.errors import CheckpointError, nearby, optional
-from fmapboard.imaging.messages import instead_of_data, one_line
+from fmapboard.errors import CheckpointError, instead_of_data, nearby, one_line, optional
 
 _IN_FOLDER = (
     *("model.safetensors.index.json", "model.safetensors"),
