@@ -94,7 +94,7 @@ def why(runs: tuple[Path, ...], **options: Any) -> int:
     Of several runs the worst comes first. Exits with 1 for a fault, 0 for a suspicion or nothing,
     2 for bad usage or an unreadable run.
     """
-    from fmapboard.cli.commands.why import why_runs
+    from fmapboard.cli.commands.check import why_runs
 
     return _judged(lambda: why_runs(runs, **options))
 
@@ -244,7 +244,7 @@ def patches_command(**options: Any) -> None:
     Folders are searched with their subfolders; unreadable files in them are left out and listed.
     Each image runs once. Without --log-dir and --out, both are written below runs/patches.
     """
-    from fmapboard.cli.commands.patches import search_images
+    from fmapboard.cli.commands.visualize import search_images
     from fmapboard.imaging.models.request import ModelRequest
 
     search_images(taken(ModelRequest, options), **options)

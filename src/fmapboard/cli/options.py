@@ -229,7 +229,7 @@ FILES = {
     "visualize_images": "cli/commands/visualize.py",
     "diff_checkpoints": "cli/commands/diff.py",
     "check_runs": "cli/commands/check.py",
-    "why_runs": "cli/commands/why.py",
+    "why_runs": "cli/commands/check.py",
     "run_demo": "cli/commands/demo.py",
     "run_server": "cli/commands/serve.py",
 }

@@ -14,10 +14,9 @@ from tensorboard import errors, plugin_util
 from tensorboard.data.provider import RunTagFilter
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.runs.cache import Cache
 from fmapboard.runs.events import SCALARS
 from fmapboard.runs.log import EventLog
-from fmapboard.runs.provider import BUILT, HISTOGRAMS, Point, finite
+from fmapboard.runs.provider import BUILT, HISTOGRAMS, Cache, Point, finite
 from fmapboard.runs.unread import Logdirs, LogEnds
 
 T = TypeVar("T")

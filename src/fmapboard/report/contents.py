@@ -1,19 +1,118 @@
-"""What goes into a report: which steps and layers, below the limit on its size."""
+"""What goes into a report, below the limit on its size, and the HTML page that holds it."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
+import html
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
+from fmapboard.plugin.bundle import FOLDER, script, styles
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
 from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
-from fmapboard.report.page import NO_FACTS, Page
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
+
+_SMALL = 200
+"""Bytes up to which nothing is compressed."""
+_TAG = b'<script type="text/plain" id="%s">%s</script>\n'
+
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
+_HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<meta name="generator" content="{generator}">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>
+{styles}</style>
+</head>
+<body>
+<noscript>This report needs JavaScript. {privacy}</noscript>
+"""
+_TAIL = '<script id="start" data-index="{index}" data-script="{script}">\n{start}</script>\n</body>\n</html>\n'  # noqa: E501
+
+
+NO_FACTS: dict[str, Any] = {"title": "", "version": "", "privacy": ""}
+"""Facts for a page whose size is to be known."""
+
+
+class Page:
+    """Collects answers and writes the page.
+
+    Attributes:
+        embedded: bytes that are stored, after compression and before base64.
+        size: bytes that they take in the page.
+    """
+
+    def __init__(self) -> None:
+        self._index: dict[str, list[str]] = {}
+        self._names: dict[bytes, str] = {}
+        self._stored: dict[str, bytes] = {}
+        self.embedded = self.size = 0
+
+    def add(self, answers: Iterable[Embedded]) -> None:
+        """Embed answers."""
+        for answer in answers:
+            question = _dumped([answer.path, *answer.query])
+            self._index[question] = [self._name_of(part) for part in answer.parts if part]
+
+    def _name_of(self, blob: bytes) -> str:
+        """Store some bytes and name them; the names of compressed ones begin with ``z``."""
+        digest = hashlib.sha256(blob).digest()
+        name = self._names.get(digest)
+        if name is None:
+            packed = blob if len(blob) < _SMALL else gzip.compress(blob, 6, mtime=0)
+            is_smaller = len(packed) < 0.95 * len(blob)
+            name = f"{'z' if is_smaller else 'b'}{len(self._names)}"
+            stored = packed if is_smaller else blob
+            self._names[digest], self._stored[name] = name, stored
+            self.embedded += len(stored)
+            self.size += len(_TAG) - 4 + len(name) + 4 * -(-len(stored) // 3)
+        return name
+
+    def html(self, facts: dict[str, Any]) -> bytes:
+        """The page.
+
+        Args:
+            facts: what the page says about itself (``ReportFacts`` in ``state/report.js``).
+        """
+        code = self._name_of(script(FOLDER, "report.js").encode())
+        index = {"report": facts, "answers": self._index}
+        listed = self._name_of(_dumped(index).encode())
+        head = _HEAD.format(
+            policy=html.escape(_POLICY),
+            generator=html.escape(f"fmapboard {facts['version']}"),
+            title=html.escape(facts["title"]),
+            styles=styles(FOLDER, "style.css"),
+            privacy=html.escape(facts["privacy"]),
+        )
+        start = FOLDER.joinpath("report_start.js").read_text("utf-8")
+        tail = _TAIL.format(index=listed, script=code, start=start)
+        # No HTML parser can misread base64.
+        stored = (_TAG % (n.encode(), base64.b64encode(b)) for n, b in self._stored.items())
+        return b"".join([head.encode(), *stored, tail.encode()])
+
+
+def _dumped(content: Any) -> str:
+    """JSON as JavaScript's ``JSON.stringify`` writes it."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
 
 _SMALLEST = 16
 """Side in px of the smallest maps that are still halved."""

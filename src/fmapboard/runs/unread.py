@@ -14,9 +14,8 @@ from typing import BinaryIO
 
 from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
 from fmapboard.runs import events
-from fmapboard.runs.cache import Cache
 from fmapboard.runs.find import entries, event_files
-from fmapboard.runs.provider import Point
+from fmapboard.runs.provider import Cache, Point
 
 _LAG = 10.0
 """Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""

@@ -11,7 +11,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from fmapboard.plugin.answers import Answer, Missing, Png
-from fmapboard.plugin.http import data_app
+from fmapboard.plugin.plugin import data_app
 from fmapboard.runs.provider import Files, Provider
 
 

@@ -10,7 +10,12 @@ import pytest
 
 from fmapboard import plugin
 from fmapboard.health.states import worst_states
-from fmapboard.plugin.shading import LEVELS, UNKNOWN_LEVEL, shading_by_change, shading_by_range
+from fmapboard.plugin.routes.health import (
+    LEVELS,
+    UNKNOWN_LEVEL,
+    shading_by_change,
+    shading_by_range,
+)
 
 STATIC = Path(plugin.__file__).parent / "static"
 NAN, INF = float("nan"), float("inf")

@@ -27,7 +27,7 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.report.answers import RunAnswers, shrunk
 from fmapboard.report.choice import matching, onsets, spread, thin
-from fmapboard.report.page import NO_FACTS, Page
+from fmapboard.report.contents import NO_FACTS, Page
 from fmapboard.report.result import Report
 from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
 from fmapboard.runs.log import EventLog

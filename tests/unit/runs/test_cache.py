@@ -10,7 +10,7 @@ from pathlib import Path
 from tab_client import open_tab
 from two_layer_runs import log_steps
 
-from fmapboard.runs.cache import OVERHEAD, Cache
+from fmapboard.runs.provider import OVERHEAD, Cache
 
 
 def test_the_cache_evicts_the_least_recently_used_blob() -> None:

@@ -1,4 +1,4 @@
-"""Health of all layers of a run: their states at all kept steps, and their numbers at one step."""
+"""The health of all layers at all steps: numbers, states, and how brightly to draw them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,89 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.health.states import UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
+from fmapboard.health.states import IS_LARGE, UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.overview_series import run_overview
-from fmapboard.plugin.shading import Shading, shading_by_change, shading_by_range
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.runs.provider import Provider
+
+LEVELS = 24
+"""Levels of brightness."""
+UNKNOWN_LEVEL = 255
+_TAIL = 0.02
+"""Share of the values at each end that the scale leaves out, so that one outlier cannot rule it."""
+_SAMPLE = 20_000
+"""Cells that the scale is computed from, roughly."""
+_DECADES = 1.0
+"""Smallest extent of the scale, so that small differences do not look like large ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shading:
+    """Brightness of the cells on a logarithmic scale.
+
+    Attributes:
+        of: what it shows: the range of values of a layer (maximum - minimum), the change of its
+            maps, or the change of its weights.
+        lo: value of level 0, which smaller values have too; None if no value is known.
+        hi: value of the highest level, which larger values have too; None if no value is known.
+        levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
+    """
+
+    of: Literal["range", "maps", "weights"]
+    lo: float | None
+    hi: float | None
+    levels: Codes
+
+
+def shading_by_range(columns: Mapping[str, Floats], codes: Codes) -> Shading:
+    """Brightness that shows the range of values of each layer at each step."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _shading("range", columns["maximum"] - columns["minimum"], codes)
+
+
+def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
+    """Brightness that shows the change of the maps, or of the weights if that of no map is known.
+
+    They have different units.
+    """
+    if np.isnan(columns["change"]).all():
+        return _shading("weights", columns["weights_change"], codes)
+    return _shading("maps", columns["change"], codes)
+
+
+def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes) -> Shading:
+    """The scale is that of cells without large values, which would leave the others no difference.
+
+    A value of 0 or less has level 0.
+    """
+    every = max(1, raw.size // _SAMPLE)
+    sample, states = raw.ravel()[::every], codes.ravel()[::every]
+    known = sample[(states < IS_LARGE) & (sample > 0) & (sample < np.inf)]
+    logs = np.sort(np.log10(known, dtype=np.float64))
+    ends = [math.floor(share * (logs.size - 1) + 0.5) for share in (_TAIL, 1 - _TAIL)]
+    low, high = logs[ends].tolist() if logs.size else (0.0, 0.0)
+    missing = max(0.0, _DECADES - (high - low))
+    low, high = low - missing / 2, high + missing / 2
+    levels = np.full(raw.shape, UNKNOWN_LEVEL, np.uint8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = (np.log10(raw) - low) * ((LEVELS - 1) / (high - low)) + 0.5
+        np.copyto(levels, np.clip(place, 0, LEVELS - 1).astype(np.uint8), where=raw > 0)
+        levels[raw <= 0] = 0
+    if not logs.size:
+        return Shading(of, None, None, levels)
+    return Shading(of, 10**low, 10**high, levels)
+
 
 NUMBERS = ("minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change")
 """Columns whose numbers are sent."""

@@ -18,11 +18,11 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
-from fmapboard.plugin import http, overview_series
+from fmapboard.plugin import overview_series, plugin
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes import health as health_route
-from fmapboard.plugin.shading import LEVELS, UNKNOWN_LEVEL
+from fmapboard.plugin.routes.health import LEVELS, UNKNOWN_LEVEL
 from fmapboard.plugin.source import Reader, Source
 
 FACTS = LayerFacts("a", "a", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, drawn=2, roles=("feature_maps",))
@@ -119,7 +119,7 @@ def test_an_answer_is_compressed_for_a_browser_that_accepts_it(
     faulty_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = open_tab(faulty_runs)
-    monkeypatch.setattr(http, "_SMALL", 1000)
+    monkeypatch.setattr(plugin, "_SMALL", 1000)
     plain = tab.get("data/health", run="faulty")
     packed = tab.client.get(
         "/data/plugin/feature_maps/data/health?run=faulty", headers={"Accept-Encoding": "gzip"}
