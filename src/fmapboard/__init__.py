@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fmapboard.extraction.layer_table import layers as layers
     from fmapboard.extraction.of_batches import extract_batches as extract_batches
     from fmapboard.extraction.of_batches import extract_to_folder as extract_to_folder
-    from fmapboard.extraction.of_gradients import LayerGradients as LayerGradients
-    from fmapboard.extraction.of_gradients import extract_gradients as extract_gradients
+    from fmapboard.extraction.of_outputs import LayerGradients as LayerGradients
     from fmapboard.extraction.of_outputs import extract as extract
+    from fmapboard.extraction.of_outputs import extract_gradients as extract_gradients
     from fmapboard.imaging.patches import patches as patches
     from fmapboard.imaging.visualize import visualize as visualize
     from fmapboard.interventions.channels import add as add
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from fmapboard.logger import FeatureMapLogger as FeatureMapLogger
     from fmapboard.logger import watch as watch
     from fmapboard.model.layers import kernel_groups as kernel_groups
-    from fmapboard.model_comparison.result import LayerDifference as LayerDifference
-    from fmapboard.model_comparison.result import ModelDifference as ModelDifference
+    from fmapboard.model_comparison.comparison import LayerDifference as LayerDifference
+    from fmapboard.model_comparison.comparison import ModelDifference as ModelDifference
     from fmapboard.model_comparison.two_models import diff as diff
     from fmapboard.notebook import draw as draw
     from fmapboard.records import KernelShape as KernelShape
@@ -53,13 +53,12 @@ _NAMES_IN = {
         "ImageError", "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
     ),
     "extraction.of_batches": ("extract_batches", "extract_to_folder"),
-    "extraction.of_gradients": ("LayerGradients", "extract_gradients"),
-    "extraction.of_outputs": ("extract",),
+    "extraction.of_outputs": ("LayerGradients", "extract", "extract_gradients"),
     "extraction.layer_table": ("layers",),
     "extraction.class_attribution": ("attribution",),
     "model.layers": ("kernel_groups",),
     "model_comparison.two_models": ("diff",),
-    "model_comparison.result": ("LayerDifference", "ModelDifference"),
+    "model_comparison.comparison": ("LayerDifference", "ModelDifference"),
     "interventions.channels": ("add", "replace", "scale", "silence"),
     "interventions.context": ("intervene",),
     "logger": ("FeatureMapLogger", "watch"),

@@ -1,19 +1,21 @@
-"""``Comparison``: two models, their paired layer calls, the errors between them, and the rows."""
+"""Compare two models layer by layer, in lockstep, and name the first layer in which they differ."""
 
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.passes import Side
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.call_trace import TracedCall
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import named_layers, unwrap
@@ -33,8 +35,122 @@ from fmapboard.model_comparison.layer_calls import (
 )
 from fmapboard.model_comparison.pairs import in_both, paired
 from fmapboard.model_comparison.relative_error import Error, Errors, error_between
-from fmapboard.model_comparison.result import LayerDifference, is_different
 from fmapboard.records import LayerCall
+
+
+@dataclass(frozen=True, slots=True)
+class LayerDifference:
+    """How one layer of two models differs, or the code between two layers.
+
+    A relative error is the norm of the difference divided by the larger of the two norms, from 0
+    to 2; the largest of all tensors and images. It is infinite if the tensors cannot be compared,
+    because of their shapes or number, or are NaN or infinite at different places; ``note`` says
+    which. It is None if there is nothing to compare, as for what a layer adds if its input already
+    has another shape in the second model.
+
+    Attributes:
+        name: The layer's name in the first model, with the suffix ``.call2`` etc. from its second
+            call on; in the second model if only that one runs it. For functional code, the layers
+            around it: "between `layer1.1.conv2` and `layer2.0.conv1`".
+        error_in: Relative error of what the layer received, when both models run on their own.
+        error_out: Relative error of what it returned, likewise.
+        added: Relative error that the layer itself adds: that of the second model's layer when it
+            receives what the first model's received.
+        type: Name of the module's class in the first model; empty for functional code.
+        note: What else differs, in words.
+        nonfinite: Number of NaN and infinite values that it returned in the first and in the second
+            model, when both run on their own.
+    """
+
+    name: str
+    error_in: float | None
+    error_out: float | None
+    added: float | None
+    type: str = ""
+    note: str = ""
+    nonfinite: tuple[int, int] = (0, 0)
+
+    def as_json(self) -> dict[str, Any]:
+        """The attributes; infinite errors, which JSON does not have, are null."""
+        own = asdict(self) | {"nonfinite": list(self.nonfinite)}
+        return {name: None if value == math.inf else value for name, value in own.items()}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelDifference:
+    """Where two models differ. It is true if they do, and prints as a table.
+
+    Attributes:
+        first: Name of the first difference in order of execution; None if no error that a layer
+            adds exceeds the tolerance.
+        layers: One row per layer call in order of execution, and one per place between two layers
+            where functional code adds more than the tolerance.
+        tolerance: The relative error above which a layer is different.
+        dtypes: The dtype in which most layers return their outputs, in both models.
+    """
+
+    first: str | None
+    layers: tuple[LayerDifference, ...]
+    tolerance: float
+    dtypes: tuple[str, str] = ("float32", "float32")
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @property
+    def different(self) -> tuple[LayerDifference, ...]:
+        """The rows whose added error exceeds the tolerance."""
+        return tuple(row for row in self.layers if is_different(row.added, self.tolerance))
+
+    def as_json(self) -> dict[str, Any]:
+        """``first``, ``tolerance``, ``dtypes`` and ``layers``, as ``--json`` prints them."""
+        return {
+            "first": self.first,
+            "tolerance": self.tolerance,
+            "dtypes": list(self.dtypes),
+            "layers": [row.as_json() for row in self.layers],
+        }
+
+    @property
+    def summary(self) -> str:
+        """One line: the first difference and how it differs, or that there is none."""
+        if self.first is None:
+            least = f"no difference above {self.tolerance:g} in {len(self.layers)} layers"
+            return f"{least}{self._nonfinite()}"
+        row = self.different[0]
+        place = self.first if not row.type else f"`{self.first}`"
+        note = f" ({row.note})" if row.note else ""
+        others = len(self.different) - 1
+        more = f"; {others} more differ{'s' * (others == 1)}" if others else ""
+        return f"first difference: {place}{note}{more}{self._nonfinite()}"
+
+    def _nonfinite(self) -> str:
+        row = next((row for row in self.layers if any(row.nonfinite)), None)
+        return "" if row is None else f"; NaN or infinite values first in `{row.name}`"
+
+    def __repr__(self) -> str:
+        names = [escaped(row.name, keep="") for row in self.layers]
+        widest = max(map(len, names), default=5)
+        lines = [f"{'layer':{widest}}  {'error in':>9} {'error out':>9} {'added':>9}"]
+        for name, row in zip(names, self.layers, strict=True):
+            numbers = " ".join(
+                f"{shown(error):>9}" for error in (row.error_in, row.error_out, row.added)
+            )
+            lines.append(f"{name:{widest}}  {numbers}  {escaped(row.note)}".rstrip())
+        return "\n".join([*lines, escaped(self.summary, keep="")])
+
+
+def is_different(added: float | None, tolerance: float) -> bool:
+    """True if an added error exceeds the tolerance."""
+    return added is not None and added > tolerance
+
+
+def shown(error: float | None) -> str:
+    """An error for people to read."""
+    if error is None:
+        return "–"
+    return "0" if error == 0 else f"{error:.1e}"
+
 
 _NAMES = ("model_a", "model_b")
 

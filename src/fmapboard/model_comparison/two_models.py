@@ -22,10 +22,16 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.comparison import Comparison, Rows, compared, tolerance_of
+from fmapboard.model_comparison.comparison import (
+    Comparison,
+    ModelDifference,
+    Rows,
+    compared,
+    is_different,
+    tolerance_of,
+)
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
-from fmapboard.model_comparison.result import ModelDifference, is_different
 from fmapboard.records import (
     InputImage,
     LayerCall,

@@ -19,7 +19,7 @@ from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import add_row, new_table
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.result import ModelDifference, shown
+from fmapboard.model_comparison.comparison import ModelDifference, shown
 from fmapboard.model_comparison.two_models import difference
 
 _LEGEND = """\
