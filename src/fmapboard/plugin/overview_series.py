@@ -58,17 +58,6 @@ class ModelOverview:
         """What the series tells the checks."""
         return RunRecord(self.table.run, self.name, self.table, network_input=self.inputs)
 
-    def records(self) -> dict[int, OverviewStep | FormatError]:
-        """Kept step -> its record, made of the table, or why it cannot be read."""
-        table, layers = self.table, tuple(row.facts for row in self.table.rows)
-        found: dict[int, OverviewStep | FormatError] = {}
-        for index, step in enumerate(table.steps):
-            numbers = {name: column[index] for name, column in table.columns.items()}
-            inputs, source = self.inputs.get(step, {}), table.sources.get(step)
-            found[step] = OverviewStep(step, table.written, layers, numbers, {}, inputs, source)
-        found |= {step: FormatError(why) for step, why in table.errors.items()}
-        return {**found, self.newest.step: self.newest}
-
 
 @dataclass(frozen=True, slots=True)
 class RunOverview:
@@ -173,7 +162,7 @@ def _read_model(
     found: Mapping[str, Sequence[Point]],
     before: ModelOverview | None,
 ) -> ModelOverview | dict[int, str]:
-    """Parse the records of a model; those that are in ``before`` are taken from there.
+    """Parse the records of a model; if there are the same as before, what was read of them.
 
     Returns:
         The overview, or for each step why its record cannot be read if none can.
@@ -184,16 +173,10 @@ def _read_model(
     points = kept.points
     times = {point.step: point.wall_time for point in points}
     told = _first_nonfinite(provider, name, nonfinite)
-    known: dict[int, OverviewStep | FormatError] = {}
-    if before is not None:
-        stamps = before.stamps
-        if stamps == times and told == before.table.first_nonfinite:
-            return before
-        known = {s: of for s, of in before.records().items() if stamps[s] == times.get(s)}
-    # The newest one is read in any case, for what only it tells.
-    fresh = [point for point in points if point.step not in known or point is points[-1]]
-    blobs = iter(provider.blobs([(point, i) for point in fresh for i in range(3)], keep=False))
-    known |= {p.step: attempted(unpack_overview, [next(blobs) for _ in range(3)]) for p in fresh}
+    if before is not None and (before.stamps, before.table.first_nonfinite) == (times, told):
+        return before
+    blobs = iter(provider.blobs([(point, i) for point in points for i in range(3)]))
+    known = {p.step: attempted(unpack_overview, [next(blobs) for _ in range(3)]) for p in points}
     overviews = [(s, of) for s in times if isinstance(of := known[s], OverviewStep)]
     errors = {step: str(of) for step in times if isinstance(of := known[step], FormatError)}
     table = health_of(run, name, overviews, told, columns=COLUMNS, times=times)
