@@ -107,6 +107,10 @@ EXISTING = click.Path(path_type=Path)
 """The type of a path."""
 
 
+_TYPES = {"int": click.IntRange(min=1), "Path": EXISTING}
+"""Annotation of an argument -> the type of its option, where `FLAGS` has no other."""
+
+
 def _off(flag: str, text: str) -> dict[str, Any]:
     """What `FLAGS` says of an argument that is True unless a flag is given."""
     return {"flags": (flag,), "help": text, "callback": lambda context, option, given: not given}
@@ -147,14 +151,12 @@ def _size(text: str) -> Size:
 FLAGS: Mapping[str, Mapping[str, Any]] = {
     "log_dir": {"flags": ("--logdir", "--log-dir"), "type": Directory(remote=True)},
     "out": {"type": Directory(remote=False)},
-    "html": {"type": EXISTING},
     "step": {"type": click.IntRange(min=0)},
     "layers": {
         "multiple": True,
         "metavar": "GLOB",
         "callback": lambda context, option, given: list(given) or None,
     },
-    "batch_size": {"type": click.IntRange(min=1)},
     "colormap": {"type": Palette(["grey", "viridis", "magma", "signed"])},
     "scale": {"type": click.Choice(["channel", "layer"])},
     "depth": {"type": click.IntRange(min=0), "absent": "the middle one"},
@@ -166,10 +168,9 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     },
     "embedding": {"metavar": "LAYER"},
     "only_list": {"flags": ("--list",)},
-    "samples": {"type": click.IntRange(min=1)},
     "silenced": {"flags": ("--silence",), "metavar": "LAYER:CHANNELS"},
     "patches.layers": {"absent": "all convolutions"},
-    "k": {"flags": ("-k",), "type": click.IntRange(min=1)},
+    "k": {"flags": ("-k",)},
     "channels": {
         "type": click.IntRange(min=0),
         "callback": lambda context, option, given: given or None,
@@ -192,9 +193,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "model_args": {"flags": ("--model-arg",), "metavar": "NAME=VALUE"},
     "forward_args": {"flags": ("--forward-arg",), "metavar": "NAME=VALUE"},
     "ModelRequest.inputs": {"flags": ("--input",), "metavar": "NAME=FILE"},
-    "checkpoint": {"type": EXISTING},
     "checkpoint_key": {"metavar": "NAME"},
-    "input_size": {"type": click.IntRange(min=1)},
     "mean": {"type": _numbers, "metavar": "NUMBERS"},
     "std": {"type": lambda text: _numbers(text, positive=True), "metavar": "NUMBERS"},
     "resize": {"type": _size, "metavar": "SIZE"},
@@ -204,9 +203,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "why_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
     "further": {"flags": ("--check",), "metavar": "MODULE:NAME"},
     "run_demo.log_dir": {"type": Directory(remote=False), "default": "runs/demo"},
-    "steps": {"type": click.IntRange(min=1)},
     "run_demo.steps": {"absent": "250"},
-    "every": {"type": click.IntRange(min=1)},
     "port": {"type": click.IntRange(0, 65535)},
     "open_browser": _off("--no-open", "Print the tab's address without opening a browser."),
     "write_report.out": {"flags": ("--out", "-o"), "type": EXISTING, "default": "report.html"},
@@ -294,7 +291,9 @@ def options_of(name: str, *arguments: str) -> Decorator:
 
 def _option(function: str, name: str) -> Decorator:
     argument = arguments_of(function)[name]
-    given = {**FLAGS.get(name, {}), **FLAGS.get(f"{function}.{name}", {})}
+    kind = argument.type.removesuffix(" | None").removeprefix("str | ")
+    of_kind = {"type": _TYPES[kind]} if kind in _TYPES else {}
+    given = {**of_kind, **FLAGS.get(name, {}), **FLAGS.get(f"{function}.{name}", {})}
     flags = given.pop("flags", (f"--{name.replace('_', '-')}",))
     text = given.pop("help", None) or first_sentence(argument.text)
     if argument.type == "Sequence[str]":
