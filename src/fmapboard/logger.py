@@ -28,14 +28,7 @@ from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.model.weak_table import WeakTable
-from fmapboard.options import (
-    Options,
-    WatchOptions,
-    check_names,
-    check_place,
-    check_positions,
-    with_options,
-)
+from fmapboard.options import Options, WatchOptions, check_names, check_place, with_options
 from fmapboard.records import KernelShape
 from fmapboard.report.result import Report
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
@@ -436,9 +429,8 @@ def watch(
         WriteError: the directory cannot be written to.
         MissingExtra: a package for the URL in ``log_dir`` is not installed.
     """
-    check_positions(log_dir, others)
+    check_place(log_dir, others, writer, comment, filename_suffix)
     check_names(options, inspect.signature(watch).parameters)
-    check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)
 
     def open_writer() -> Writer:

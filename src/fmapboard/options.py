@@ -298,28 +298,21 @@ def check_depth(depth: int | None) -> None:
         )
 
 
-def check_positions(log_dir: Any, others: Sequence[Any]) -> None:
-    """Check that nothing but the model and ``log_dir`` was passed to ``watch`` by position.
-
-    Raises:
-        ConfigurationError: there are others; the message shows the call with names.
-    """
-    if not others:
-        return
-    kinds = ", ".join(type(each).__name__ for each in (log_dir, *others))
-    raise ConfigurationError(
-        f"watch(model, {kinds}): expected only the model and log_dir by position, all else by "
-        "name: watch(model, log_dir, optimizer=optimizer, every=100)"
-    )
-
-
-def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:
+def check_place(
+    log_dir: Any, others: Sequence[Any], writer: Any, comment: Any, filename_suffix: Any
+) -> None:
     """Check the arguments of ``watch`` that say where to log.
 
     Raises:
-        ConfigurationError: ``writer`` is combined with one of the others, or an argument has the
-            wrong type; the message says what to pass.
+        ConfigurationError: there are ``others`` by position, ``writer`` is combined with one of the
+            others, or an argument has the wrong type; the message says what to pass.
     """
+    if others:
+        kinds = ", ".join(type(each).__name__ for each in (log_dir, *others))
+        raise ConfigurationError(
+            f"watch(model, {kinds}): expected only the model and log_dir by position, all else by "
+            "name: watch(model, log_dir, optimizer=optimizer, every=100)"
+        )
     if log_dir is not None and writer is not None:
         raise ConfigurationError("log_dir and writer are mutually exclusive: pass only one")
     if writer is not None and (comment or filename_suffix):

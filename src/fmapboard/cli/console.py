@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich import progress
 
-from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.imaging.models.request import LoadedModel
@@ -68,13 +67,3 @@ def say_where(
     if logdir is not None:
         each = " (one step per image)" if images > 1 else ""
         out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)
-
-
-def not_shown(steps: int, logdir: Path | RemoteDirectory) -> str:
-    """How many of a run's steps TensorBoard does not show; empty if it shows all."""
-    if steps <= KEPT_STEPS:
-        return ""
-    return (
-        f"TensorBoard shows {KEPT_STEPS} of {steps:,} images per layer; for all of them: "
-        f"tensorboard --logdir {logdir} --samples_per_plugin images={steps}"
-    )

@@ -32,14 +32,7 @@ from fmapboard.model_comparison.comparison import (
 )
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
-from fmapboard.records import (
-    InputImage,
-    LayerCall,
-    LayerMeasurement,
-    Normalization,
-    Scale,
-    StepData,
-)
+from fmapboard.records import InputImage, LayerCall, LayerMeasurement, Normalization, StepData
 from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -274,10 +267,11 @@ class _Side:
     def __init__(self, side: Side, sequences: Sequences) -> None:
         self._is_difference = side == "difference"
         colormap = "signed" if self._is_difference else "grey"
-        scale: Scale = "layer" if self._is_difference else "channel"
-        quantize = Quantizer(None, scale, self._is_difference)
+        quantize = Quantizer(
+            None, "layer" if self._is_difference else "channel", self._is_difference
+        )
         self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
-        self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
+        self._summarize = SummaryBuilder(colormap=colormap, scale=quantize.scale)
         self._measured: list[LayerMeasurement] = []
         self.writers: list[Writer] = []
 

@@ -14,15 +14,8 @@ from rich.progress import track
 from torch import nn
 
 from fmapboard.cli.commands.report import say_report
-from fmapboard.cli.console import (
-    console,
-    not_shown,
-    note,
-    progress_bar,
-    say_model,
-    say_where,
-    what_ran,
-)
+from fmapboard.cli.commands.serve import KEPT_STEPS
+from fmapboard.cli.console import console, note, progress_bar, say_model, say_where, what_ran
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
@@ -124,9 +117,19 @@ def visualize_images(
         noun, of = ("picture", given * count) if series else ("image", given)
         said = [found.line(of, noun=noun, chosen=chosen)]
         if log_dir is not None:
-            said.append(not_shown(count if series else found.count, log_dir))
+            said.append(_not_shown(count if series else found.count, log_dir))
         console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
     read.check_complete()
+
+
+def _not_shown(steps: int, logdir: Path | RemoteDirectory) -> str:
+    """How many of a run's steps TensorBoard does not show; empty if it shows all."""
+    if steps <= KEPT_STEPS:
+        return ""
+    return (
+        f"TensorBoard shows {KEPT_STEPS} of {steps:,} images per layer; for all of them: "
+        f"tensorboard --logdir {logdir} --samples_per_plugin images={steps}"
+    )
 
 
 def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
