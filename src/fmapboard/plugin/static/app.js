@@ -9,6 +9,7 @@ import { Renewal } from "./model/renewal.js";
 import { Scenes } from "./model/scene.js";
 import * as states from "./model/state.js";
 import { callRoot, kindOf, speakOf } from "./model/words.js";
+import { takeFrom } from "./server/api.js";
 import { Cache } from "./server/cache.js";
 import { Source } from "./server/source.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
@@ -22,6 +23,8 @@ import { putPoint } from "./view/point.js";
 
 const FRAME_MS = 200;
 const REACH = 6;
+/** At the start, so long more answers are waited for before what is known is drawn. */
+const PATIENCE_MS = 150;
 
 export class App {
   /** @param {import("./view/notices.js").ReportFacts|null} report null in TensorBoard */
@@ -29,7 +32,11 @@ export class App {
     this.report = report;
     /** @type {State} */
     this.state = { ...states.START };
-    const changed = (/** @type {boolean} */ early) => (early ? this.prefetch() : this.redraw());
+    const changed = (/** @type {boolean} */ early) => {
+      if (early) return this.prefetch();
+      if (this.isStarting) this.look(); // what is to be asked next does not wait for a frame
+      this.redraw();
+    };
     this.source = new Source(new Cache(changed));
     this.scenes = new Scenes(this.source);
     this.overview = new Overview(this);
@@ -41,6 +48,10 @@ export class App {
     this.renewal = new Renewal(this);
     this.direction = 1;
     this.scheduled = false;
+    /** Nothing could be used yet. */
+    this.isStarting = true;
+    this.hasLayers = false; // when it was last drawn
+    this.drawnAt = performance.now();
     /** @type {number|null} */
     this.hovered = null;
     /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
@@ -55,8 +66,9 @@ export class App {
     this.page = createPage(this);
   }
 
-  /** Puts the tab into the page and installs all listeners and timers. */
-  start() {
+  /** Puts the tab into the page and installs all listeners and timers. @param {Parameters<typeof takeFrom>[0]} asked while the script was loading */
+  start(asked = new Map()) {
+    takeFrom(asked);
     this.state = states.fromEntries(host.readAddress());
     if (!this.state.run) this.overview.free();
     document.body.replaceChildren(this.page.element);
@@ -68,6 +80,7 @@ export class App {
     window.addEventListener("resize", () => this.redraw());
     if (!this.report) window.setInterval(() => this.renewal.tick(), 1000);
     window.focus(); // so that keys work without a click into the frame
+    this.look();
     this.redraw();
   }
 
@@ -106,17 +119,32 @@ export class App {
     this.scheduled = true;
     window.requestAnimationFrame(() => {
       this.scheduled = false;
-      if (!host.hidden()) this.draw();
+      if (host.hidden()) return;
+      if (this.isAwaiting()) this.redraw();
+      else this.draw();
     });
+  }
+
+  /** True at the start while more is about to come: drawing with each answer would take longer. */
+  isAwaiting() {
+    if (!this.isStarting || performance.now() - this.drawnAt > PATIENCE_MS) return false;
+    const { front, layers } = this.model ?? { front: null, layers: [] };
+    const isNew = front ? front.ready : layers.length > 0 && !this.hasLayers;
+    return !isNew && this.source.cache.left() > 0;
+  }
+
+  /** Looks at what is known, and asks for what is missing. */
+  look() {
+    this.source.cache.begin();
+    callRoot(this.source.runs().value?.root);
+    Object.assign(this, corrected(this));
+    this.model = look(this);
+    return this.model;
   }
 
   draw() {
     const before = this.model;
-    this.source.cache.begin();
-    callRoot(this.source.runs().value?.root);
-    Object.assign(this, corrected(this));
-    const model = look(this);
-    this.model = model;
+    const model = this.look();
     if (model.isLost) this.relist(this.state.layer + this.state.step);
     speakOf(kindOf(model.stepWords));
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
@@ -127,12 +155,14 @@ export class App {
       return;
     }
     this.stepOnly = false;
-    host.writeAddress(states.toEntries(this.state), this.visits.take(this.state));
+    if (!this.isStarting)
+      host.writeAddress(states.toEntries(this.state), this.visits.take(this.state));
     const busy = this.source.cache.left() > 0;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, hovered: this.hovered });
     this.source.cache.end(); // the contact sheet asks for what is in sight
     this.announce(model);
+    [this.hasLayers, this.drawnAt] = [model.layers.length > 0, performance.now()];
     if (!nothing) this.prefetch();
   }
 
@@ -158,10 +188,13 @@ export class App {
     const shown = model.front ? model.front.ready && isUp : model.scene || !model.layers.length;
     const usable = model.problem || (model.listed && shown);
     const ready = usable && (done || model.front); // the overview can be read before its findings' tiles
-    if (ready && !dataset.ready) performance.mark("usable");
+    dataset.busy = String(!done || this.isStarting);
     if (ready) dataset.ready = "true";
     else if (!usable) delete dataset.ready;
-    dataset.busy = String(!done);
+    if (!ready || !this.isStarting) return;
+    performance.mark("usable");
+    this.isStarting = false;
+    this.redraw(); // what nobody waits for
   }
 
   /** Requests a likely next step; one at a time, and only if no other request is in flight. */

@@ -6,9 +6,9 @@ export async function render() {
   document.documentElement.lang = "en";
   document.title = "Feature maps";
   try {
-    void ahead();
+    ahead().catch(() => {}); // TensorBoard's page cannot be read
     const [{ App }] = await Promise.all([import("./app.js"), style()]);
-    new App().start();
+    new App().start(asked);
   } catch (error) {
     const said = document.createElement("pre");
     said.textContent =
@@ -19,30 +19,33 @@ export async function render() {
   }
 }
 
+/** Answers by address, each for the script's first request. @type {Map<string, Promise<Response>>} */
+const asked = new Map();
+
 /** Asks, while the script is loading, for what it will ask first: the runs, and all about one. */
 async function ahead() {
-  try {
-    const hash = `${window.location.hash}&${window.parent.location.hash}`;
-    const named = /p\.feature_maps\.run=([^&]*)/.exec(hash);
-    const answer = named ? null : fetch(new URL("./data/runs", import.meta.url));
-    preload("runs"); // after that: one preloaded answer serves one request
-    const run = named ? decodeURIComponent(named[1]) : (await (await answer)?.json()).runs[0].run;
-    preload("layers", { run });
-    if (/p\.feature_maps\.view=(?!overview)/.test(hash)) return;
-    for (const path of ["health", "findings"]) preload(path, { run });
-  } catch {
-    // no run, or no answer: the script will say so
-  }
+  const hash = `${window.location.hash}&${window.parent.location.hash}`;
+  const named = /p\.feature_maps\.run=([^&]*)/.exec(hash);
+  const isFront = !/p\.feature_maps\.view=(?!overview)/.test(hash);
+  const about = isFront ? ["layers", "health", "findings"] : ["layers"];
+  const askAbout = (/** @type {string} */ run) => about.forEach((path) => ask(path, { run }));
+  if (named) askAbout(decodeURIComponent(named[1]));
+  ask("runs", {}, async (answer) => {
+    // The script gets it when the others have been asked for; without a run, it will say so.
+    if (named || !answer.ok) return answer;
+    const { runs } = await answer.clone().json();
+    if (runs.length) askAbout(runs[0].run);
+    return answer;
+  });
 }
 
-/** @param {string} path @param {Record<string, string>} query */
-function preload(path, query = {}) {
-  const link = document.createElement("link");
-  Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "anonymous" });
+/** @param {string} path @param {Record<string, string>} query @param {(answer: Response) => Promise<Response>|Response} then */
+function ask(path, query, then = (answer) => answer) {
   const url = new URL(`./data/${path}`, import.meta.url);
   for (const [name, value] of Object.entries(query)) url.searchParams.append(name, value);
-  link.href = url.href;
-  document.head.append(link);
+  const answer = fetch(url).then(then);
+  answer.catch(() => {}); // the script says so
+  asked.set(url.href, answer);
 }
 
 /** Loads the style sheet before the first paint; without it the tab still works, unstyled. */

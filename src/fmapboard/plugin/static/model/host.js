@@ -105,9 +105,9 @@ const keyOf = (...of) => of.join("/").replace(/\s/g, "");
 function rulesOf(page) {
   return [...page.styleSheets].flatMap((sheet) => {
     try {
-      // The page has classes of its own, so that instanceof cannot tell.
+      // The page has classes of its own, so that instanceof cannot tell; the text of all rules takes 10 ms.
       const rules = /** @type {CSSFontFaceRule[]} */ ([...sheet.cssRules]);
-      return rules.filter(({ cssText }) => /^@font-face.*font-family: "?Roboto"?;/s.test(cssText));
+      return rules.filter((of) => of.type === 5 && /font-family: "?Roboto"?;/.test(of.cssText));
     } catch {
       return []; // a style sheet of another origin
     }

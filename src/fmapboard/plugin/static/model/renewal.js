@@ -27,7 +27,13 @@ export function isFresh(layers, now) {
 export function asOf(listedAt, live, now) {
   if (listedAt === null) return "";
   if (live && now - listedAt < CURRENT_MS) return "";
-  return ` as of ${new Date(listedAt).toLocaleTimeString("sv")}`;
+  return ` as of ${timeText(listedAt).slice(-8)}`;
+}
+
+/** Date and time here; a formatter would take 15 ms to be made. @param {number} ms since 1970 */
+export function timeText(ms) {
+  const here = new Date(ms - 60000 * new Date(ms).getTimezoneOffset());
+  return String(here.toJSON()).slice(0, 19).replace("T", " ");
 }
 
 // Requests again what may have grown: when TensorBoard has reloaded, and at intervals.

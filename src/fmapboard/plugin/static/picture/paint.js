@@ -115,17 +115,14 @@ export function stretched(pixels, from, height, width) {
  * Paints the tiles of a window; what is drawn over them has CSS px.
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
  * @param {{width: number, height: number, ratio: number}} where @param {string} background
- * @param {Iterable<Tile>} tiles
+ *   as the style sheet writes it, "" for none @param {Iterable<Tile>} tiles
  */
 export function paintTiles(context, where, background, tiles) {
   const { ratio } = where;
   const [width, height] = [where.width, where.height].map((side) => Math.round(side * ratio));
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.clearRect(0, 0, width, height);
-  context.fillStyle = background;
-  context.fillRect(0, 0, width, height);
-  const image = context.getImageData(0, 0, width, height);
+  const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
+  if (background) out.fill(packed(rgbOf(background)));
   for (const of of tiles) {
     const [left, top] = [of.left, of.top].map((at) => Math.round(at * ratio));
     lay(out, width, height, left, top, of.pixels, of.width, of.across, of.down);
@@ -145,24 +142,19 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
   const from = Math.max(0, left);
   const to = Math.min(outWidth, Math.round(left + width * factor));
   if (to <= from) return;
+  const columns = new Uint32Array(to - from); // of the map, of each px
+  let column = Math.floor((from - left) / factor);
+  for (let x = from; x < to; x += 1) {
+    while (Math.round(left + (column + 1) * factor) <= x) column += 1;
+    columns[x - from] = column;
+  }
   for (let y = 0; y < height; y += 1) {
     const first = Math.max(0, Math.round(top + y * down));
     const end = Math.min(outHeight, Math.round(top + (y + 1) * down));
     if (end <= first) continue;
     const row = first * outWidth;
     const source = y * width;
-    if (factor === 1) {
-      for (let x = from; x < to; x += 1) out[row + x] = pixels[source + x - left];
-    } else {
-      let x = from;
-      let column = Math.floor((from - left) / factor);
-      while (x < to) {
-        const stop = Math.min(to, Math.round(left + (column + 1) * factor));
-        out.fill(pixels[source + column], row + x, row + stop);
-        x = stop;
-        column += 1;
-      }
-    }
+    for (let x = from; x < to; x += 1) out[row + x] = pixels[source + columns[x - from]];
     for (let line = first + 1; line < end; line += 1) {
       out.copyWithin(line * outWidth + from, row + from, row + to);
     }

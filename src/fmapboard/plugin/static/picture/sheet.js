@@ -122,7 +122,7 @@ export function paintPage(context, page, side, palette, stateOf, look) {
   const tiles = cells.filter(({ mark }) => !mark);
   const drawn = tiles.map(({ i, x, y }) => tile(page, i, x, y, palette, ratio));
   const [width, height] = [context.canvas.width / ratio, context.canvas.height / ratio];
-  paintTiles(context, { width, height, ratio }, "transparent", drawn);
+  paintTiles(context, { width, height, ratio }, "", drawn);
   context.fillStyle = look.text;
   context.font = look.font;
   context.textAlign = "center";
@@ -148,8 +148,8 @@ function tile({ cell, pixels, starts, ...of }, i, left, top, palette, ratio) {
   const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
   const height = Math.max(least, Math.round(from.height * scale));
   const colours = coloursOf(palette);
-  const size = from.height * from.width;
-  const map = Uint32Array.from({ length: size }, (_, at) => colours[pixels[starts[i] + at]]);
+  const map = new Uint32Array(from.height * from.width);
+  for (let at = 0; at < map.length; at += 1) map[at] = colours[pixels[starts[i] + at]];
   const [x, y] = [width, height].map((side) => (cell - side) >> 1);
   return {
     ...{ pixels: stretched(map, from, height, width), width, across: 1, down: 1 },

@@ -36,14 +36,24 @@ export class ServerError extends Error {
 /** @typedef {Record<string, string|number|readonly string[]>} Query a list is sent as repeated values */
 /** @typedef {(path: string, query: Query, signal: AbortSignal) => Promise<Response>} Answering */
 
+/** What was asked while the script was loading, by address. @type {Map<string, Promise<Response>>} */
+let early = new Map();
+
 /** @type {Answering} */
 let answering = (path, query, signal) => {
   const url = new URL(path, BASE);
   for (const [name, value] of Object.entries(query)) {
     for (const each of [value].flat()) url.searchParams.append(name, String(each));
   }
-  return fetch(url, { signal, credentials: "same-origin" });
+  const answer = early.get(url.href) ?? fetch(url, { signal, credentials: "same-origin" });
+  early.delete(url.href);
+  return answer;
 };
+
+/** Takes these answers, each for one request. @param {typeof early} asked */
+export function takeFrom(asked) {
+  early = asked;
+}
 
 /** Has all questions answered by something else than the server. @param {Answering} other */
 export function answerFrom(other) {

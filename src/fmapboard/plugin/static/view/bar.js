@@ -6,16 +6,8 @@ import { opening } from "../model/front.js";
 import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
 import { selected } from "../model/overview.js";
-import { asOf } from "../model/renewal.js";
-import {
-  MOST,
-  MOST_CHANNELS,
-  TILES,
-  comparesKernels,
-  filmChannels,
-  newColumn,
-  readChannels,
-} from "../model/state.js";
+import { asOf, timeText } from "../model/renewal.js";
+import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, runText, stepText } from "../model/words.js";
 import { prepare, runColour, theme } from "../picture/canvas.js";
@@ -123,10 +115,10 @@ function Channels({ app, model: { state, layer } }) {
   const [refused, refuse] = useState("");
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
   const drawn = (state.role === "kernels" ? layer?.channels : layer?.drawn) ?? 0;
-  const shown = filmChannels(state, drawn).join(", ");
+  const shown = states.filmChannels(state, drawn).join(", ");
   useEffect(() => void (field.current && (field.current.value = shown)), [shown]);
   const choose = () => {
-    const { channels, refused: why } = readChannels(field.current?.value ?? "", drawn);
+    const { channels, refused: why } = states.readChannels(field.current?.value ?? "", drawn);
     refuse(why.join("; "));
     if (channels.length) app.update({ channels: channels.join(",") });
   };
@@ -135,7 +127,7 @@ function Channels({ app, model: { state, layer } }) {
       <span class="sublabel">channels</span>
       <input type="search" class="film-channels"
         aria-label="Channels of the film strip, such as 3, 17 or 8-11"
-        title=${`Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`} ref=${field}
+        title=${`Channels, such as 3, 17 or 8-11; ${states.MOST_CHANNELS} at most`} ref=${field}
         onChange=${choose}
         onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => {
           if (key === "Enter") choose();
@@ -168,7 +160,7 @@ function Display({ app, model }) {
     app.update(isFilm ? { film_scale: isLocked ? "step" : "locked" } : { locked: !isLocked });
   const isRows = scene?.kind === "maps" && scene.rows && !isFilm;
   const share = isRows ? ROW_SHARE : 1;
-  const sizes = TILES.map((side) => [side, side ? `${side / share} px` : "auto"]);
+  const sizes = states.TILES.map((side) => [side, side ? `${side / share} px` : "auto"]);
   const sort = (/** @type {State["sort"]} */ by) =>
     app.update({ sort: by, sort_step: app.shownStep() });
   return html`
@@ -232,14 +224,14 @@ const SIDES = [
 function Compare({ app, model }) {
   const { state, layer } = model;
   const isOn = state.columns.length > 0;
-  const isFull = state.columns.length >= MOST;
+  const isFull = state.columns.length >= states.MOST;
   const isKernels = state.role === "kernels";
   const runs = partners(state.run, model.runs);
   const offered = KINDS.filter(([id]) => {
-    const column = isFull ? null : newColumn(id, state, layer, runs);
-    return column && (!isKernels || comparesKernels(column));
+    const column = isFull ? null : states.newColumn(id, state, layer, runs);
+    return column && (!isKernels || states.comparesKernels(column));
   });
-  const first = isFull ? `${MOST + 1} columns` : isOn ? "Add a column …" : "Compare with …";
+  const first = isFull ? `${states.MOST + 1} columns` : isOn ? "Add a column …" : "Compare with …";
   const options = [["", first], ...offered, ...(isOn ? [["off", "Remove all columns"]] : [])];
   const add = (/** @type {Kind|"off"|""} */ kind) => (kind ? app.compare(kind) : app.redraw());
   return html`
@@ -299,7 +291,8 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
   const { state, front } = model;
   const { view } = state;
   const isMaps = view === "maps" && !nothing;
-  const hasSteps = !nothing && !front;
+  const isFront = view === "overview";
+  const hasSteps = !nothing && !isFront;
   const of = { app, model };
   /** @param {import("./page.js").Drawer} name @param {string} text */
   const drawerButton = (name, text) =>
@@ -334,7 +327,7 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
             <${Button} icon="reload" label="Look for new steps" press=${() => app.renewal.reload()} />`
         }
         <${Button} icon="link" label="Copy a link to this view" press=${share} />
-        ${!front && html`<${Button} icon="save" label="Save the view as PNG" keys="p" press=${save} />`}
+        ${!isFront && html`<${Button} icon="save" label="Save the view as PNG" keys="p" press=${save} />`}
         <${Button} text="?" label="Keys and terms" keys="?" press=${() => app.page.help.toggle()} />
       <//>
       ${drawerButton("details", "Details")}
@@ -442,7 +435,7 @@ export function Time({ app, model }) {
   const i = indexOf(steps, state.step);
   const asked = steps[i];
   const word = stepWords[asked];
-  const at = scene ? new Date(scene.maps.wallTime * 1000).toLocaleString("sv") : "";
+  const at = scene ? timeText(scene.maps.wallTime * 1000) : "";
   const age = asOf(app.report ? null : model.listedAt, app.renewal.live, Date.now());
   const newest = state.step === null ? " · newest" : "";
   const kept =

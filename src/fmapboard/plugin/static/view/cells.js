@@ -1,17 +1,7 @@
 // @ts-check
 /** Cells of layers × steps: pointer and keyboard go over them, a text says what one is, Enter opens it. */
 
-import {
-  CODE,
-  LEVELS,
-  SEVERE,
-  STATES,
-  UNKNOWN_LEVEL,
-  cellLines,
-  numbersOf,
-  shadeOf,
-  tableOf,
-} from "../model/health_states.js";
+import * as states from "../model/health_states.js";
 import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import * as maps from "../picture/health_map.js";
@@ -147,16 +137,18 @@ const SHADES = [
 
 /** @param {{app: import("../app.js").App, health: Health, shade: Shade}} props */
 export function HealthKey({ app, health, shade }) {
-  const table = tableOf(health);
+  const table = states.tableOf(health);
   const { lo, hi, text, hasGaps } = table.shading(shade);
   const name = themeName();
-  const codes = Object.values(CODE).filter((code) => table.present.has(code) || code === CODE.FINE);
+  const codes = Object.values(states.CODE).filter(
+    (code) => table.present.has(code) || code === states.CODE.FINE,
+  );
   const isKnown = Number.isFinite(lo);
   const when = [name, window.devicePixelRatio];
   const ramp = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const context = prepare(canvas, 4 * LEVELS, 10);
-    for (let level = 0; level < LEVELS; level += 1) {
-      context.fillStyle = css(shadeOf(name, CODE.FINE, level));
+    const context = prepare(canvas, 4 * states.LEVELS, 10);
+    for (let level = 0; level < states.LEVELS; level += 1) {
+      context.fillStyle = css(states.shadeOf(name, states.CODE.FINE, level));
       context.fillRect(4 * level, 0, 4, 10);
     }
   };
@@ -165,9 +157,9 @@ export function HealthKey({ app, health, shade }) {
       <ul class="states">
         ${codes.reverse().map(
           (code) => html`
-            <li key=${code} title=${STATES[code].what}>
+            <li key=${code} title=${states.STATES[code].what}>
               <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)} of=${when} />
-              ${inWordsOf(STATES[code].word)}
+              ${inWordsOf(states.STATES[code].word)}
             </li>
           `,
         )}
@@ -175,7 +167,7 @@ export function HealthKey({ app, health, shade }) {
           hasGaps &&
           html`<li key="" title=${DOTTED}>
             <${Painted}
-              paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, CODE.FINE, name, true)}
+              paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, states.CODE.FINE, name, true)}
               of=${when} />
             brightness not recorded
           </li>`
@@ -204,7 +196,7 @@ function sample(canvas, code, name, unknown = false) {
   const image = context.getImageData(0, 0, width, height);
   const cell = {
     codes: Uint8Array.of(code),
-    levels: Uint8Array.of(unknown ? UNKNOWN_LEVEL : Math.round(0.7 * (LEVELS - 1))),
+    levels: Uint8Array.of(unknown ? states.UNKNOWN_LEVEL : Math.round(0.7 * (states.LEVELS - 1))),
     at: Int32Array.of(0),
   };
   const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };
@@ -248,11 +240,11 @@ export function createHealthMap(app) {
       const { health, layout, shade } = /** @type {Drawn} */ (drawn);
       const { layers, rows } = layout;
       const index = column * layers + row;
-      const known = numbersOf(app.source.cache, pass, health, index);
+      const known = states.numbersOf(app.source.cache, pass, health, index);
       const bin = maps.binOf(row, layers, rows);
       const [from, to] = [bin, bin + 1].map((each) => maps.firstOf(each, layers, rows));
       const worst = `the worst of the ${to - from} layers in this row (${from + 1}–${to})`;
-      const lines = cellLines(health, index, known, shade);
+      const lines = states.cellLines(health, index, known, shade);
       return to - from > 1 ? [...lines, worst] : lines;
     },
   });
@@ -266,7 +258,7 @@ export function createHealthMap(app) {
     if (drawn?.health === health && now === before) return;
     const isOther = drawn?.health.run !== health.run;
     before = now;
-    const { worst, shading } = tableOf(health);
+    const { worst, shading } = states.tableOf(health);
     const layers = elided(health.layers.map(callName), LONGEST);
     const measure = /** @type {CanvasRenderingContext2D} */ (
       canvas.getContext("2d", { willReadFrequently: true })
@@ -283,7 +275,7 @@ export function createHealthMap(app) {
     element.dataset.plot = JSON.stringify({ left, top, width: wide, height: high });
     const context = prepare(canvas, width, top + high + 2);
     const severe = (/** @type {number} */ layer) =>
-      worst[layer] >= SEVERE ? inWordsOf(STATES[worst[layer]].word) : "";
+      worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
     maps.paintMap(context, layout, of, { layers, steps, worst, severe }, look);
     const said = `${counted(layers.length, "layer")} × ${counted(steps.length, "step")}`;
     element.setAttribute("aria-label", `${said} of ${runText(health.run)}. ${HELP}`);

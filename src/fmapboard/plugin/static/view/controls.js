@@ -210,13 +210,13 @@ export function useFolding(row) {
       }
       watch.takeRecords();
     }
-    // Whatever a view shows, hides or fills changes the width that is needed; the step's text, which
-    // changes all the time, makes menus only where it does not fit.
+    // Whatever a view shows, hides or fills changes the width that is needed; the texts of the step and of
+    // what is going on, which change all the time, make menus only where they do not fit.
     const watch = new MutationObserver((changes) => {
-      const isOfTime = (/** @type {Node} */ node) =>
-        (node instanceof HTMLElement ? node : node.parentElement)?.closest(".time");
+      const isOfTexts = (/** @type {Node} */ node) =>
+        (node instanceof HTMLElement ? node : node.parentElement)?.closest(".time, .said");
       const isOver = element.scrollWidth > element.clientWidth;
-      if (isOver || changes.some(({ target }) => !isOfTime(target))) fit();
+      if (isOver || changes.some(({ target }) => !isOfTexts(target))) fit();
     });
     watch.observe(element, { subtree: true, childList: true, characterData: true });
     const sized = new ResizeObserver(() => element.clientWidth !== width && fit());

@@ -2,16 +2,7 @@
 /** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
 import { layerText, origin } from "../model/compare.js";
-import {
-  cellOf,
-  channelOf,
-  kernelName,
-  measured,
-  partLetters,
-  position,
-  unitOf,
-  weightText,
-} from "../model/kernel_scene.js";
+import * as weights from "../model/kernel_scene.js";
 import { columnOf, isDifference, partName } from "../model/scene.js";
 import { listed } from "../model/state.js";
 import { short } from "../model/words.js";
@@ -84,7 +75,7 @@ export function createGrid(app) {
     const [at, scene] = [under(event), drawn?.scene];
     if (!at || !scene) return;
     const plane = scene.order[at.cell]; // a channel, except of kernels
-    app.pick(scene.kind === "kernels" ? channelOf(scene.grid.of, plane) : plane, at, event);
+    app.pick(scene.kind === "kernels" ? weights.channelOf(scene.grid.of, plane) : plane, at, event);
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
@@ -125,7 +116,7 @@ export function createGrid(app) {
   function move(by, rows) {
     const scene = drawn?.scene;
     const kernels = scene?.kind === "kernels" ? scene.grid : null;
-    const all = kernels?.cells.map((plane) => channelOf(kernels.of, plane)) ?? [];
+    const all = kernels?.cells.map((plane) => weights.channelOf(kernels.of, plane)) ?? [];
     const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
     const order = scene?.kind === "maps" ? scene.order : outputs;
     if (!order.length) return;
@@ -139,13 +130,14 @@ export function createGrid(app) {
     const [scene, { channel }] = [drawn?.scene, app.state];
     if (!placed || !scene || channel === null) return;
     const kernels = scene.kind === "kernels" ? scene.grid : null;
-    const cell = kernels ? cellOf(kernels, channel) : scene.order.indexOf(channel);
+    const cell = kernels ? weights.cellOf(kernels, channel) : scene.order.indexOf(channel);
     if (cell < 0) return;
     const { left, top } = corner(placed, cell);
     // In a matrix of kernels a channel is a column, unless it is a row.
     if (kernels?.columns && kernels.down !== "outputs")
       reveal(scroller, "Left", left - placed.left, left + placed.cellWidth);
     else reveal(scroller, "Top", top - 10, top + placed.cellHeight);
+    paint();
   }
 
   /** @param {Model} model */
@@ -161,7 +153,6 @@ export function createGrid(app) {
     if (key !== shownChannel) {
       shownChannel = key;
       revealChannel();
-      paint();
     }
     readOut();
     mark(model);
@@ -220,7 +211,7 @@ export function reading(scene, part, channel, y, x) {
     const { height, width, values } = between;
     const value = values[(channel * height + y) * width + x];
     if (Number.isNaN(value)) return "non-finite on at least one side";
-    const unit = unitOf(scene.a, channel) + unitOf(side, channel);
+    const unit = weights.unitOf(scene.a, channel) + weights.unitOf(side, channel);
     return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }
   return valueText(valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]));
@@ -235,19 +226,19 @@ function describeKernel(grid, at) {
   const { of } = grid;
   const plane = grid.cells[at.cell];
   const part = grid.parts[at.part];
-  const side = grid.sides.length > 1 ? ` · ${partLetters(grid, part)}` : "";
-  const name = `${kernelName(grid, plane)}${side}`;
+  const side = grid.sides.length > 1 ? ` · ${weights.partLetters(grid, part)}` : "";
+  const name = `${weights.kernelName(grid, plane)}${side}`;
   if (at.u === null || at.v === null) return `${name} · ${weightRange(grid, part, plane)}`;
   const y = Math.floor(at.v * of.height);
   const x = Math.floor(at.u * of.width);
-  return `${name} · ${position(of, y, x)} · ${weightText(grid, part, plane, y, x)}`;
+  return `${name} · ${weights.position(of, y, x)} · ${weights.weightText(grid, part, plane, y, x)}`;
 }
 
 /** Describes the selected channel. @param {KernelCells} grid @param {number|null} channel */
 function describeChosen(grid, channel) {
   const { of, cells, parts, colour } = grid;
   if (channel === null || channel >= outputChannels(of) || of.rowOf !== null) return "";
-  const cell = cellOf(grid, channel);
+  const cell = weights.cellOf(grid, channel);
   if (cell < 0) return `channel ${channel} · its kernels are not drawn`;
   const isAlone = of.inputs === 1 || colour;
   return `channel ${channel}${isAlone ? ` · ${weightRange(grid, parts[0], cells[cell])}` : ""}`;
@@ -330,11 +321,11 @@ function instead({ of }, channel, count) {
 
 /** @param {KernelCells} grid @param {number[]} planes of the channel @param {number} all kernels, drawn or not */
 function numberRows({ sides }, planes, all) {
-  const found = sides.map(({ kernels }) => kernels && measured(kernels, planes));
+  const found = sides.map(({ kernels }) => kernels && weights.measured(kernels, planes));
   /** @param {string} text @param {string[]} cells */
   const row = (text, cells) =>
     html`<tr><th scope="row">${text}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
-  /** @param {(of: ReturnType<typeof measured>) => [number, number]} pick a number and its uncertainty */
+  /** @param {(of: ReturnType<typeof weights.measured>) => [number, number]} pick a number and its uncertainty */
   const numbers = (pick) =>
     found.map((of) => {
       const [value, unit] = of ? pick(of) : [NaN, 0];

@@ -6,7 +6,7 @@ import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
 import { CHOICES, TILES } from "../model/state.js";
 import { GLOSSARY, termId, termName } from "../model/terms.js";
 import { html } from "../vendor/preact_htm.js";
-import { Button, STEP_KEY, byPointer, mount } from "./controls.js";
+import { Button, STEP_KEY, byPointer, h, mount } from "./controls.js";
 import { isPointing, movePoint, togglePoint } from "./point.js";
 
 /** @import {App} from "../app.js" */
@@ -145,40 +145,38 @@ const OF_SERVER = new Set(["kept", "live"]);
 /** @param {boolean} isReport */
 export function createHelp(isReport) {
   const entries = Object.entries(GLOSSARY).filter(([term]) => !isReport || !OF_SERVER.has(term));
-  const { element, draw } = mount(Help);
-  draw({ entries, close: () => dialog.close() });
-  const dialog = /** @type {HTMLDialogElement} */ (element.firstElementChild);
+  const dialog = h("dialog", { class: "help", "aria-label": "Help" });
+  const { draw } = mount(Help, dialog);
+  const close = () => dialog.close();
+  dialog.addEventListener("click", ({ target }) => target === dialog && close());
   return {
-    element,
+    element: dialog,
+    draw: () => dialog.firstChild ?? draw({ entries, close }),
     isOpen: () => dialog.open,
-    close: () => dialog.close(),
-    toggle: () => (dialog.open ? dialog.close() : dialog.showModal()),
+    close,
+    toggle: () => (dialog.open ? close() : dialog.showModal()),
   };
 }
 
 /** @param {{entries: [string, string][], close: () => void}} props */
 function Help({ entries, close }) {
-  const press = (/** @type {MouseEvent} */ event) =>
-    event.target === event.currentTarget && close();
   return html`
-    <dialog class="help" aria-label="Help" onClick=${press}>
-      <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close} /></div>
-      <table>
-        <tbody>
-          ${KEYS.map(
-            ([keys, what]) => html`
-              <tr>
-                <th scope="row">${keys.split(" ").map((key) => html`<kbd>${key}</kbd>`)}</th>
-                <td>${what}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-      <h2>Terms</h2>
-      <dl class="terms">
-        ${entries.map(([term, text]) => html`<dt>${termName(term)}</dt><dd id=${termId(term)}>${text}</dd>`)}
-      </dl>
-    </dialog>
+    <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close} /></div>
+    <table>
+      <tbody>
+        ${KEYS.map(
+          ([keys, what]) => html`
+            <tr>
+              <th scope="row">${keys.split(" ").map((key) => html`<kbd>${key}</kbd>`)}</th>
+              <td>${what}</td>
+            </tr>
+          `,
+        )}
+      </tbody>
+    </table>
+    <h2>Terms</h2>
+    <dl class="terms">
+      ${entries.map(([term, text]) => html`<dt>${termName(term)}</dt><dd id=${termId(term)}>${text}</dd>`)}
+    </dl>
   `;
 }

@@ -105,12 +105,14 @@ export function createPage(app) {
 
   /** @param {Model} model @param {{nothing: boolean, busy: boolean, hovered: number|null}} how `nothing`: there is no layer */
   function draw(model, { nothing, busy, hovered }) {
-    show(body, !nothing && !model.front);
+    const isFront = model.state.view === "overview";
+    show(body, !nothing && !isFront);
     empty.draw({ model, shown: nothing, reload: () => app.renewal.reload() });
     notices.draw({ app, model });
     controls(model, nothing, busy);
     overview.draw(nothing ? { ...model, front: null } : model);
-    if (nothing || model.front) return;
+    if (!app.isStarting) help.draw();
+    if (nothing || isFront) return;
     drawers.draw();
     layers.draw(model);
     const { view } = model.state;

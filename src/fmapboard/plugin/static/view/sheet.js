@@ -3,17 +3,7 @@
 
 import { middle } from "../model/compare.js";
 import { KINDS, cellLines, numbersOf } from "../model/health_states.js";
-import {
-  callName,
-  counted,
-  deadWord,
-  elided,
-  kindOf,
-  labelOf,
-  runText,
-  short,
-  stepText,
-} from "../model/words.js";
+import * as words from "../model/words.js";
 import { inPalette } from "../model/overview.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
@@ -92,7 +82,7 @@ export function createSheet(app) {
       const own = page?.rows[row % layout.rows];
       const i = (row % layout.rows) * layout.steps.length + column;
       const [lo, hi] = [page?.lo[i] ?? NaN, page?.hi[i] ?? NaN];
-      const range = Number.isNaN(lo) ? "not drawn here" : `${short(lo)} … ${short(hi)}`;
+      const range = Number.isNaN(lo) ? "not drawn here" : `${words.short(lo)} … ${words.short(hi)}`;
       if (own?.channel != null) lines.push(`channel ${own.channel}: ${range}`);
       return own?.why ? [...lines, own.why] : lines;
     },
@@ -141,7 +131,7 @@ export function createSheet(app) {
     const isSame = input.value?.same !== false;
     show(inputRow, !isSame);
     for (const each of [thumbnail, corner]) show(each, Boolean(input.value) && isSame);
-    if (input.value) drawInput(input.value, layout, kindOf(health.step_words));
+    if (input.value) drawInput(input.value, layout, words.kindOf(health.step_words));
     for (const { i, entry } of inSight) put(i, entry);
     keys.forEach((of, i) => {
       if (isKnown && isWithin(i, 1) && !isWithin(i, 0)) put(i, front.sheet.page(asked, of));
@@ -180,7 +170,7 @@ export function createSheet(app) {
       made.style.height = `${of.length * (layout.side + GAP)}px`;
       return { element: made, painted: "", page: null };
     });
-    const names = elided(layers.map(callName), Math.floor(layout.names / CHARACTER));
+    const names = words.elided(layers.map(words.callName), Math.floor(layout.names / CHARACTER));
     return { health, layers, indices, layout, keys, pages, names };
   }
 
@@ -195,15 +185,15 @@ export function createSheet(app) {
     element.style.setProperty("--pitch", `${pitch}px`);
     cells.renew(isOther);
     steps.replaceChildren(...stepNames(health, layout.steps, onsets, pitch));
-    const size = `${counted(layers.length, "layer")} × ${counted(layout.steps.length, "step")}`;
-    element.setAttribute("aria-label", `${size} of ${runText(health.run)}. ${HELP}`);
+    const size = `${words.counted(layers.length, "layer")} × ${words.counted(layout.steps.length, "step")}`;
+    element.setAttribute("aria-label", `${size} of ${words.runText(health.run)}. ${HELP}`);
   }
 
   /** @param {Drawn} of @param {number} i @param {SheetPage} page */
   function paint({ health, layout, pages, layers, indices, names: shortest }, i, page) {
     const ratio = window.devicePixelRatio || 1;
     const { colours } = inPalette(app.state);
-    const now = `${themeName()} ${colours} ${ratio} ${deadWord()}`;
+    const now = `${themeName()} ${colours} ${ratio} ${words.deadWord()}`;
     if (pages[i].painted === now && pages[i].page === page) return;
     pages[i] = { ...pages[i], painted: now, page };
     const pitch = layout.side + GAP;
@@ -260,10 +250,10 @@ export function createSheet(app) {
  */
 function stepNames(health, columns, onsets, pitch) {
   const first = new Set(onsets);
-  const longest = Math.max(...columns.map((step) => stepText(step).length)) * 8 + 8;
+  const longest = Math.max(...columns.map((step) => words.stepText(step).length)) * 8 + 8;
   const every = Math.ceil(longest / pitch);
   return columns.map((step, i) => {
-    const [number, image] = labelOf(health.step_words, step);
+    const [number, image] = words.labelOf(health.step_words, step);
     const isOnset = first.has(step);
     const isShort = image !== "" && pitch >= 60;
     const text = isShort ? middle(image, IMAGE) : i % every === 0 || isOnset ? number : "";
@@ -278,7 +268,7 @@ export function isShown({ key, roles }) {
 
 /** What stands left of a row. @param {HealthLayer} layer @param {string} shown @param {number|null} channel @param {number} pitch */
 function nameOf(layer, shown, channel, pitch) {
-  const name = callName(layer);
+  const name = words.callName(layer);
   const kernels = layer.kernel_shape?.join("×") ?? "";
   const drawn = channel === null ? "no picture" : `channel ${channel}`;
   const few = pitch < 60;
