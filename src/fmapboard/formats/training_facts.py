@@ -293,6 +293,10 @@ class TrainingFacts:
         return len(getattr(self, name) or ()) + self.left_out.get(name, 0)
 
 
+_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "momenta", "left_out")
+"""Fields that are not stored if they are empty."""
+
+
 def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """The blob of a record, cut to the maximum number of entries per list.
 
@@ -313,15 +317,7 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     if found.rates is not None:
         raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
     raw["left_out"] = left_out
-    for name in (
-        "idle",
-        "outputs",
-        "batch_digest",
-        "not_called",
-        "dropouts",
-        "momenta",
-        "left_out",
-    ):
+    for name in _OPTIONAL:
         if not raw[name]:
             del raw[name]
     return (write_json(raw),)

@@ -31,90 +31,54 @@ _MAX_NAMED = 5
 _FROZEN = "all parameters of the model are frozen (requires_grad=False)"
 _NOTHING_RAN = "step {step}: no watched layer ran in a training pass"
 _NO_STEP = (
-    "step {step}: no optimizer stepped on the model's parameters, so there are no gradient norms"
+    "step {step}: no optimizer stepped on the model's parameters: there are no gradient norms"
 )
+_MARK = "to log such passes, put them into a block: with board.step(i):"
 
 _TEXTS = {
     "taps": "step {step}: {names}",
-    "unseen": (
-        "step {step}: no forward pass of the model was seen, as inside code that torch.compile "
-        "made, so no feature maps are logged; pass the compiled model, as in "
-        f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})'
-    ),
-    "compiled gradients": (
-        "the model is compiled, so activation_gradients= and attribution= log nothing; with "
-        f'compiled="eager" they do, but {NOT_NEUTRAL}'
-    ),
-    "eager": (
-        'compiled="eager": logged steps run uncompiled, so training is not bitwise the same as '
-        "without fmapboard; without this option it is"
-    ),
-    "gone": (
-        "step {step}: these layers are no longer part of the model and are not logged any more: "
-        "{names}"
-    ),
-    "unread sparse": (
-        "step {step}: these layers return sparse tensors, which are not logged: {names}; to log "
-        "them, return dense ones (Tensor.to_dense)"
-    ),
-    "unread nested": (
-        "step {step}: these layers return nested tensors, which are not logged: {names}; to log "
-        "them, return padded ones (torch.nested.to_padded_tensor)"
-    ),
-    "empty batch": (
-        "step {step}: the model ran on an empty batch: its layers returned tensors without values, "
-        "so there is nothing to log; leave out batches of 0 samples"
-    ),
-    "nothing ran": (
-        f"{_NOTHING_RAN}; call the model itself (not a scripted or traced copy), with gradients "
-        "enabled, in the training thread"
-    ),
-    "transformed": (
-        f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, grad), where "
-        "tensors have no values yet; to see its layers, also call the model itself on the batch"
-    ),
-    "meta device": (
-        f"{_NOTHING_RAN}; its parameters are on the meta device, which holds no values; give them "
-        "memory with model.to_empty(device=...) and initialize or load them"
-    ),
-    "frozen in eval mode": (
-        f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input requires a gradient "
-        "count; to log any other pass, put it into a block: with board.step(i):"
-    ),
-    "frozen later": (
-        f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze them before that "
-        "call"
-    ),
-    "nothing trained": (
-        f"{_NOTHING_RAN}; the model ran under {{disabled_by}} alone, where nothing can be trained; "
-        "to log such passes, put them into a block: with board.step(i):"
-    ),
-    "in vain": (
-        "step {step}: many forward passes ran without a backward pass, so later ones were not "
-        "recorded; run passes that do not train under torch.no_grad()"
-    ),
+    "unseen": "step {step}: no forward pass of the model was seen, as inside code that "
+    "torch.compile made, so no feature maps are logged; pass the compiled model, as in "
+    f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})',
+    "compiled gradients": "the model is compiled, so activation_gradients= and attribution= log "
+    f'nothing; with compiled="eager" they do, but {NOT_NEUTRAL}',
+    "eager": 'compiled="eager": logged steps run uncompiled, so training is not bitwise the same '
+    "as without fmapboard; without this option it is",
+    "gone": "step {step}: these layers are no longer part of the model and are not logged any "
+    "more: {names}",
+    "unread sparse": "step {step}: these layers return sparse tensors, which are not logged: "
+    "{names}; to log them, return dense ones (Tensor.to_dense)",
+    "unread nested": "step {step}: these layers return nested tensors, which are not logged: "
+    "{names}; to log them, return padded ones (torch.nested.to_padded_tensor)",
+    "empty batch": "step {step}: the model ran on an empty batch: its layers returned tensors "
+    "without values, so there is nothing to log; leave out batches of 0 samples",
+    "nothing ran": f"{_NOTHING_RAN}; call the model itself (not a scripted or traced copy), with "
+    "gradients enabled, in the training thread",
+    "transformed": f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, "
+    "grad), where tensors have no values yet; also call the model itself on the batch",
+    "meta device": f"{_NOTHING_RAN}; its parameters are on the meta device, which holds no values; "
+    "give them memory with model.to_empty(device=...) and initialize or load them",
+    "frozen in eval mode": f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input "
+    f"requires a gradient count; {_MARK}",
+    "frozen later": f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze them "
+    "before that call",
+    "nothing trained": f"{_NOTHING_RAN}; the model ran under {{disabled_by}} alone, where nothing "
+    f"can be trained; {_MARK}",
+    "in vain": "step {step}: many forward passes ran without a backward pass, so later ones were "
+    "not recorded; run passes that do not train under torch.no_grad()",
     "frozen": f"step {{step}}: {_FROZEN}, so there are no gradient norms",
-    "input learns": (
-        "step {step}: an optimizer updates what the model receives, as in style transfer, and none "
-        "updates the model; freeze it before fmapboard.watch(), so that no gradients of its "
-        "parameters are computed: model.requires_grad_(False)"
-    ),
+    "input learns": "step {step}: an optimizer updates what the model receives, as in style "
+    "transfer, and none updates the model; freeze it before fmapboard.watch(), so that no "
+    "gradients of its parameters are computed: model.requires_grad_(False)",
     "disabled": "step {step}: the model ran under {disabled_by}, so there are no gradient norms",
-    "other optimizer": (
-        f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one that trains "
-        "the model, created from model.parameters() after the model was copied or its layers "
-        "replaced"
-    ),
+    "other optimizer": f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one "
+    "that trains the model, created after the model was copied or its layers replaced",
     "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block",
-    "steps last": (
-        "step {step}: an optimizer stepped on the model's parameters before the forward pass of "
-        "the step; with optimizer=, pass the one that steps last; with board.step(i), put forward, "
-        "backward and all optimizer steps inside the block, in this order"
-    ),
-    "no contribution": (
-        "step {step}: the recorded forward pass contributed nothing to the gradients that the "
-        "optimizer used; run forward, backward and optimizer.step() in the same step"
-    ),
+    "steps last": "step {step}: an optimizer stepped on the model's parameters before the forward "
+    "pass of the step; with optimizer=, pass the one that steps last; with board.step(i), put "
+    "forward, backward and all optimizer steps inside the block, in this order",
+    "no contribution": "step {step}: the recorded forward pass contributed nothing to the "
+    "gradients that the optimizer used; run forward, backward and optimizer.step() in one step",
 }
 """Subject -> what is said about it."""
 
