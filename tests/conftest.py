@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from fmapboard.plugin import bundle
-from fmapboard.report import contents
+from fmapboard.report import write
 
 TESTS = Path(__file__).parent
 collect_ignore = ["acceptance", "accuracy"]  # run by hand
@@ -120,7 +120,7 @@ def _the_front_end_is_bundled_once() -> Iterator[None]:
     """For all tabs and reports of this process; test_bundle.py calls the function itself."""
     bundled = functools.cache(bundle.script)
     with pytest.MonkeyPatch.context() as patched:
-        for module in (bundle, contents):
+        for module in (bundle, write):
             patched.setattr(module, "script", bundled)
         yield
 

@@ -22,7 +22,7 @@ from fmapboard.errors import (
     nearby,
     one_line,
 )
-from fmapboard.imaging.models.factory import imported, parse_arguments
+from fmapboard.imaging.models.request import imported, parse_arguments
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap

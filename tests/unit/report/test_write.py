@@ -27,9 +27,8 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.report.answers import RunAnswers, shrunk
 from fmapboard.report.choice import matching, onsets, spread, thin
-from fmapboard.report.contents import NO_FACTS, Page
 from fmapboard.report.result import Report
-from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
+from fmapboard.report.write import NO_FACTS, NO_INPUT, PRIVACY, Page, write_report
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
 from fmapboard.writers.folder import MemoryWriter

@@ -10,11 +10,10 @@ import torch
 from fmapboard.demo.network import CLASSES, MEAN, STD, DemoNetwork, load_trained
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.factory import call_factory
 from fmapboard.imaging.models.huggingface import build_huggingface, labels_of
 from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, changed
 from fmapboard.imaging.models.pretrained import build_timm, build_torchvision, torchvision_names
-from fmapboard.imaging.models.request import LoadedModel, ModelRequest
+from fmapboard.imaging.models.request import LoadedModel, ModelRequest, call_factory
 
 _DEMO_SIDE = 128
 """Side of the demo network's input, px. It is trained on smaller crops but takes any size."""

@@ -15,7 +15,7 @@ from fmapboard.cli.main import run, run_visualize
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.forward_inputs import inputs_from
-from fmapboard.imaging.models.factory import Call, call_factory, parse_arguments
+from fmapboard.imaging.models.request import Call, call_factory, parse_arguments
 
 
 def test_values_are_python_literals_and_text_otherwise() -> None:

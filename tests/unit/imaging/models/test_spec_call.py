@@ -9,9 +9,8 @@ import pytest
 from torch import nn
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.imaging.models.factory import Call, parse_call
 from fmapboard.imaging.models.load import load_model
-from fmapboard.imaging.models.request import ModelRequest
+from fmapboard.imaging.models.request import Call, ModelRequest, parse_call
 
 NETS = """
 from functools import partial
