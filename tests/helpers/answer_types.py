@@ -35,7 +35,7 @@ export type ArrayEntry = { offset: number; shape: number[] };
 export type Bytes = { offset: number; length: number };
 """
 _STORED = {
-    ("LayerFacts", "roles"): "Role[]", ("LayerFinding", "value"): "JsonFloat",
+    ("LayerFacts", "roles"): "Role[]", ("Line", "value"): "JsonFloat",
     ("LayerPatches", "header"): "PatchesHeader", ("Maps", "header"): "RecordHeader",
     ("SamplePicture", "role"): "Role",
 }  # fmt: skip

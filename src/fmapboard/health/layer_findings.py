@@ -1,19 +1,16 @@
-"""The lasting states of a run's layers, in words: they follow from a `HealthTable` alone."""
+"""Layers that are not finite or dead, and since when: it follows from a `HealthTable` alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
-from fmapboard.formats.overview import LASTING
 from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health.states import MAJOR, MINOR, ROUNDING, is_activation, states
-from fmapboard.health.table import HealthTable, after_activation, call_text
+from fmapboard.health.table import HealthTable, call_text
 
 Flags = npt.NDArray[np.bool_]
 
@@ -38,14 +35,6 @@ class Spell:
     after: int | None
     until: int | None
     share: float
-
-
-def in_a_row(flags: Flags, least: int) -> Flags:
-    """Flags [steps, rows] that belong to a run of at least ``least`` steps."""
-    least = min(least, len(flags))
-    last = np.zeros_like(flags)  # steps at which such a run is as long
-    last[least - 1 :] = sliding_window_view(flags, least, axis=0).all(-1)
-    return back_to_start(last, flags)
 
 
 def back_to_start(late: Flags, flags: Flags) -> Flags:
@@ -103,42 +92,27 @@ LINES = 5
 _LEAST_VALUES = 500
 """Values per channel, or of a layer that is dead as a whole, below which dead channels are not
 reported: in small maps they come and go."""
-_UNCHANGED_STEPS = 3
-"""Kept steps over which a layer's weights must be unchanged to be reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFinding:
-    """Something that is wrong in one layer, since a step.
+    """The first layer that has values that are not finite.
 
     Attributes:
-        kind: one of `formats.overview.KINDS`.
-        severity: order of the findings: 3 for non-finite values, 2 for large values and for dead or
-            constant channels that are half of the layer or more, 1 for others.
-        name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
         index: that of the layer's row in the table; None if it has none.
-        since: first logged step with it, or the first kept one if ``after`` is given.
-        value: the share of channels, 0 to 1, or for ``large`` the largest magnitude, at the newest
-            step with it.
+        since: first logged step with it.
+        value: the share of channels, 0 to 1, at the newest step with it.
+        more: number of further layers with such values.
         message: the finding in one sentence.
-        more: number of further layers with a fault of this kind that have no finding of their own.
-        until: last kept step with it, if a later step is without; otherwise None.
-        after: last kept step without it, if there may be logged steps between the two that are no
-            longer kept; otherwise None.
     """
 
-    kind: str
-    severity: int
-    name: str
     label: str
     index: int | None
     since: int
     value: float
-    message: str
     more: int
-    until: int | None
-    after: int | None = None
+    message: str
 
 
 DEAD = (
@@ -149,43 +123,36 @@ DEAD = (
 """What dead channels may mean, and what to do."""
 OFF = ("These channels are 0 everywhere in each of these images; others may excite them", "")
 """The same for a run of images, which says nothing about training."""
-MEANINGS = {
-    "large": "The weights grow, or the inputs are not scaled; float16 overflows at 65,504.",
-    "dead": "These channels are 0 for the whole batch at each of these steps, so they pass no "
-    "gradient there. Many healthy networks have some; from half of a layer on it is a finding.",
-    "constant": "These channels tell nothing about the input.",
-    "unchanged": "The layer is frozen, or its updates are too small for its number format. Nothing "
-    "is wrong if that is intended.",
-}
-"""What a state may mean, in sentences, by kind: without advice, since it is no finding."""
-MEANINGS_OF_IMAGES = {
-    "large": "The images are not scaled as the network expects them, or its weights are large; "
-    "float16 overflows at 65,504.",
-    "dead": f"{OFF[0]}.",
-    "constant": MEANINGS["constant"],
-}
-"""The same for a run of images."""
-
-Place = tuple[str, str, str]
-"""Kind of state, name of the model, and label of a layer."""
 
 
-def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFinding]:
-    """Everything that is wrong, the most severe first; equally severe, the earliest first.
+def dead_layers(table: HealthTable) -> list[tuple[Spell, float, int]]:
+    """Layers of which a tenth of the channels or more have been dead up to the newest step.
 
-    Args:
-        table: the health of the run.
-        told: states of layers to leave out, since a check has said them.
+    At each of the last four logged steps at least, in maps of at least 500 values per channel, or
+    all channels of a layer of as many values. Those that are dead from half on come first, then the
+    earliest.
 
-    - Non-finite values: the first layer that had them is named, and the number of others.
-    - Large values: magnitudes of at least `health.states.LARGE`.
-    - Dead channels: at least a tenth of a layer's channels dead at each of the last four logged
-      steps, in maps of at least 500 values per channel, or all of a layer of as many values.
-    - Constant channels of drawn layers, at four kept steps in a row.
-    - Weights that did not change over the last three kept steps or more, except in a run of images.
+    Returns:
+        Since when, the share of channels at the newest step, 0 to 1, and the number of layers that
+        pass nothing on since all of this one are dead.
     """
-    if not table.steps or not table.rows:
-        return []
+    flags, whole = _dead(table)
+    shares = table.columns["dead"]
+    found = []
+    for spell in _without_followers(table, spells_of(table, "dead", flags)):
+        more = 0
+        if spell.until is not None:
+            continue
+        if whole[spell.last, spell.row]:
+            behind = whole[spell.last, spell.row + 1 :]
+            named = [one.facts.kernel_shape is not None for one in table.rows[spell.row + 1 :]]
+            more = int((behind & np.array(named, bool)).sum())
+        found.append((spell, float(shares[spell.last, spell.row]), more))
+    return sorted(found, key=lambda one: one[1] < MAJOR)
+
+
+def _dead(table: HealthTable) -> tuple[Flags, Flags]:
+    """[steps, rows] each: lastingly dead and not behind such a layer; nothing is passed on."""
     own = is_activation([row.facts for row in table.rows], table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
     # Dead channels that last have been dead since before they had been so for `LASTING` steps; in
@@ -195,41 +162,26 @@ def findings(table: HealthTable, told: Collection[Place] = ()) -> list[LayerFind
     of_all = values * [row.facts.channels for row in table.rows]
     counted = np.where(table.columns["dead"] >= 1 - ROUNDING, of_all, values)
     flags["dead"] = lasting & (counted >= _LEAST_VALUES)
-    # Of layers that are not drawn, constant channels behind dead ones are no news.
-    is_drawn = np.array([row.key is not None for row in table.rows])
-    flags["constant"] = in_a_row(flags["constant"] & is_drawn, LASTING)
-    whole = _whole(table, flags)
-    flags |= {kind: flags[kind] & ~_behind(table, whole) for kind in ("dead", "constant")}
-    # The activation behind a layer is in the same state.
-    behind = {(row.name, row.facts.activation): row.facts.label for row in table.rows}
-    for index, row in enumerate(table.rows):
-        label = row.facts.label
-        for kind in flags:
-            labels = {label, behind.get((row.name, label), label)}
-            if any((kind, row.name, each) in told for each in labels):
-                flags[kind][:, index] = False
-    found = [
-        *_nonfinite(table, flags["nonfinite"], {of for kind, of, _ in told if kind == "nonfinite"}),
-        *_large(table, flags["large"]),
-        *_channels(table, "dead", flags["dead"], whole),
-        *_channels(table, "constant", flags["constant"], whole),
-        *_unchanged(table, flags["unchanged"]),
-    ]
-    return sorted(found, key=lambda finding: (-finding.severity, finding.since))
+    whole: Flags = np.logical_or.reduce(
+        [flags[kind] & (table.columns[kind] >= 1 - ROUNDING) for kind in ("dead", "constant")]
+    )
+    return flags["dead"] & ~_behind(table, whole), whole
 
 
-def _nonfinite(table: HealthTable, flags: Flags, known: set[str]) -> list[LayerFinding]:
+def first_nonfinite(table: HealthTable) -> LayerFinding | None:
+    """The first layer or parameter with values that are not finite, and the number of others."""
     share = table.columns["nonfinite"]
-    spells = spells_of(table, "nonfinite", flags)
+    spells = spells_of(table, "nonfinite", share > 0)
     told = table.first_nonfinite
-    if told is not None and told.name not in known and (not spells or told.step <= spells[0].since):
-        return [_first_told(table, told, spells)]
+    if told is not None and (not spells or told.step <= spells[0].since):
+        return _first_told(table, told, spells)
     if not spells:
-        return []
+        return None
     first, more = spells[0], len(spells) - 1
     where = f"first in {_named(table, first.row)}{further(more)}"
     text = f"non-finite values {when(table, first)}, {where}"
-    return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
+    label, value = table.rows[first.row].facts.label, float(share[first.last, first.row])
+    return LayerFinding(label, first.row, first.since, value, more, text)
 
 
 def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
@@ -247,31 +199,18 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     if told.label is None:  # the model's order is not the order in which they get gradients
         place = f"in {where} (of such parameters the first in the model's order)"
     kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
-    last, until = (own.last, own.until) if own is not None else (-1, None)
+    last = -1 if own is None else own.last
     share = math.nan if row is None else float(table.columns["nonfinite"][last, row])
     began = f"at {table.step_text(told.step)}"
     if not table.is_of_images and own is not None and own.until is None and own.share == 1:
         began = f"since step {told.step}"  # the whole layer is non-finite from then on
     text = f"{kinds} {began}, {place}{further(more)}"
-    label = told.label or ""
-    return LayerFinding("nonfinite", 3, told.name, label, row, told.step, share, text, more, until)
-
-
-def _percent(share: float) -> str:
-    return f"{math.floor(100 * share + 0.5)} %"  # as the front end rounds
+    return LayerFinding(told.label or "", row, told.step, share, more, text)
 
 
 def further(more: int) -> str:
     """The end of a message that names the first of several layers."""
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
-
-
-def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
-    magnitudes = table.magnitudes
-    for spell, more in _limited(_without_followers(table, spells_of(table, "large", flags))):
-        value = float(magnitudes[spell.last, spell.row])
-        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(table, spell)}"
-        yield _finding(table, "large", 2, spell, value, text, more)
 
 
 def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
@@ -281,15 +220,6 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
     }
     rows = table.rows
     return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
-
-
-def _whole(table: HealthTable, flags: Mapping[str, Flags]) -> Flags:
-    """[steps, rows]: all channels of a layer are dead or constant, so that it passes nothing on."""
-    kinds = "dead", "constant"
-    found: Flags = np.logical_or.reduce(
-        [flags[kind] & (table.columns[kind] >= 1 - ROUNDING) for kind in kinds]
-    )
-    return found
 
 
 def _behind(table: HealthTable, whole: Flags) -> Flags:
@@ -302,80 +232,5 @@ def _behind(table: HealthTable, whole: Flags) -> Flags:
     return found
 
 
-def _channels(table: HealthTable, kind: str, flags: Flags, whole: Flags) -> Iterator[LayerFinding]:
-    shares = table.columns[kind]
-    overtaken = table.columns["nonfinite"] > 0
-    spells = [
-        spell
-        for spell in _without_followers(table, spells_of(table, kind, flags))
-        if spell.until is None or overtaken[spell.last + 1, spell.row]
-    ]
-    share = {spell.row: float(shares[spell.last, spell.row]) for spell in spells}
-    spells.sort(key=lambda spell: share[spell.row] < MAJOR)
-    for spell, more in _limited(spells):
-        value, row = share[spell.row], table.rows[spell.row]
-        first = int(np.flatnonzero(flags[:, spell.row])[0])
-        began, now = _percent(float(shares[first, spell.row])), _percent(value)
-        count = row.facts.channels
-        where = _named(table, spell.row)
-        if kind == "dead":
-            where += after_activation(table, row)
-        if whole[spell.last, spell.row]:
-            behind = whole[spell.last, spell.row + 1 :]
-            named = [one.facts.kernel_shape is not None for one in table.rows[spell.row + 1 :]]
-            more += int((behind & np.array(named, bool)).sum())
-        word = "off" if kind == "dead" and table.is_of_images else kind
-        text = f"{now} of {count} channels {word} in {where} {when(table, spell)}"
-        if began != now:
-            ends = (table.step_text(table.steps[at]) for at in (first, spell.last))
-            text = f"channels {word} in {where} {when(table, spell)}: {began} of {count} at "
-            text += f", {now} at ".join(ends)
-        yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
-
-
-def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
-    if table.is_of_images:
-        return []
-    flags = in_a_row(unchanged, _UNCHANGED_STEPS)
-    # ``since`` is the step before the first at which they are unchanged, which has no mark.
-    flagged = replace(table, since={})
-    same_as = table.since.get("unchanged", {})
-    spells = [spell for spell in spells_of(flagged, "unchanged", flags) if spell.until is None]
-    if not spells:
-        return []
-    first, more = spells[0], len(spells) - 1
-    before = same_as.get(first.row)
-    if before is not None and first.after is not None:
-        first = replace(first, after=max(first.after, before))
-    text = f"weights of {_named(table, first.row)} unchanged {when(table, first)}"
-    if before is not None:
-        text += f" (the same as at step {before})"
-    if more:
-        text += f", and those of {more} further layer{'s' * (more > 1)}"
-    return [_finding(table, "unchanged", 1, first, 0.0, text, more)]
-
-
-def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:
-    """The first `LINES` spells, each with the number of those left out: 0 but for the last."""
-    for index, spell in enumerate(spells[:LINES]):
-        yield spell, max(0, len(spells) - LINES) if index == LINES - 1 else 0
-
-
 def _named(table: HealthTable, row: int) -> str:
     return call_text(table, table.rows[row], with_model=True)
-
-
-def _finding(
-    table: HealthTable,
-    kind: str,
-    severity: int,
-    spell: Spell,
-    value: float,
-    message: str,
-    more: int,
-) -> LayerFinding:
-    row = table.rows[spell.row]
-    return LayerFinding(
-        kind, severity, row.name, row.facts.label, spell.row, spell.since, float(value), message,
-        more, spell.until, spell.after,
-    )  # fmt: skip

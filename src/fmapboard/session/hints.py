@@ -30,8 +30,9 @@ _MAX_NAMED = 5
 
 _FROZEN = "all parameters of the model are frozen (requires_grad=False)"
 _NOTHING_RAN = "step {step}: no watched layer ran in a training pass"
-_NO_NORMS = "so there are no gradient norms"
-_NO_STEP = f"step {{step}}: no optimizer stepped on the model's parameters, {_NO_NORMS}"
+_NO_STEP = (
+    "step {step}: no optimizer stepped on the model's parameters, so there are no gradient norms"
+)
 _MARK = "to log such passes, put them into a block: with board.step(i):"
 
 _TEXTS = {
@@ -66,11 +67,11 @@ _TEXTS = {
     f"can be trained; {_MARK}",
     "in vain": "step {step}: many forward passes ran without a backward pass, so later ones were "
     "not recorded; run passes that do not train under torch.no_grad()",
-    "frozen": f"step {{step}}: {_FROZEN}, {_NO_NORMS}",
+    "frozen": f"step {{step}}: {_FROZEN}, so there are no gradient norms",
     "input learns": "step {step}: an optimizer updates what the model receives, as in style "
     "transfer, and none updates the model; freeze it before fmapboard.watch(), so that no "
     "gradients of its parameters are computed: model.requires_grad_(False)",
-    "disabled": f"step {{step}}: the model ran under {{disabled_by}}, {_NO_NORMS}",
+    "disabled": "step {step}: the model ran under {disabled_by}, so there are no gradient norms",
     "other optimizer": f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one "
     "that trains the model, created after the model was copied or its layers replaced",
     "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block",

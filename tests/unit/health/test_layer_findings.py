@@ -1,15 +1,14 @@
-"""Findings: which facts of a table are reported, since when, in which words and order."""
+"""Layers that are not finite or dead: which are found in a table, since when, in which order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 
 from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite
-from fmapboard.health.layer_findings import LINES, LayerFinding, findings
+from fmapboard.health.layer_findings import LayerFinding, dead_layers, first_nonfinite
 from fmapboard.health.table import HealthRow, HealthTable
 
 STEPS = tuple(range(0, 100, 10))
@@ -49,20 +48,27 @@ def from_step(index: int, value: float, before: float = 0.0) -> list[float]:
 
 
 def only(of: HealthTable) -> LayerFinding:
-    (found,) = findings(of)
+    found = first_nonfinite(of)
+    assert found is not None
     return found
 
 
+def dead(rows: int = 3, **columns: Any) -> list[tuple[str, int, float, int]]:
+    """Label, first step, share and number of layers behind of each layer that is dead."""
+    of = table(rows, **columns)
+    label = [row.facts.label for row in of.rows]
+    return [(label[spell.row], spell.since, *more) for spell, *more in dead_layers(of)]
+
+
 def test_nothing_is_found_in_a_healthy_run_or_an_empty_one() -> None:
-    assert findings(table()) == []
-    assert findings(table(0)) == []
-    assert findings(table(steps=())) == []
+    for of in (table(), table(0), table(steps=())):
+        assert first_nonfinite(of) is None
+        assert dead_layers(of) == []
 
 
 def test_the_first_layer_with_nonfinite_values_stands_for_all() -> None:
     found = only(table(nonfinite={2: from_step(3, 0.5), 1: from_step(2, 0.25), 0: from_step(3, 1)}))
-    assert (found.kind, found.severity, found.label) == ("nonfinite", 3, "conv1")
-    assert (found.since, found.after, found.until, found.more) == (20, None, None, 2)
+    assert (found.label, found.since, found.more) == ("conv1", 20, 2)
     assert found.value == 0.25
     text = "non-finite values since step 20, first in `conv1`; then in 2 further layers"
     assert found.message == text
@@ -97,121 +103,58 @@ def test_a_layer_without_numbers_of_its_own_is_named_by_its_class_and_call() -> 
     assert found.message == f"−Inf at step 30, first in {where}"
 
 
-def test_large_values_that_came_and_went() -> None:
-    values = [1.0] * 4 + [2e5, 3e5] + [1.0] * 4
-    found = only(table(maximum={2: values}))
-    assert (found.kind, found.severity, found.value) == ("large", 2, 3e5)
-    assert found.message == "magnitudes up to 3e+05 in `conv2` from step 40 to 50"
-
-
-def test_a_negative_extreme_is_large_too() -> None:
-    assert only(table(minimum={0: from_step(9, -1e4)})).message.endswith("since step 90")
-
-
 def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
-    dead = {"dead": {1: from_step(2, 0.67)}, "dead_lasting": {1: from_step(5, 0.67)}}
-    found = only(table(**dead, since={"dead": {1: 21}}))
-    assert (found.severity, found.since, found.value) == (2, 21, 0.67)
-    assert found.message == "67 % of 64 channels dead in `conv1` since step 21"
-    from_kept = only(table(**dead)).message
-    assert from_kept.endswith("since step 20")
-    small = {1: {"values": 499}}
-    assert findings(table(**dead, facts=small)) == []
-    assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
+    numbers = {"dead": {1: from_step(2, 0.67)}, "dead_lasting": {1: from_step(5, 0.67)}}
+    assert dead(**numbers, since={"dead": {1: 21}}) == [("conv1", 21, 0.67, 0)]
+    assert dead(**numbers) == [("conv1", 20, 0.67, 0)]
+    assert dead(**numbers, facts={1: {"values": 499}}) == []
+    assert dead(dead={1: from_step(2, 0.67)}) == []  # other channels at each step
 
 
 def test_a_layer_that_is_dead_as_a_whole_is_named_in_smaller_maps_too() -> None:
     whole = {"dead": {1: from_step(2, 1.0)}, "dead_lasting": {1: from_step(5, 1.0)}}
-    assert only(table(**whole, facts={1: {"values": 8}})).value == 1.0
-    assert findings(table(**whole, facts={1: {"values": 7}})) == []  # of 64 channels
+    assert dead(**whole, facts={1: {"values": 8}}) == [("conv1", 20, 1.0, 0)]
+    assert dead(**whole, facts={1: {"values": 7}}) == []  # of 64 channels
     nearly = {"dead": {1: from_step(2, 0.98)}, "dead_lasting": {1: from_step(5, 0.98)}}
-    assert findings(table(**nearly, facts={1: {"values": 499}})) == []
+    assert dead(**nearly, facts={1: {"values": 499}}) == []
+
+
+def test_layers_behind_one_that_passes_nothing_are_counted() -> None:
+    for first in ("dead", "constant"):
+        numbers = {name: {2: [1.0] * 10, 3: [1.0] * 10} for name in ("dead", "dead_lasting")}
+        numbers.setdefault(first, {})[1] = [1.0] * 10
+        if first == "dead":
+            numbers["dead_lasting"][1] = [1.0] * 10
+        found = [("conv1", 0, 1.0, 2)] if first == "dead" else []
+        assert dead(4, **numbers) == found
+    at_an_end = {name: {3: [1.0] * 10, 2: [1.0] * 10} for name in ("dead", "dead_lasting")}
+    no_kernel = {3: {"kernel_shape": None}}
+    assert dead(4, **at_an_end, facts=no_kernel) == [("conv2", 0, 1.0, 0)]
 
 
 def test_a_damaged_record_with_lastingly_dead_channels_alone_has_no_finding() -> None:
-    unknown = [float("nan")] * 10
-    assert findings(table(dead={1: unknown}, dead_lasting={1: [0.5] * 10})) == []
+    assert dead(dead={1: [float("nan")] * 10}, dead_lasting={1: [0.5] * 10}) == []
 
 
-def test_shares_are_rounded_as_in_the_tab() -> None:
-    dead = {"dead": {0: [0.125] * 10}, "dead_lasting": {0: [0.125] * 10}}
-    found = only(table(**dead, facts={0: {"channels": 8}}))
-    assert found.message == "13 % of 8 channels dead in `conv0` since step 0"
-
-
-def test_a_share_that_grows_is_given_at_its_first_and_its_last_step() -> None:
-    share = [0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.0, 1.0, 1.0]
-    lasting = [0.0] * 5 + [0.2, 0.4, 0.6, 0.8, 1.0]
-    found = only(table(dead={0: share}, dead_lasting={0: lasting}))
-    assert found.message == (
-        "channels dead in `conv0` since step 20: 20 % of 64 at step 20, 100 % at step 90"
-    )
-    assert (found.severity, found.value) == (2, 1.0)
+def test_channels_that_come_back_are_none() -> None:
+    gone = [0.5] * 6 + [0.0] * 4
+    assert dead(dead={0: gone}, dead_lasting={0: gone}) == []
 
 
 def test_an_activation_is_named_once_with_the_layer_it_follows() -> None:
-    dead = {"dead": dict.fromkeys((0, 1), [0.5] * 10)}
-    dead["dead_lasting"] = dict.fromkeys((0, 1), from_step(3, 0.5))
+    numbers = {"dead": dict.fromkeys((0, 1), [0.5] * 10)}
+    numbers["dead_lasting"] = dict.fromkeys((0, 1), from_step(3, 0.5))
     facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
-    found = only(table(**dead, facts=facts))
-    assert found.label == "conv0"
-    assert found.message.startswith("50 % of 64 channels dead in `conv0` (after `conv1`)")
+    assert dead(**numbers, facts=facts) == [("conv0", 0, 0.5, 0)]
+    own = {name: {1: of[1]} for name, of in numbers.items()}
+    assert dead(**own, facts=facts) == [("conv1", 0, 0.5, 0)]
 
 
-def test_a_later_call_of_an_activation_is_named_as_in_the_tab() -> None:
-    dead = {"dead": {0: [0.5] * 10}, "dead_lasting": {0: from_step(3, 0.5)}}
-    facts = {0: {"activation": "act.call2"}, 1: {"label": "act.call2", "layer": "act", "call": 2}}
-    found = only(table(**dead, facts=facts))
-    assert "channels dead in `conv0` (after `act`, call 2)" in found.message
-    own = {"dead": {1: [0.5] * 10}, "dead_lasting": {1: from_step(3, 0.5)}}
-    found = only(table(**own, facts=facts))
-    assert "channels dead in `act` (call 2, behind `conv0`)" in found.message
-
-
-def test_an_activation_with_large_values_is_named_once() -> None:
-    large = dict.fromkeys((0, 1), from_step(2, 1e5))
-    facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
-    assert only(table(maximum=large, facts=facts)).label == "conv0"
-    assert only(table(maximum={1: large[1]}, facts=facts)).label == "conv1"
-
-
-def test_dead_channels_are_news_until_their_values_are_not_finite() -> None:
-    dead = [0.5] * 6 + [0.0] * 4
-    gone = {"dead": {0: dead}, "dead_lasting": {0: dead}}
-    assert findings(table(**gone)) == []
-    listed = findings(table(**gone, nonfinite={0: from_step(6, 1.0)}))
-    assert [found.kind for found in listed] == ["nonfinite", "dead"]
-    assert listed[1].message == "50 % of 64 channels dead in `conv0` from step 0 to 50"
-
-
-def test_constant_channels_are_told_from_dead_ones() -> None:
-    flat = {"constant": {0: [0.5] * 10}}
-    unknown = {"dead": {0: [np.nan] * 10}, "dead_lasting": {0: [np.nan] * 10}}
-    assert only(table(**flat, **unknown)).kind == "constant"
-    dead = {"dead": {0: [0.5] * 10}, "dead_lasting": {0: [0.5] * 10}}
-    assert only(table(**flat, **dead)).kind == "dead"  # of an activation these are the same
-
-
-def test_unchanged_weights_are_one_line() -> None:
-    still = dict.fromkeys((0, 1), [np.nan] + [0.0] * 9)
-    found = only(table(weights_change=still))
-    text = "weights of `conv0` unchanged since step 10, and those of 1 further layer"
-    assert (found.severity, found.message) == (1, text)
-    assert found.since == 10
-    assert findings(table(weights_change={0: from_step(8, 0.0, before=0.1)})) == []
-
-
-def test_unchanged_weights_begin_at_the_first_step_that_is_marked() -> None:
-    still = {0: from_step(3, 0.0, before=0.1)}
-    same = {"unchanged": {0: 20}}
-    exact = only(table(weights_change=still, since=same))
-    assert (exact.since, exact.after) == (30, None)
-    assert exact.message == "weights of `conv0` unchanged since step 30 (the same as at step 20)"
-    gaps = only(table(weights_change=still, since=same, written=50))
-    assert (gaps.since, gaps.after) == (30, 20)
-    assert "unchanged since a step between 20 and 30" in gaps.message
-    later = only(table(weights_change=still, since={"unchanged": {0: 27}}, written=50))
-    assert "between 27 and 30 (the same as at step 27)" in later.message
+def test_mostly_dead_layers_come_first_then_the_earliest() -> None:
+    share = {4: from_step(1, 0.2), 3: from_step(2, 0.6), 2: from_step(1, 0.7), 1: from_step(0, 0.3)}
+    found = dead(5, dead=share, dead_lasting=share)
+    assert [label for label, *_ in found] == ["conv2", "conv3", "conv1", "conv4"]
+    assert dead(dead={0: [0.09] * 10}, dead_lasting={0: [0.09] * 10}) == []
 
 
 def test_a_later_call_of_an_activation_says_which_layer_it_follows() -> None:
@@ -225,35 +168,17 @@ def test_a_later_call_of_an_activation_says_which_layer_it_follows() -> None:
 
 def test_between_kept_steps_the_onset_is_not_known() -> None:
     found = only(table(nonfinite={0: from_step(2, 1.0)}, written=50))
-    assert (found.since, found.after) == (20, 10)
+    assert found.since == 20
     assert "since a step between 10 and 20" in found.message
     exact = only(table(nonfinite={0: from_step(2, 1.0)}, written=50, since={"nonfinite": {0: 13}}))
-    assert (exact.since, exact.after) == (13, None)
+    assert "since step 13" in exact.message
 
 
-def test_a_state_with_interruptions_says_so() -> None:
-    values = from_step(2, 1e5)
-    values[5] = 1.0
-    found = only(table(maximum={0: values}))
-    assert found.message.endswith("since step 20, at 88 % of the logged steps")
-
-
-def test_the_most_severe_comes_first_then_the_earliest() -> None:
-    listed = findings(
-        table(
-            6,
-            maximum={5: from_step(1, 1e6), 4: from_step(3, 1e6)},
-            nonfinite={3: from_step(8, 1.0)},
-            weights_change={0: [0.0] * 10},
-        )
-    )
-    order = [(found.kind, found.label) for found in listed]
-    assert order == [
-        ("nonfinite", "conv3"), ("large", "conv5"), ("large", "conv4"), ("unchanged", "conv0")
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("layers", "more"), [(LINES, 0), (LINES + 7, 7)])
-def test_many_layers_with_one_fault_are_counted(layers: int, more: int) -> None:
-    listed = findings(table(layers, maximum={row: from_step(1, 1e6) for row in range(layers)}))
-    assert [found.more for found in listed] == [0] * (LINES - 1) + [more]
+def test_values_that_were_not_finite_for_some_steps_say_so() -> None:
+    values = from_step(2, 1.0)
+    values[5] = 0.0
+    found = only(table(nonfinite={0: values}))
+    assert "since step 20, at 88 % of the logged steps, first in" in found.message
+    for ends, words in (([0, 1, 1], "from step 10 to 20, first"), ([0, 1, 0], "at step 10, first")):
+        found = only(table(nonfinite={0: [float(end) for end in ends] + [0.0] * 7}))
+        assert words in found.message

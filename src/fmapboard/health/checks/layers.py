@@ -16,7 +16,7 @@ from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import lasting, outputs
 from fmapboard.health.finding import Finding, named, percent, rounded
-from fmapboard.health.layer_findings import DEAD, OFF, findings
+from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
 from fmapboard.health.record import (
     BuiltInCheck,
     NotRecorded,
@@ -75,20 +75,20 @@ class DeadCheck(BuiltInCheck):
             if ConstantImagesCheck()(record):
                 return  # that is the cause
         learns = bool(losses) and all(of[-1] < 0.75 * of[0] for of in losses)
-        for found in findings(table):
-            if found.kind != self.kind or found.until is not None or found.index is None:
-                continue
-            since = self._since(table, found.since, found.index)
+        listed = []
+        for spell, share, behind in dead_layers(table):
+            since = self._since(table, spell.since, spell.row)
+            is_late = since > table.steps[0] and not learns
+            if share >= (self.share if is_late else self.share_at_start) - ROUNDING:
+                listed.append((table.rows[spell.row], spell.row, since, share, behind))
+        for number, (row, index, since, share, more) in enumerate(listed[:LINES]):
+            more += max(0, len(listed) - LINES) * (number == LINES - 1)
             is_from_start = since <= table.steps[0]
-            least = self.share_at_start if is_from_start or learns else self.share
-            if found.value < least - ROUNDING:
-                continue
-            row = table.rows[found.index]
             count = f"{row.facts.channels} " if row.facts.channels else ""
             where = call_text(table, row) + after_activation(table, row)
-            more = f"; the same in {found.more} further layers" if found.more else ""
+            besides = f"; the same in {more} further layers" if more else ""
             meaning, advice = DEAD
-            if is_from_start and table.columns["constant"][0, found.index] >= 1 - ROUNDING:
+            if is_from_start and table.columns["constant"][0, index] >= 1 - ROUNDING:
                 meaning, advice = _WEIGHTS
             elif is_from_start:
                 meaning, advice = _SCALE if is_normalized(row) else _BIASES
@@ -96,11 +96,11 @@ class DeadCheck(BuiltInCheck):
             if table.is_of_images:
                 (meaning, advice), word, healthy = OFF, "off", ""
             yield Finding(
-                message=f"{100 * found.value:.0f} % of {count}channels {word} in {where} "
-                f"{table.since_text(since)}{more}",
+                message=f"{100 * share:.0f} % of {count}channels {word} in {where} "
+                f"{table.since_text(since)}{besides}",
                 since_step=since,
-                layer=found.label,
-                value=found.value,
+                layer=row.facts.label,
+                value=share,
                 healthy=healthy,
                 meaning=meaning,
                 advice=advice,

@@ -19,7 +19,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
 from fmapboard.health.finding import Finding, named
-from fmapboard.health.layer_findings import findings, further
+from fmapboard.health.layer_findings import first_nonfinite, further
 from fmapboard.health.record import BuiltInCheck, RunRecord
 from fmapboard.health.states import LARGE
 from fmapboard.health.table import HealthTable, call_text
@@ -53,27 +53,27 @@ class NonfiniteCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         table = record.layers()
-        for found in findings(table):
-            if found.kind != self.kind:
-                continue
-            told = table.first_nonfinite
-            if told is not None and (told.step, told.label or "") != (found.since, found.label):
-                told = None  # the finding is from other numbers
-            evidence = Evidence(record, table, found.since, found.index, told)
-            meaning, advice = cause(evidence)
-            own, rest = _own_weights(evidence), further(found.more)
-            whose = f", whose {_not_finite(own)}" if own else ""
-            yield Finding(
-                class_="warning",
-                message=f"{found.message.removesuffix(rest)}{whose}{rest}",
-                since_step=found.since,
-                layer=found.label or None,
-                parameter=told.owner if told is not None and told.label is None else None,
-                value=found.value,
-                meaning=meaning,
-                advice=advice,
-                picture="" if found.index is None else record.picture(table.rows[found.index]),
-            )
+        found = first_nonfinite(table)
+        if found is None:
+            return
+        told = table.first_nonfinite
+        if told is not None and (told.step, told.label or "") != (found.since, found.label):
+            told = None  # the finding is from other numbers
+        evidence = Evidence(record, table, found.since, found.index, told)
+        meaning, advice = cause(evidence)
+        own, rest = _own_weights(evidence), further(found.more)
+        whose = f", whose {_not_finite(own)}" if own else ""
+        yield Finding(
+            class_="warning",
+            message=f"{found.message.removesuffix(rest)}{whose}{rest}",
+            since_step=found.since,
+            layer=found.label or None,
+            parameter=told.owner if told is not None and told.label is None else None,
+            value=found.value,
+            meaning=meaning,
+            advice=advice,
+            picture="" if found.index is None else record.picture(table.rows[found.index]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

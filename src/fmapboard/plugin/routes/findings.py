@@ -1,4 +1,4 @@
-"""What is wrong in a run: the findings of the checks, and the lasting states of its layers."""
+"""What is wrong in a run: the findings of the checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
 from fmapboard.health.finding import Finding, by_cause, causes_of
-from fmapboard.health.layer_findings import MEANINGS, MEANINGS_OF_IMAGES, LayerFinding, Place
-from fmapboard.health.layer_findings import findings as lasting_states
 from fmapboard.health.run import run_checks
 from fmapboard.health.table import HealthTable
 from fmapboard.health.verdict import Seen, as_checked, is_of_output, is_update_of_weights, judge
@@ -20,32 +18,43 @@ from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import Provider
 
 T = TypeVar("T")
-LineClass = Literal["warning", "note", "state"]
-_CERTAIN, _SUSPECTED = 5, 4
-"""Severity of what belongs to a fault, and to a suspicion; those of lasting states are below."""
+_CERTAIN, _SUSPECTED = 2, 1
+"""Severity of what belongs to a fault, and to a suspicion."""
 _BYTES = 3000
 """In memory of what is kept of a run, roughly."""
-_STATE_OF = {"nonfinite": "nonfinite", "dead": "dead", "unchanged_weights": "unchanged"}
-"""Kind of a check -> the state of layers that it tells of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A finding of a check, or a lasting state of a layer.
+    """A finding of a check.
 
     Attributes:
-        class_: ``warning`` or ``note`` of a finding, else ``state``.
-        facts: what was found.
+        class_: ``warning`` or ``note``.
+        kind: of the check.
+        severity: 2 for what belongs to a fault, 1 for what belongs to a suspicion.
+        name: name of the model, as in ``watch(name=...)``; "" for none.
+        label: the layer; "" if it is not about a layer.
+        index: that of the layer's row in the table; None if it has none.
         key: of the layer; None if it has no pictures, or if it is not about a layer.
         shown_at: key of the layer whose pictures show it.
+        since: first logged step with it.
+        value: the number that it is about; NaN for none.
+        message: the finding in one sentence.
         explanation: what it may mean, and what to do.
         follows: kind of the finding above from which it may follow; "" for none.
     """
 
-    class_: LineClass
-    facts: LayerFinding
+    class_: Literal["warning", "note"]
+    kind: str
+    severity: int
+    name: str
+    label: str
+    index: int | None
     key: str | None
     shown_at: str | None
+    since: int
+    value: float
+    message: str
     explanation: str
     follows: str
 
@@ -85,8 +94,7 @@ class Findings(Answer):
         steps: number of kept steps.
         written: number of logged steps.
         unread: the newest logged step if TensorBoard has not read it yet, otherwise None.
-        findings: those of the checks, in the words of ``fmapboard check``; after them, with the
-            class ``state``, the lasting states of layers that no check tells of.
+        findings: those of the checks, in the words of ``fmapboard check``.
         line: the cause of them, or that there is none.
     """
 
@@ -108,13 +116,7 @@ def findings(provider: Provider, run: str) -> Findings:
     overview = run_overview(provider, run)
     table = overview.health()
     found = checked(provider, overview)
-    states = lasting_states(table, set(_told(table, found)))
-    meanings = MEANINGS_OF_IMAGES if table.is_of_images else MEANINGS
-    lines = [
-        _line(table, each.class_, _of_check(each, table, severity), each.explanation, each.follows)
-        for severity, each in _by_severity(found)
-    ]
-    lines += [_line(table, "state", each, meanings.get(each.kind, "")) for each in states]
+    lines = [_line(each, table, severity) for severity, each in _by_severity(found)]
     return Findings(
         run=table.run,
         layers=len(table.rows),
@@ -130,7 +132,7 @@ def _verdict(of: Judged, found: Sequence[Finding], lines: Sequence[Line]) -> Ver
     if of.cause is None:
         return Verdict("well", of.line, of.rest, "", "", None, None, None)
     line = next(line for each, line in zip(found, lines, strict=False) if each is of.cause)
-    place = line.facts.name, line.facts.label, line.key, line.shown_at, line.facts.since
+    place = line.name, line.label, line.key, line.shown_at, line.since
     return Verdict("warning" if of.verdict == "fault" else "note", of.line, of.rest, *place)
 
 
@@ -193,19 +195,6 @@ def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
     return _kept(provider, key, model, lambda: run_checks(model.record()).findings)
 
 
-def _told(table: HealthTable, found: Iterable[Finding]) -> Iterable[Place]:
-    """The states of layers that the checks tell of."""
-    for finding in found:
-        state = _STATE_OF.get(finding.kind)
-        if state == "nonfinite":  # it counts the layers that follow
-            rows = (row for row in table.rows if row.name == finding.model)
-            yield from ((state, row.name, row.facts.label) for row in rows)
-        elif state is not None:
-            of_parameters = (name.rpartition(".")[0] for name in finding.parameters)
-            layers = of_parameters if finding.layer is None else (finding.layer,)
-            yield from ((state, finding.model, layer) for layer in layers)
-
-
 def _by_severity(found: Iterable[Finding]) -> Iterator[tuple[int, Finding]]:
     """The findings in their order, ordered by cause, with the severity of their group."""
     for cause in causes_of(found):
@@ -214,33 +203,26 @@ def _by_severity(found: Iterable[Finding]) -> Iterator[tuple[int, Finding]]:
         yield from ((_CERTAIN if is_certain else _SUSPECTED, each) for each in group)
 
 
-def _line(
-    table: HealthTable,
-    class_: LineClass,
-    found: LayerFinding,
-    explanation: str,
-    follows: str = "",
-) -> Line:
-    row = None if found.index is None else table.rows[found.index]
-    key = row.key if row is not None and found.label else None
-    return Line(class_, found, key, None if row is None else row.shown_at, explanation, follows)
-
-
-def _of_check(finding: Finding, table: HealthTable, severity: int) -> LayerFinding:
-    """A finding of a check as one of the layer that it, or its parameter, is of."""
+def _line(finding: Finding, table: HealthTable, severity: int) -> Line:
+    """A finding as a line about the layer that it, or its parameter, is of."""
     layer = finding.layer
     if layer is None and finding.parameter is not None:
         layer = finding.parameter.rpartition(".")[0]
+    index = table.index(finding.model, layer)
+    row = None if index is None else table.rows[index]
     first = table.steps[0] if table.steps else 0
-    return LayerFinding(
+    return Line(
+        class_=finding.class_,
         kind=finding.kind,
         severity=severity,
         name=finding.model,
         label=finding.layer or "",
-        index=table.index(finding.model, layer),
+        index=index,
+        key=row.key if row is not None and finding.layer else None,
+        shown_at=None if row is None else row.shown_at,
         since=first if finding.since_step is None else finding.since_step,
         value=math.nan if finding.value is None else finding.value,
         message=finding.sentence,
-        more=0,
-        until=None,
+        explanation=finding.explanation,
+        follows=finding.follows,
     )

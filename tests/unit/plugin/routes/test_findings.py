@@ -59,7 +59,7 @@ def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> Non
     log(tmp_path / "run")
     (line,) = [one for one in lines(tmp_path, "run") if one["kind"] == "copied_channels"]
     assert line["message"].endswith("have a copy in the layer at step 0 (healthy: below 25 %)")
-    assert (line["class"], line["severity"], line["label"]) == ("note", 4, "2")
+    assert (line["class"], line["severity"], line["label"]) == ("note", 1, "2")
     assert (line["key"], line["shown_at"], line["since"], line["value"]) == (
         "fmapboard/2", "fmapboard/2", 0, 1.0,
     )  # fmt: skip
@@ -88,7 +88,7 @@ def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
 def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -> None:
     log(tmp_path / "run", checks=[Parameter()], name="gen")
     warning, note = [one for one in lines(tmp_path, "run") if one["kind"] == "mine"]
-    assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 5, 1)
+    assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 2, 1)
     assert (warning["label"], warning["key"], warning["shown_at"]) == ("", None, "gen.fmapboard/2")
     assert (note["message"], note["since"]) == ("`gen`: a note (healthy: none)", 0)
     assert (note["name"], note["shown_at"]) == ("gen", None)
@@ -112,15 +112,12 @@ def log_still(run: Path, lost: list[str], frozen: list[str]) -> None:
                     model.get_parameter(name).copy_(value)
 
 
-def test_the_state_of_a_layer_that_a_check_tells_of_has_no_line_of_its_own(tmp_path: Path) -> None:
+def test_states_of_layers_have_no_line_of_their_own(tmp_path: Path) -> None:
     log_still(tmp_path / "one", ["2.weight"], [])
     log_still(tmp_path / "two", ["2.weight"], ["4.weight"])
-    (one,) = [line for line in lines(tmp_path, "one") if "unchanged" in line["message"]]
-    assert (one["kind"], one["shown_at"]) == ("unchanged_weights", "fmapboard/2")
-    two = [line for line in lines(tmp_path, "two") if "unchanged" in line["message"]]
-    assert [(line["class"], line["kind"], line["shown_at"]) for line in two] == [
-        ("warning", "unchanged_weights", "fmapboard/2"), ("state", "unchanged", "fmapboard/4"),
-    ]  # fmt: skip
+    for run in ("one", "two"):  # that a layer is frozen is no finding
+        (line,) = [line for line in lines(tmp_path, run) if "unchanged" in line["message"]]
+        assert (line["kind"], line["shown_at"]) == ("unchanged_weights", "fmapboard/2")
 
 
 def log_lost(run: Path, **options: Any) -> None:
@@ -176,8 +173,8 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     log(tmp_path / "run", checks=[Parameter()])
     every = lines(tmp_path, "run")
     keys = {
-        "kind", "class", "severity", "name", "label", "index", "key", "shown_at", "since", "after",
-        "until", "value", "more", "message", "explanation", "follows",
+        "kind", "class", "severity", "name", "label", "index", "key", "shown_at", "since", "value",
+        "message", "explanation", "follows",
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: -line["severity"])

@@ -129,23 +129,16 @@ function sceneOf(maps, question, { colours }) {
   return scene;
 }
 
-/** Drawn channels with a fault, large ones by size. @param {Maps} maps @param {string} kind @param {number} channels drawn */
+/** Drawn channels with a fault. @param {Maps} maps @param {string} kind @param {number} channels drawn */
 export function affected(maps, kind, channels) {
-  const role = "feature_maps";
-  const all = Array.from({ length: channels }, (_, c) => c);
-  const has = all.filter((c) => {
-    const { nan, positive, negative, large, dead, constant } = flags(maps, role, c);
-    const faults = { nonfinite: nan + positive + negative > 0, large, dead, constant };
-    return Object.entries(faults).some(([fault, isSo]) => isSo && fault === kind);
+  return Array.from({ length: channels }, (_, c) => c).filter((c) => {
+    const { nan, positive, negative, dead } = flags(maps, "feature_maps", c);
+    return kind === "nonfinite" ? nan + positive + negative > 0 : kind === "dead" && dead;
   });
-  if (kind !== "large") return has;
-  const ends = ["minimum", "maximum"].map((name) => maps.arrays[`${role}.${name}`]?.values);
-  const size = (/** @type {number} */ c) => Math.max(...ends.map((of) => Math.abs(of?.[c] ?? 0)));
-  return has.sort((a, b) => size(b) - size(a));
 }
 
 /** Kinds that single channels have. */
-const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
+const OF_CHANNELS = new Set(["nonfinite", "dead"]);
 
 /**
  * Where the tiles stem from: layer, step and channels.
@@ -161,13 +154,12 @@ function described(finding, layer, step, word, channels, hit, all) {
       : step > finding.since
         ? `at ${word}, the next kept one`
         : `at ${word}, the last kept one`;
-  const past = finding.until !== null && step > finding.until ? " (after it had ended)" : "";
   const which = `channel${channels.length === 1 ? "" : "s"} ${channels.join(", ")}`;
   const more = hit > channels.length ? ` and ${whole(hit - channels.length)} more` : "";
   const missing =
     !hit && OF_CHANNELS.has(finding.kind) ? ` (none of the ${all} drawn is affected)` : "";
   const sample = layer.samples > 1 ? ", sample 0" : "";
-  return `${of} ${when}${past}${sample} · ${which}${more}${missing}`;
+  return `${of} ${when}${sample} · ${which}${more}${missing}`;
 }
 
 // What the overview page shows: the map of one run, and the findings of all chosen runs.

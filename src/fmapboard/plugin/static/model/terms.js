@@ -30,8 +30,6 @@ export const GLOSSARY = Object.freeze({
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
   warning: "A finding that is wrong for certain, whatever the network, such as a NaN.",
   note: "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
-  state:
-    "A lasting state of a layer that no check judges: it may be intended, as frozen weights are.",
   flagged:
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",
   nonfinite: "NaN, +Inf or −Inf: not a number, or too large for the number format.",

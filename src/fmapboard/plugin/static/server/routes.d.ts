@@ -107,7 +107,7 @@ export interface FindingsAnswer {
   written: number;
   /** the newest logged step if TensorBoard has not read it yet, otherwise null. */
   unread: number | null;
-  /** those of the checks, in the words of `fmapboard check`; after them, with the class `state`, the lasting states of layers that no check tells of. */
+  /** those of the checks, in the words of `fmapboard check`. */
   findings: Line[];
   /** the cause of them, or that there is none. */
   line: Verdict;
@@ -336,36 +336,30 @@ export interface WeightsOnly {
   error: string | null;
 }
 
-/** A finding of a check, or a lasting state of a layer. */
+/** A finding of a check. */
 export interface Line {
-  /** `warning` or `note` of a finding, else `state`. */
-  class: "warning" | "note" | "state";
-  /** one of `formats.overview.KINDS`. */
+  /** `warning` or `note`. */
+  class: "warning" | "note";
+  /** of the check. */
   kind: string;
-  /** order of the findings: 3 for non-finite values, 2 for large values and for dead or constant channels that are half of the layer or more, 1 for others. */
+  /** 2 for what belongs to a fault, 1 for what belongs to a suspicion. */
   severity: number;
   /** name of the model, as in `watch(name=...)`; "" for none. */
   name: string;
-  /** the layer; "" if the fault is that of a parameter. */
+  /** the layer; "" if it is not about a layer. */
   label: string;
   /** that of the layer's row in the table; null if it has none. */
   index: number | null;
-  /** first logged step with it, or the first kept one if `after` is given. */
-  since: number;
-  /** the share of channels, 0 to 1, or for `large` the largest magnitude, at the newest step with it. */
-  value: JsonFloat;
-  /** the finding in one sentence. */
-  message: string;
-  /** number of further layers with a fault of this kind that have no finding of their own. */
-  more: number;
-  /** last kept step with it, if a later step is without; otherwise null. */
-  until: number | null;
-  /** last kept step without it, if there may be logged steps between the two that are no longer kept; otherwise null. */
-  after: number | null;
   /** of the layer; null if it has no pictures, or if it is not about a layer. */
   key: string | null;
   /** key of the layer whose pictures show it. */
   shown_at: string | null;
+  /** first logged step with it. */
+  since: number;
+  /** the number that it is about; NaN for none. */
+  value: JsonFloat;
+  /** the finding in one sentence. */
+  message: string;
   /** what it may mean, and what to do. */
   explanation: string;
   /** kind of the finding above from which it may follow; "" for none. */

@@ -18,7 +18,7 @@ import { createSheet, isShown } from "./sheet.js";
 /** @import {Front} from "../model/front.js" */
 /** @import {MapsScene} from "../model/scene.js" */
 /** @import {Health} from "../server/health.js" */
-/** @import {Line as Finding, Verdict} from "../server/routes.js" */
+/** @import {Verdict} from "../server/routes.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
@@ -136,7 +136,7 @@ function Frames({ health, begins, isDifference }) {
 }
 
 const NOTE =
-  "Coloured cells that no line names are of single steps or small maps: findings are states that last.";
+  "Coloured cells that no line names are states that many healthy networks have, or of single steps.";
 
 /** Steps whose numbers are missing because their records cannot be read. @param {Health} health */
 function lost({ errors = {} }) {
@@ -325,7 +325,6 @@ export function Findings({ app, model, front }) {
             void app.overview.go({ ...finding, run, step: finding.since }, channel);
           const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
           const { explanation: why } = finding;
-          const stems = [further(finding), line.loading ? "loading its pictures…" : text];
           return html`
             <li class=${finding.follows ? "line follows" : "line"}>
               <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
@@ -334,7 +333,7 @@ export function Findings({ app, model, front }) {
                 </span>
                 <span class="sentence">${named(run)}${sentence(finding.message)}</span>
                 ${why && html`<span class="explanation" title=${why.replaceAll("\`", "")}>${sentence(why)}</span>`}
-                <span class="stems">${stems.filter(Boolean).join(" · ")}</span>
+                <span class="stems">${line.loading ? "loading its pictures…" : text}</span>
               </button>
               <div class="tiles">
                 ${
@@ -391,10 +390,4 @@ function quiet(answers, named) {
     })}
     ${awaited > 0 && html`<li class="quiet">looking for findings${of}…</li>`}
   `;
-}
-
-/** The layers that a line stands for besides its own, unless its message says so. @param {Finding} of */
-function further({ more, message }) {
-  if (!more || message.includes(`${more} further`)) return "";
-  return `the same in ${more} further layer${more === 1 ? "" : "s"}`;
 }
