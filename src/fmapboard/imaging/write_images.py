@@ -297,14 +297,12 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
     left, top, right, bottom = (int(edge) for edge in font.getbbox(text))
     line = bottom - top + 2 * _GAP
     height, width = pixels.shape[:2]
-    page = blank_page(line + height + _GAP, max(right - left, width) + 2 * _GAP)
-    drawn = Image.fromarray(page)
-    ImageDraw.Draw(drawn).text((_GAP - left, _GAP - top), text, fill=(INK,) * 3, font=font)
-    page = np.array(drawn)
-    page[line : line + height, _GAP : _GAP + width] = pixels
-    return page
+    sides = max(right - left, width) + 2 * _GAP, line + height + _GAP
+    page = Image.new("RGB", sides, "white")
+    page.paste(Image.fromarray(pixels), (_GAP, line))
+    ImageDraw.Draw(page).text((_GAP - left, _GAP - top), text, (INK,) * 3, font)
+    return np.asarray(page)
 
 
 def _rgb(picture: Picture) -> Bytes8:
-    pixels = picture.colours
-    return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, -1)
+    return np.asarray(Image.fromarray(picture.colours).convert("RGB"))
