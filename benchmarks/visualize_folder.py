@@ -25,11 +25,11 @@ from torch import Tensor
 from workloads import machine
 
 from fmapboard.demo.bundled import bundled
-from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.images import find_images, read_image
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.visualize import Drawing, draw_folder
 
 
 def make_images(folder: Path, count: int) -> list[Path]:

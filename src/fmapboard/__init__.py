@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from fmapboard.extraction.of_outputs import extract_gradients as extract_gradients
     from fmapboard.imaging.patches import patches as patches
     from fmapboard.imaging.visualize import visualize as visualize
-    from fmapboard.interventions.channels import add as add
-    from fmapboard.interventions.channels import replace as replace
-    from fmapboard.interventions.channels import scale as scale
-    from fmapboard.interventions.channels import silence as silence
+    from fmapboard.interventions.context import add as add
     from fmapboard.interventions.context import intervene as intervene
+    from fmapboard.interventions.context import replace as replace
+    from fmapboard.interventions.context import scale as scale
+    from fmapboard.interventions.context import silence as silence
     from fmapboard.logger import FeatureMapLogger as FeatureMapLogger
     from fmapboard.logger import watch as watch
     from fmapboard.model.layers import kernel_groups as kernel_groups
@@ -59,8 +59,7 @@ _NAMES_IN = {
     "model.layers": ("kernel_groups",),
     "model_comparison.two_models": ("diff",),
     "model_comparison.comparison": ("LayerDifference", "ModelDifference"),
-    "interventions.channels": ("add", "replace", "scale", "silence"),
-    "interventions.context": ("intervene",),
+    "interventions.context": ("add", "intervene", "replace", "scale", "silence"),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
     "imaging.visualize": ("visualize",),

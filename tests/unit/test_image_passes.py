@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import fmapboard.image_passes
 from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.image_passes import ImagePasses
-from fmapboard.imaging.drawing import batched
+from fmapboard.imaging.visualize import batched
 
 
 def network() -> Counting:

@@ -182,8 +182,8 @@ def visualize(**options: Any) -> None:
     below runs/visualize.
     """
     from fmapboard.cli.commands.visualize import visualize_images
-    from fmapboard.imaging.drawing import Drawing
     from fmapboard.imaging.models.request import ModelRequest
+    from fmapboard.imaging.visualize import Drawing
 
     request, drawing = taken(ModelRequest, options), taken(Drawing, options)
     visualize_images(request, drawing, **options)

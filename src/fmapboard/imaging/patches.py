@@ -17,11 +17,10 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, log, writing
-from fmapboard.imaging.drawing import AllImages, Drawing, batched, draw_folder
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import add_row, as_text, new_table
-from fmapboard.imaging.visualize import check_run
+from fmapboard.imaging.visualize import AllImages, Drawing, batched, check_run, draw_folder
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing

@@ -1,34 +1,409 @@
-"""``fmapboard.visualize``: the ``visualize`` command for a model that is a Python object."""
+"""``visualize``: draw a model's feature maps for images, once or with each checkpoint of a series.
+
+The last line that ``visualize`` and ``patches`` print says what was found in all images.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from fmapboard.errors import ConfigurationError, log
-from fmapboard.imaging.drawing import Drawing, draw_folder, selected_layers
-from fmapboard.imaging.embedding import check_embedding
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.errors import ConfigurationError, few, log
+from fmapboard.extraction.class_attribution import class_attributions
+from fmapboard.formats.overview import StepSource
+from fmapboard.image_passes import ImagePasses
+from fmapboard.imaging.embedding import Embedding, check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
-from fmapboard.imaging.read_images import given_images
+from fmapboard.imaging.models.checkpoints import Checkpoint
+from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.tables import as_text, layer_table
-from fmapboard.imaging.write_images import WrittenImage, places
+from fmapboard.imaging.write_images import ImageWriter, WrittenImage, places
+from fmapboard.measure.layout import Sequences
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Normalizing, check_depth
-from fmapboard.records import Normalization, Scale
-from fmapboard.render.palettes import checked_colormap
+from fmapboard.records import Attribution, LoggedStep, Normalization, Scale, StepData
+from fmapboard.render.palettes import checked_colormap, palette
+from fmapboard.render.quantize import Quantizer
 from fmapboard.report.choice import CHART_STEPS
 from fmapboard.report.result import Report
 from fmapboard.report.write import write_report
+from fmapboard.session.step import PendingStep
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import free_name
 from fmapboard.writers.remote import RemoteDirectory, local_directory, log_directory
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+
+@dataclass(slots=True)
+class AllImages:
+    """Collects findings over images; ``line`` says them.
+
+    Attributes:
+        count: Number of images.
+        nan: Names of those with NaN in a layer's output.
+        infinite: Names of those with infinity in a layer's output.
+        dead: Label of a layer call -> bool [C], the channels that are dead in all images so far.
+        ran: Names of the layers that returned a tensor for an image.
+        replaced: Number of PNG files from before that were overwritten.
+        projector: What was written for the Projector, in one line; empty for nothing.
+    """
+
+    count: int = 0
+    nan: list[str] = field(default_factory=list)
+    infinite: list[str] = field(default_factory=list)
+    dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
+    replaced: int = 0
+    projector: str = ""
+
+    def add(self, name: str, step: LoggedStep, replaced: int = 0) -> None:
+        """Add an image, given by its name and its recorded step."""
+        self.count += 1
+        self.replaced += replaced
+        found = [(one.layer_call, one.statistics) for one in step.statistics if one.statistics]
+        if any(statistics.nan.any() for _, statistics in found):
+            self.nan.append(name)
+        if any((s.positive_infinity + s.negative_infinity).any() for _, s in found):
+            self.infinite.append(name)
+        for call, statistics in found:
+            self.ran.add(call.layer)
+            if statistics.dead is not None:
+                before = self.dead.get(call.label, statistics.dead)
+                is_same = before.shape == statistics.dead.shape
+                self.dead[call.label] = before & statistics.dead if is_same else before & False
+
+    def line(self, given: int, *, noun: str = "image", chosen: Collection[str] = ()) -> str:
+        """The findings in one line.
+
+        Args:
+            given: Number of files that were given.
+            noun: What is counted.
+            chosen: Names of the layers that were selected.
+
+        Example:
+            >>> AllImages(7, nan=["a4.png"]).line(8)
+            '7 of 8 images; NaN in 1: a4.png; no infinity'
+        """
+        of = f" of {given:,}" if given != self.count else ""
+        parts = [f"{self.count:,}{of} {noun}{'s' * (given != 1)}"]
+        for kind, names in (("NaN", self.nan), ("infinity", self.infinite)):
+            parts.append(f"{kind} in {len(names):,}: {few(names)}" if names else f"no {kind}")
+        dead = {label: (int(flags.sum()), flags.size) for label, flags in self.dead.items()}
+        layers = [f"{label} {count} of {size}" for label, (count, size) in dead.items() if count]
+        if layers:
+            everywhere = " in all of them" if self.count > 1 else ""
+            parts.append(f"dead channels{everywhere}: {few(layers)}")
+        never = [name for name in chosen if name not in self.ran]
+        if never:
+            parts.append(f"no output of {few(never)}")
+        return "; ".join(parts)
+
+    def say_overwritten(self, folder: Path | None, say: Callable[[str], object]) -> None:
+        """Say that PNG files from before were overwritten, if there were any."""
+        files = "1 PNG file" if self.replaced == 1 else f"{self.replaced:,} PNG files"
+        if self.replaced:
+            say(f"overwrote {files} in {folder}; give each run another folder")
+
+
+def selected_layers(model: nn.Module, layers: Layers) -> list[str]:
+    """Names of the selected layers that have a ``forward`` of their own.
+
+    Raises:
+        ConfigurationError: The selection is invalid, or selects nothing.
+    """
+    never = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+    found = HookRegistry(model, layers).layers
+    return [name for name, module in found.items() if not isinstance(module, never)]
+
+
+SIDE = 256
+"""Length in px of the longer side of a picture; smaller inputs are not enlarged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn of each image, and how; ``visualize --help`` describes the options.
+
+    Attributes:
+        step: Number of the first image's step; the others follow.
+        source: What each step shows, for the tab; None for the image.
+        effective: As in ``extract``.
+        inputs: What the model takes in addition to images; by default nothing.
+        labels: PNG files bear the layer's name and the channels' numbers.
+        embedding: The layer whose outputs are written for the Projector, or None.
+    """
+
+    layers: Layers = None
+    batch_size: int = 4
+    colormap: str = "grey"
+    scale: Scale = "channel"
+    depth: int | None = None
+    kernels: bool = False
+    attribution: bool = False
+    target: int | None = None
+    step: int = 0
+    source: StepSource | None = None
+    effective: bool = False
+    inputs: ForwardInputs = field(default_factory=ForwardInputs)
+    labels: bool = False
+    embedding: str | None = None
+
+    def composing(self, *, same_image: bool = False) -> SummaryBuilder:
+        """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
+        return SummaryBuilder(
+            colormap=self.colormap, scale=self.scale, attribution_side=SIDE, has_probe=same_image
+        )
+
+
+Each = Callable[[str, WrittenImage], object]
+"""Called with the name of each image and what was written of it."""
+
+
+def drawn(
+    model: nn.Module,
+    drawing: Drawing,
+    images: ReadImages,
+    *,
+    board: Writer | None,
+    folders: Iterable[Path | None],
+    say: Callable[[str], object],
+    compose: SummaryBuilder | None = None,
+    embedding: Embedding | None = None,
+) -> Generator[WrittenImage, None, None]:
+    """Draw images with the weights that the model has now; yield each after it is written.
+
+    Args:
+        model: Runs in eval mode, on the device of its parameters.
+        drawing: What is drawn, with the number of the first step.
+        images: The images.
+        board: Writes the steps for TensorBoard, or None.
+        folders: Folder for the PNG files of each image that can be read, or None.
+        say: Called with a message if the model runs on one image at a time.
+        compose: Made the summaries of earlier steps of the same run, by `Drawing.composing`; None
+            begins a run.
+        embedding: Reads each batch of images, too, and keeps thumbnails.
+
+    Raises:
+        FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images is
+            kept.
+    """
+    writer = ImageWriter(compose or drawing.composing(), board, folders, labels=drawing.labels)
+    quantize = Quantizer(None, drawing.scale, palette(drawing.colormap).zero_centered)
+    reducer = Reducer(
+        max_channels=None, depth=drawing.depth, sequences=Sequences.of(model), quantize=quantize
+    )
+    passes = ImagePasses(
+        model, reducer,
+        layers=drawing.layers, normalization=images.normalization, kernels=drawing.kernels,
+        refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
+        effective=drawing.effective,
+    )  # fmt: skip
+    recorded = _recorded(passes, drawing, images, embedding)
+    with drawing.inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
+        for written in done:
+            if embedding is not None:
+                embedding.add_thumbnail(written)
+            yield written
+
+
+def _recorded(
+    passes: ImagePasses, drawing: Drawing, images: ReadImages, embedding: Embedding | None
+) -> Generator[PendingStep, None, None]:
+    """Yield one recorded step per image."""
+    first, names, inputs = 0, images.names, drawing.inputs
+    with closing(images.tensors()) as tensors:
+        for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
+            prepared = images.prepare(batch)
+            inputs.number = images.numbers[first]
+            if embedding is not None:
+                embedding.read(prepared)
+            for step, image in zip(passes(prepared, first), prepared, strict=True):
+                found: Sequence[Attribution] = ()
+                if drawing.attribution:
+                    found = class_attributions(passes.model, image[None], drawing.target)
+                yield _completed(step, drawing, names[images.numbers[step.step]], found)
+            first += len(batch)
+
+
+def _completed(
+    recorded: PendingStep, drawing: Drawing, name: str, found: Sequence[Attribution]
+) -> PendingStep:
+    """A step with its number in the run, what it shows, and its attribution.
+
+    Args:
+        recorded: Numbered from 0.
+        drawing: With the number of the first step.
+        name: Of the image.
+        found: Drawn over the de-normalized image.
+    """
+    source = drawing.source or StepSource("image", name)
+
+    def to_host() -> StepData:
+        data = recorded.to_host()
+        pixels = data.inputs[0] if data.inputs else None
+        own = tuple(replace(one, image=pixels or one.image) for one in found)
+        return replace(data, step=drawing.step + data.step, source=source, attributions=own)
+
+    return replace(recorded, to_host=to_host)
+
+
+def draw_folder(
+    drawing: Drawing,
+    model: nn.Module,
+    images: ReadImages,
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+    say: Callable[[str], object],
+    each: Each,
+) -> AllImages:
+    """Draw every image as a step of its own, all in one run.
+
+    Args:
+        drawing: What is drawn of each image.
+        model: As for `drawn`, as are all errors.
+        images: Each with its row of ``inputs``.
+        logdir: The run directory for TensorBoard, or None.
+        out: The folder of PNG files, or None.
+        say: Called with a message if the model runs on one image at a time.
+        each: Called for every image.
+    """
+    found, names = AllImages(), images.names
+    with ExitStack() as stack:
+        board = None
+        if logdir is not None:
+            board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
+        vectors = None
+        if drawing.embedding is not None:
+            directory = None if board is None else board.log_dir
+            place = check_embedding(drawing.embedding, model, directory)
+            vectors = Embedding(model, drawing.embedding, images, place)
+        places = folders_of(out, names)
+        folders = (places[number] for number in images.numbers)
+        written = drawn(
+            model, drawing, images, board=board, folders=folders, say=say, embedding=vectors
+        )
+        for number, image in enumerate(stack.enter_context(closing(written))):
+            name = names[images.numbers[number]]
+            found.add(name, image.step, image.replaced)
+            each(name, image)
+        if vectors is not None:
+            found.projector = vectors.write()
+    return found
+
+
+def draw_series(
+    drawing: Drawing,
+    model: nn.Module,
+    images: ReadImages,
+    series: Sequence[Checkpoint],
+    load: Callable[[Checkpoint], object],
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+    say: Callable[[str], object],
+    each: Each,
+) -> AllImages:
+    """Draw every image with every checkpoint.
+
+    Each image has a run of its own, in which each checkpoint is a step.
+
+    Args:
+        drawing: What is drawn of each image.
+        model: As for `drawn`.
+        images: The images, all of which are held in memory.
+        series: The checkpoints.
+        load: Loads a checkpoint into the model.
+        logdir: Directory of the run; of one run per image if there are several. None writes none.
+        out: Folder of PNG files: one folder per step, below one per image if there are several.
+        say: Called with a message if the model runs on one image at a time.
+        each: Called for every image of every checkpoint.
+
+    Raises:
+        FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
+            checkpoints is complete.
+    """
+    found, pixels, names = AllImages(), list(images.tensors()), images.names
+    places = [place or Path() for place in folders_of(Path(), names)]
+    composers = [drawing.composing(same_image=True) for _ in pixels]
+    with ExitStack() as stack:
+        boards: list[TensorBoardWriter | None] = [None] * len(pixels)
+        if logdir is not None:
+            own_places = [places[number] for number in images.numbers]
+            runs = [logdir / one.as_posix() if one.parts else logdir for one in own_places]
+            boards = [stack.enter_context(closing(TensorBoardWriter(run))) for run in runs]
+        for checkpoint in series:
+            load(checkpoint)
+            source = StepSource("checkpoint", checkpoint.path.name)
+            own = replace(drawing, step=checkpoint.step, source=source)
+            parts = zip(images.numbers, pixels, boards, composers, strict=True)
+            for number, image, board, compose in parts:
+                folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
+                name = f"{names[number]} ({source.name})"
+                only = images.only(number, image)
+                written = drawn(
+                    model, own, only, board=board, folders=[folder], say=say, compose=compose
+                )
+                with closing(written):
+                    for one in written:
+                        found.add(source.name if len(pixels) == 1 else name, one.step, one.replaced)
+                        each(name, one)
+                if board is not None:
+                    board.flush()  # Ctrl-C while the next checkpoint loads ends the process
+    return found
+
+
+def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Stack up to ``size`` consecutive images of equal shape [C, H, W] into batches [B, C, H, W].
+
+    If ``images`` raises an error, the images before it are yielded as a batch first.
+    """
+    together: list[Tensor] = []
+    try:
+        for image in images:
+            if together and (len(together) == size or image.shape != together[0].shape):
+                yield torch.stack(together)
+                together = []
+            together.append(image)
+    except Exception:
+        if together:
+            yield torch.stack(together)
+        raise
+    if together:
+        yield torch.stack(together)
+
+
+def folders_of(folder: Path | None, names: Sequence[str]) -> list[Path | None]:
+    """The folder for each image's PNG files: ``folder`` for a single image, else one per image.
+
+    Args:
+        folder: Contains them; None for no files.
+        names: Name of each image, whose suffix is left out; slashes in it make subfolders.
+    """
+    if folder is None or len(names) == 1:
+        return [folder] * len(names)
+    taken: dict[str, set[str]] = {}
+    paths = [PurePosixPath(name).with_suffix("") for name in names]
+    within = [taken.setdefault(str(path.parent).lower(), set()) for path in paths]
+    return [
+        folder / path.parent / free_name(path.name, names_there)
+        for path, names_there in zip(paths, within, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -20,8 +20,7 @@ from fmapboard.plugin.answers import Answer, Binary, Invalid, Missing, Png, body
 from fmapboard.plugin.bundle import ENTRY, static_files
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
-from fmapboard.plugin.routes.by_name import ROUTES
-from fmapboard.plugin.routes.runs import Runs, runs
+from fmapboard.plugin.routes.by_name import ROUTES, Runs, runs
 from fmapboard.plugin.source import Source
 from fmapboard.runs.provider import Provider
 

@@ -20,7 +20,7 @@ from typing import Any
 from fmapboard import __version__
 from fmapboard.errors import ConfigurationError
 from fmapboard.plugin.bundle import FOLDER, script, styles
-from fmapboard.plugin.routes.runs import runs
+from fmapboard.plugin.routes.by_name import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
 from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin

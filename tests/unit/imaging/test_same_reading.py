@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.demo.bundled import bundled
-from fmapboard.imaging.drawing import Drawing, draw_folder
 from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.read_images import ReadImages
+from fmapboard.imaging.visualize import Drawing, draw_folder
 from fmapboard.records import Statistics
 from fmapboard.writers.folder import MemoryWriter
 
@@ -65,7 +65,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     torch.manual_seed(0)
     model, kept, images = Rows(), MemoryWriter(), []
     model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
-    monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.imaging.visualize.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     draw(model, Drawing(layers=["norm"]), prepare, tmp_path)
     watched_steps = watched(model, images[0])
@@ -98,7 +98,7 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int | None, said: str
 ) -> None:
     kept = MemoryWriter()
-    monkeypatch.setattr("fmapboard.imaging.drawing.TensorBoardWriter", lambda *_, **__: kept)
+    monkeypatch.setattr("fmapboard.imaging.visualize.TensorBoardWriter", lambda *_, **__: kept)
     prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
     draw(Volume(), Drawing(depth=depth), prepare, tmp_path)
     described = [picture.description for picture in kept.steps[0].pictures]

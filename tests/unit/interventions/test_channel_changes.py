@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard import ConfigurationError, add, intervene, replace, scale, silence
-from fmapboard.interventions.channels import ChannelChange
+from fmapboard.interventions.context import ChannelChange
 
 NAN, INF = float("nan"), float("inf")
 

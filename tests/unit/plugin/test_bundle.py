@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from node import required_node
 
-from fmapboard.plugin import bundle, minify
+from fmapboard.plugin import bundle
 
 PRETTIER = Path(__file__).parents[2] / "js" / "node_modules" / "prettier" / "plugins"
 
@@ -24,7 +24,7 @@ def write(folder: Path, **modules: str) -> None:
 
 
 def stripped(code: str) -> str:
-    return minify.joined(minify.tokens_of(code))
+    return bundle.joined(bundle.tokens_of(code))
 
 
 def run(code: str, folder: Path) -> str:
@@ -266,7 +266,7 @@ SHORTENED = {
 def test_properties_and_the_words_of_the_language_keep_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    monkeypatch.setattr(minify, "_LETTERS", "abcdef")
+    monkeypatch.setattr(bundle, "_LETTERS", "abcdef")
     write(tmp_path, app=f"{code}\n")
     assert bundle.script(tmp_path, "app.js") == f"// app.js\n{SHORTENED[code]}\nexport{{}};\n"
 

@@ -19,7 +19,6 @@ from fmapboard.cli.console import console, note, progress_bar, say_model, say_wh
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.extraction.layer_table import layers
-from fmapboard.imaging.drawing import AllImages, Drawing, draw_folder, draw_series, selected_layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_image
@@ -29,10 +28,16 @@ from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.patches import Tensors, find_patches, patches_table
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.imaging.tables import layer_table
-from fmapboard.imaging.visualize import logged_for
+from fmapboard.imaging.visualize import (
+    AllImages,
+    Drawing,
+    draw_folder,
+    draw_series,
+    logged_for,
+    selected_layers,
+)
 from fmapboard.imaging.write_images import WrittenImage, places
-from fmapboard.interventions.channels import ChannelChange, silence
-from fmapboard.interventions.context import Intervention, intervene
+from fmapboard.interventions.context import ChannelChange, Intervention, intervene, silence
 from fmapboard.model.layers import Layers
 from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.remote import RemoteDirectory

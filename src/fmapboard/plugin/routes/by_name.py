@@ -1,10 +1,13 @@
-"""The data routes by the names by which the front end asks for them."""
+"""The route that lists the runs, and all routes by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import path
 
 from fmapboard.plugin.answers import Answer
+from fmapboard.plugin.log_scan import has_own_records
 from fmapboard.plugin.routes.attribution import attribution, attribution_picture
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
@@ -14,8 +17,52 @@ from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.patches import layer_patches, patches
-from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.routes.sheet import sheet, sheet_input
+from fmapboard.plugin.tag_names import layer_of, natural
+from fmapboard.runs.provider import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run with records of the tab, its number of layers, and its first wall time, s."""
+
+    run: str
+    layers: int
+    started: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(Answer):
+    """``data/runs``.
+
+    Attributes:
+        runs: those with records of the tab, in natural order.
+        logdir: the log directories, as given to TensorBoard.
+        root: name of that directory, whose own run TensorBoard calls "."; "" if there are several.
+        keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
+            records of the tab when it started.
+        is_unread: True if there are no runs, but files of fmapboard that TensorBoard has not read.
+    """
+
+    runs: list[RunEntry]
+    logdir: str
+    root: str
+    keeps_enough: bool
+    is_unread: bool
+
+
+def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool = True) -> Runs:
+    """The runs with records of the tab; see `Runs` for the arguments."""
+    listed = [
+        RunEntry(run, layers, started)
+        for run, (started, tags) in provider.runs().items()
+        if (layers := len({layer_of(tag) for tag in tags} - {None}))
+    ]
+    listed.sort(key=lambda entry: natural(entry.run))
+    is_unread = not listed and has_own_records(logdirs)
+    root = path.basename(path.abspath(path.expanduser(logdirs[0]))) if len(logdirs) == 1 else ""
+    return Runs(listed, ", ".join(logdirs), root, keeps_enough, is_unread)
+
 
 _ROUTES: tuple[Callable[..., Answer], ...] = (
     runs, layers, health, health_step, findings, maps, sheet, sheet_input, history, difference,
