@@ -1,19 +1,293 @@
-"""Load the model that a command-line argument names, with its preprocessing."""
+"""Load the model that a command-line argument names, with its weights and preprocessing."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import inspect
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import torch
+import torch.hub
+import torchvision.models
+from torch import nn
 
 from fmapboard.demo.network import CLASSES, MEAN, STD, DemoNetwork, load_trained
-from fmapboard.errors import ConfigurationError, first_line
-from fmapboard.imaging.models.checkpoints import load_checkpoint
-from fmapboard.imaging.models.huggingface import build_huggingface, labels_of
-from fmapboard.imaging.models.preprocessing import Preprocessing, assumed, changed
-from fmapboard.imaging.models.pretrained import build_timm, build_torchvision, torchvision_names
+from fmapboard.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DownloadError,
+    FmapboardError,
+    UnknownModel,
+    closest,
+    first_line,
+    one_line,
+    optional,
+)
+from fmapboard.imaging.models.checkpoints import LoadReport, load_checkpoint
+from fmapboard.imaging.models.preprocessing import (
+    WHOLE_SIDE,
+    Preprocessing,
+    assumed,
+    changed,
+    from_huggingface,
+    from_preset,
+    from_timm,
+)
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest, call_factory
+
+_TIMEOUT = 20.0
+"""Seconds without an answer after which a download fails."""
+
+
+def torchvision_names() -> list[str]:
+    """The networks of torchvision that take single images: not videos, nor 8-bit numbers."""
+    models = torchvision.models
+    packages = (models, models.detection, models.segmentation)
+    return [name for package in packages for name in models.list_models(package)]
+
+
+def build_torchvision(request: ModelRequest) -> LoadedModel:
+    """A torchvision model with the requested weights, and its preprocessing.
+
+    Weights from a file are not loaded here. The preprocessing is that of the named weights, or of
+    the default ones, even if those are not loaded. A detector resizes its input itself; the shorter
+    side is set to ``input_size``, by default 320 px.
+
+    Raises:
+        UnknownModel: torchvision has no such model for single images.
+        ConfigurationError: it has no such weights, or rejects the arguments.
+        DownloadError: the weights could not be downloaded or loaded.
+    """
+    call = request.call
+    name = call.name.lower()
+    if name not in torchvision_names():
+        raise UnknownModel(_no_such(call.name, [*torchvision_names(), "demo"]))
+    entry = _weights_entry(name, request)
+    options: dict[str, Any] = {"weights": None}
+    builder = torchvision.models.get_model_builder(name)
+    if request.fetches:
+        options = {"weights": entry, "progress": sys.stderr.isatty()}
+    elif "weights_backbone" in inspect.signature(builder).parameters:
+        options["weights_backbone"] = None  # otherwise the backbone's weights are downloaded
+    elif name in ("googlenet", "inception_v3"):
+        # `transform_input` as for pretrained weights; an explicit `init_weights` avoids a warning.
+        options |= {"init_weights": request.checkpoint is None, "transform_input": True}
+    cached = Path(torch.hub.get_dir(), "checkpoints", entry.url.rpartition("/")[2])
+    with building(request, cached):
+        model = torchvision.models.get_model(name, **{**options, **call.kwargs})
+    resizer: Any = getattr(model, "transform", None)  # of a detector
+    if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
+        resizer.min_size = (request.input_size or WHOLE_SIDE,)  # otherwise about 800 px
+    source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
+    preprocessing = from_preset(entry.transforms(), source)
+    return LoadedModel(model, request.spec, preprocessing, classes=entry.meta.get("categories", ()))
+
+
+def _weights_entry(name: str, request: ModelRequest) -> Any:
+    """The requested member of the model's weights enum, or its default."""
+    entries = torchvision.models.get_model_weights(name)
+    if request.weights in ("DEFAULT", "none"):
+        return entries.DEFAULT
+    member = request.weights.removeprefix(f"{entries.__name__}.")
+    if member not in entries.__members__:
+        raise ConfigurationError(
+            f"no weights {request.weights!r} for {name!r}: neither a file nor one of "
+            f"{', '.join([*entries.__members__, 'none'])}"
+        )
+    return entries[member]
+
+
+def build_timm(request: ModelRequest) -> LoadedModel:
+    """A timm model with pretrained or random weights, and its preprocessing.
+
+    Raises:
+        MissingExtra: timm is not installed.
+        UnknownModel: timm has no such model.
+        ConfigurationError: it does not take images, or rejects the arguments.
+        DownloadError: it has no pretrained weights, or they could not be downloaded or loaded.
+    """
+    call = request.call
+    timm = optional("timm", extra="timm", why=f"the model {call.name!r}")
+    name = call.name.removeprefix("timm:")
+    known = [*timm.list_models(), *timm.list_models(include_tags=True)]
+    if name not in known:
+        raise UnknownModel(_no_such(call.name, [f"timm:{one}" for one in known]))
+    if request.fetches:
+        go_offline_if_unreachable()
+    with building(request):
+        model = timm.create_model(name, pretrained=request.fetches, **call.kwargs)
+    config = importlib.import_module("timm.data").resolve_model_data_config(model)
+    channels, *side = config["input_size"]
+    size = call.kwargs.get("img_size", side)
+    sides = [size, size] if isinstance(size, int) else list(size)
+    channels = call.kwargs.get("in_chans", channels)
+    preprocessing = from_timm({**config, "input_size": (channels, *sides)})
+    return LoadedModel(model, request.spec, preprocessing)
+
+
+def go_offline_if_unreachable() -> None:
+    """Make huggingface_hub use its cache, in this process, if the hub does not answer in seconds.
+
+    By default it requests every file six times, 45 s in total, before it uses the cache.
+    """
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    session: Any = importlib.import_module("huggingface_hub").get_session()
+    try:
+        answers = session.head(constants.ENDPOINT, timeout=_TIMEOUT / 4).status_code < 500
+    except Exception:  # of httpx or requests: the hub's library has used both
+        answers = False
+    constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE or not answers
+
+
+def _no_such(spec: str, known: Iterable[str]) -> str:
+    if Path(spec).is_file():
+        return (
+            f"{spec!r} is a file; name the network as --model, such as nets:Net for the class Net "
+            "in nets.py, and give a file of weights as --checkpoint"
+        )
+    return (
+        f"no model {spec!r}{closest(spec, known)}; also accepted: timm:NAME, hf:NAME, a folder of "
+        "save_pretrained and package.module:callable"
+    )
+
+
+@contextlib.contextmanager
+def building(
+    request: ModelRequest,
+    cached: Path | None = None,
+    *,
+    failed: type[FmapboardError] = DownloadError,
+) -> Iterator[None]:
+    """Run a library's code that builds a model; its errors become one line.
+
+    A download fails after some time without an answer. What the library prints goes to stderr.
+
+    Args:
+        request: The model.
+        cached: The file that torchvision caches the weights in; named in the error if it exists.
+        failed: Raised if the weights cannot be downloaded or loaded.
+
+    Raises:
+        ConfigurationError: the library rejects the name or the arguments.
+        FmapboardError: of type ``failed``, for all other errors of the library.
+    """
+    call, before = request.call, socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_TIMEOUT)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except FmapboardError:
+        raise
+    except Exception as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
+        said = f"{call.name!r} with {given}" if given else repr(call.name)
+        advice = "; use --weights FILE or --checkpoint FILE for local weights, or --weights none "
+        advice = f"{advice}for random ones" * request.fetches
+        rejected = isinstance(error, (TypeError, ValueError, AssertionError, ImportError))
+        if rejected or "mismatch" in str(error):
+            raise ConfigurationError(f"cannot build {said}: {one_line(error)}{advice}") from error
+        if cached is not None and cached.exists():
+            advice = f"{advice}; delete {str(cached)!r} to download it again"
+        raise failed(f"could not load the weights of {said} ({one_line(error)}){advice}") from error
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+_NO_CODE = {"trust_remote_code": False}
+"""Without it, transformers asks on the terminal whether to run the code, and waits for 15 s."""
+
+
+def build_huggingface(request: ModelRequest) -> LoadedModel:
+    """Build a model of transformers from a name on the hub or a folder of ``save_pretrained``.
+
+    The class is the one that was saved, with its head, if it is a class of transformers, otherwise
+    that of ``AutoModel``. Code in the model's repository is not run (``trust_remote_code`` stays
+    off).
+
+    Args:
+        request: Its spec is ``hf:NAME``, ``hf:FOLDER`` or a folder.
+
+    Raises:
+        MissingExtra: transformers is not installed.
+        ConfigurationError: the model does not take images, or needs code from its repository.
+        DownloadError: the hub has no such model, or it could not be downloaded.
+        CheckpointError: the folder cannot be loaded.
+    """
+    spec = request.call.name
+    transformers = optional("transformers", extra="transformers", why=repr(spec))
+    name = spec.removeprefix("hf:")
+    folder = Path(name).expanduser()
+    failed = CheckpointError if folder.is_dir() else DownloadError
+    name = str(folder) if folder.is_dir() else name
+    if not folder.is_dir():
+        go_offline_if_unreachable()
+    transformers.utils.logging.set_verbosity_error()  # the report has what matters
+    transformers.utils.logging.disable_progress_bar()
+    with building(request, failed=failed):
+        model, report = _build(transformers, name, request)
+        processor = _processor(transformers, name)
+    if "pixel_values" not in inspect.signature(model.forward).parameters:
+        raise ConfigurationError(
+            f"{spec!r} ({type(model).__name__}) takes {model.main_input_name}, not images; "
+            "if part of it takes images, name the class of that part: "
+            f'--model "transformers:CLASS.from_pretrained({name!r})"'
+        )
+    if processor is None or not processor.get("image_mean"):
+        recipe = assumed(model, has_inputs=bool(request.inputs))
+    else:
+        recipe = from_huggingface(processor, getattr(model.config, "num_channels", 3))
+    return LoadedModel(model, request.spec, recipe, report, labels_of(model))
+
+
+def labels_of(model: nn.Module) -> Sequence[str]:
+    """The classes that the configuration of a model of transformers names; empty for others."""
+    labels = getattr(getattr(model, "config", None), "id2label", None)
+    if not isinstance(labels, Mapping):
+        return ()
+    return [str(labels.get(number, "")) for number in range(len(labels))]
+
+
+def _build(
+    transformers: ModuleType, name: str, request: ModelRequest
+) -> tuple[nn.Module, LoadReport | None]:
+    given = request.call.kwargs
+    config = transformers.AutoConfig.from_pretrained(name, **{**given, **_NO_CODE})
+    for argument in given:
+        if not hasattr(config, argument):
+            near = closest(argument, config.to_dict())
+            raise ConfigurationError(
+                f"--model-arg {argument}: {type(config).__name__} has no such attribute{near}"
+            )
+    # The class that `save_pretrained` recorded, if it is a model of transformers.
+    names = getattr(config, "architectures", None) or ()
+    saved: Any = next((getattr(transformers, name, None) for name in names), None)
+    if not (isinstance(saved, type) and issubclass(saved, transformers.PreTrainedModel)):
+        saved = None
+    if not request.fetches:
+        if saved is not None:
+            return saved(config), None
+        return transformers.AutoModel.from_config(config, **_NO_CODE), None
+    built = saved or transformers.AutoModel
+    model, info = built.from_pretrained(name, config=config, output_loading_info=True, **_NO_CODE)
+    missing, unexpected = tuple(info["missing_keys"]), tuple(info["unexpected_keys"])
+    matched = len(model.state_dict()) - len(missing)
+    return model, LoadReport(missing, unexpected, matched)
+
+
+def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
+    """The settings of the model's image processor, or None if it cannot be loaded."""
+    try:
+        return dict(transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE).to_dict())
+    except Exception:  # there is none, or its library is missing: ImageNet's values are assumed
+        return None
+
 
 _DEMO_SIDE = 128
 """Side of the demo network's input, px. It is trained on smaller crops but takes any size."""

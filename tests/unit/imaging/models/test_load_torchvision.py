@@ -16,9 +16,8 @@ from fmapboard.errors import (
     DownloadError,
     UnknownModel,
 )
-from fmapboard.imaging.models.load import Preprocessing, load_model
+from fmapboard.imaging.models.load import Preprocessing, load_model, torchvision_names
 from fmapboard.imaging.models.preprocessing import from_preset
-from fmapboard.imaging.models.pretrained import torchvision_names
 from fmapboard.imaging.models.request import ModelRequest
 
 

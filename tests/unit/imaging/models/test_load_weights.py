@@ -18,7 +18,7 @@ from fmapboard.errors import (
     ConfigurationError,
     DownloadError,
 )
-from fmapboard.imaging.models import pretrained
+from fmapboard.imaging.models import load
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.request import ModelRequest
 
@@ -78,7 +78,7 @@ def test_a_failed_download_is_reported_with_alternatives(
 
 
 def test_a_host_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(load, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.pth"
         monkeypatch.setattr("torch.hub.urlopen", lambda *_: urllib.request.urlopen(url))
