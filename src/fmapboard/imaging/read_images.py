@@ -18,7 +18,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from fmapboard.errors import ConfigurationError, FmapboardError, ImageError, escaped
 from fmapboard.imaging.images import PEAK, ImageFile, decoding, find_images, read_fitted, to_rgb
-from fmapboard.imaging.models.preprocessing import Preprocessing, assumed
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.model.given import described
 from fmapboard.options import Normalizing, checked_normalization
 from fmapboard.records import Normalization
@@ -233,7 +233,7 @@ def given_images(
     sources = _sources(images)
     if transform is not None:
         return ReadImages(sources, transform, normalization=normalization)
-    return ReadImages.of(sources, assumed(model, has_inputs=has_inputs))
+    return ReadImages.of(sources, Preprocessing.assumed(model, has_inputs=has_inputs))
 
 
 def _sources(images: Any) -> list[Source]:

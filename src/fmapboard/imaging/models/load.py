@@ -31,15 +31,7 @@ from fmapboard.errors import (
     optional,
 )
 from fmapboard.imaging.models.checkpoints import LoadReport, load_checkpoint
-from fmapboard.imaging.models.preprocessing import (
-    WHOLE_SIDE,
-    Preprocessing,
-    assumed,
-    changed,
-    from_huggingface,
-    from_preset,
-    from_timm,
-)
+from fmapboard.imaging.models.preprocessing import WHOLE_SIDE, Preprocessing
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest, call_factory
 
 _TIMEOUT = 20.0
@@ -86,7 +78,7 @@ def build_torchvision(request: ModelRequest) -> LoadedModel:
     if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
         resizer.min_size = (request.input_size or WHOLE_SIDE,)  # otherwise about 800 px
     source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
-    preprocessing = from_preset(entry.transforms(), source)
+    preprocessing = Preprocessing.from_preset(entry.transforms(), source)
     return LoadedModel(model, request.spec, preprocessing, classes=entry.meta.get("categories", ()))
 
 
@@ -128,7 +120,7 @@ def build_timm(request: ModelRequest) -> LoadedModel:
     size = call.kwargs.get("img_size", side)
     sides = [size, size] if isinstance(size, int) else list(size)
     channels = call.kwargs.get("in_chans", channels)
-    preprocessing = from_timm({**config, "input_size": (channels, *sides)})
+    preprocessing = Preprocessing.from_timm({**config, "input_size": (channels, *sides)})
     return LoadedModel(model, request.spec, preprocessing)
 
 
@@ -240,9 +232,9 @@ def build_huggingface(request: ModelRequest) -> LoadedModel:
             f'--model "transformers:CLASS.from_pretrained({name!r})"'
         )
     if processor is None or not processor.get("image_mean"):
-        recipe = assumed(model, has_inputs=bool(request.inputs))
+        recipe = Preprocessing.assumed(model, has_inputs=bool(request.inputs))
     else:
-        recipe = from_huggingface(processor, getattr(model.config, "num_channels", 3))
+        recipe = Preprocessing.from_huggingface(processor, getattr(model.config, "num_channels", 3))
     return LoadedModel(model, request.spec, recipe, report, labels_of(model))
 
 
@@ -317,10 +309,9 @@ def load_model(request: ModelRequest) -> LoadedModel:
     preprocessing = built.preprocessing
     if request.input_size is not None:
         preprocessing = preprocessing.with_input_size(request.input_size)
-    preprocessing = changed(
-        preprocessing,
-        mean=request.mean, std=request.std, resize=request.resize, crop=request.crop,
-    )  # fmt: skip
+    preprocessing = preprocessing.changed(
+        mean=request.mean, std=request.std, resize=request.resize, crop=request.crop
+    )
     classes = built.classes if request.fetches else ()
     return LoadedModel(built.model.eval(), request.spec, preprocessing, report, classes)
 
@@ -359,7 +350,7 @@ def _built(request: ModelRequest) -> LoadedModel:
     if name.startswith("hf:") or is_folder:
         return build_huggingface(request)
     own = call_factory(request.call)
-    recipe = assumed(own, has_inputs=bool(request.inputs))
+    recipe = Preprocessing.assumed(own, has_inputs=bool(request.inputs))
     return LoadedModel(own, request.spec, recipe, classes=labels_of(own))
 
 

@@ -118,103 +118,149 @@ class Preprocessing:
         grey = ", grey" if self.channels == 1 else ""
         return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
 
+    @classmethod
+    def from_preset(cls, preset: Any, source: str) -> Preprocessing:
+        """The preprocessing of ``transforms()`` of torchvision weights.
 
-def from_preset(preset: Any, source: str) -> Preprocessing:
-    """The preprocessing of ``transforms()`` of torchvision weights.
+        Presets without a size (detection) resize the shorter side to `WHOLE_SIDE` px, without crop,
+        as those networks take any size. Presets that do not normalize leave values in 0 to 1.
+        """
+        crop = getattr(preset, "crop_size", None)
+        resize = getattr(preset, "resize_size", None) or [WHOLE_SIDE]
+        return cls(
+            size=(crop[0], crop[-1]) if crop else None,
+            resize=resize[0] if len(resize) == 1 else (resize[0], resize[1]),
+            mean=tuple(getattr(preset, "mean", (0.0, 0.0, 0.0))),
+            std=tuple(getattr(preset, "std", (1.0, 1.0, 1.0))),
+            interpolation=getattr(preset, "interpolation", InterpolationMode.BILINEAR).value,
+            source=source,
+        )
 
-    Presets without a size (detection) resize the shorter side to `WHOLE_SIDE` px and do not crop,
-    as those networks take any size. Presets that do not normalize leave values in 0 to 1.
-    """
-    crop = getattr(preset, "crop_size", None)
-    resize = getattr(preset, "resize_size", None) or [WHOLE_SIDE]
-    return Preprocessing(
-        size=(crop[0], crop[-1]) if crop else None,
-        resize=resize[0] if len(resize) == 1 else (resize[0], resize[1]),
-        mean=tuple(getattr(preset, "mean", (0.0, 0.0, 0.0))),
-        std=tuple(getattr(preset, "std", (1.0, 1.0, 1.0))),
-        interpolation=getattr(preset, "interpolation", InterpolationMode.BILINEAR).value,
-        source=source,
-    )
+    @classmethod
+    def from_timm(cls, config: Mapping[str, Any]) -> Preprocessing:
+        """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
+        channels, height, width = config["input_size"]
+        exactly = config.get("crop_mode") == "squash" or height != width
+        scaled = [math.floor(side / config["crop_pct"]) for side in (height, width)]
+        return cls(
+            size=(height, width),
+            resize=(scaled[0], scaled[1]) if exactly else scaled[0],
+            mean=_fit(config["mean"], channels),
+            std=_fit(config["std"], channels),
+            channels=channels,
+            interpolation=config["interpolation"],
+            source="timm pretrained_cfg",
+        )
 
+    @classmethod
+    def from_huggingface(cls, config: Mapping[str, Any], channels: int = 3) -> Preprocessing:
+        """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
 
-def from_timm(config: Mapping[str, Any]) -> Preprocessing:
-    """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
-    channels, height, width = config["input_size"]
-    exactly = config.get("crop_mode") == "squash" or height != width
-    scaled = [math.floor(side / config["crop_pct"]) for side in (height, width)]
-    return Preprocessing(
-        size=(height, width),
-        resize=(scaled[0], scaled[1]) if exactly else scaled[0],
-        mean=_fit(config["mean"], channels),
-        std=_fit(config["std"], channels),
-        channels=channels,
-        interpolation=config["interpolation"],
-        source="timm pretrained_cfg",
-    )
+        Processors with limits for both the shorter and longer side (detection) resize the shorter
+        side to `WHOLE_SIDE` px and do not crop. Those that do not normalize leave values in 0 to 1.
 
+        Raises:
+            ConfigurationError: ``channels`` is neither 1 nor 3.
+        """
+        size, crop = config.get("size") or {}, config.get("crop_size") or {}
+        shortest = size.get("shortest_edge")
+        exact = (size["height"], size["width"]) if "height" in size else None
+        side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
+        resize: int | tuple[int, int] = exact or shortest or WHOLE_SIDE
+        if "longest_edge" in size:
+            side, resize = None, WHOLE_SIDE
+        elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
+            side = (shortest, shortest)
+            resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
+        normalizes = config.get("do_normalize", True)
+        mean, std = (
+            (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
+        )
+        factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+        scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
+        return cls(
+            size=side,
+            resize=resize if config.get("do_resize", True) else None,
+            mean=_fit([number / scale for number in mean], channels),
+            std=_fit([number / scale for number in std], channels),
+            channels=channels,
+            interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
+            source="the model's image processor",
+        )
 
-def from_huggingface(config: Mapping[str, Any], channels: int = 3) -> Preprocessing:
-    """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
+    @classmethod
+    def assumed(cls, model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
+        """ImageNet preprocessing, for a model that does not define its own.
 
-    Processors with limits for both the shorter and the longer side (detection) resize the shorter
-    side to `WHOLE_SIDE` px and do not crop. Those that do not normalize leave values in 0 to 1.
+        If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
 
-    Raises:
-        ConfigurationError: ``channels`` is neither 1 nor 3.
-    """
-    size, crop = config.get("size") or {}, config.get("crop_size") or {}
-    shortest = size.get("shortest_edge")
-    exact = (size["height"], size["width"]) if "height" in size else None
-    side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
-    resize: int | tuple[int, int] = exact or shortest or WHOLE_SIDE
-    if "longest_edge" in size:
-        side, resize = None, WHOLE_SIDE
-    elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
-        side = (shortest, shortest)
-        resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
-    normalizes = config.get("do_normalize", True)
-    mean, std = (
-        (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
-    )
-    factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
-    scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
-    return Preprocessing(
-        size=side,
-        resize=resize if config.get("do_resize", True) else None,
-        mean=_fit([number / scale for number in mean], channels),
-        std=_fit([number / scale for number in std], channels),
-        channels=channels,
-        interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
-        source="the model's image processor",
-    )
+        Args:
+            model: Any module.
+            has_inputs: it takes more than images, so any `torch.nn.Conv2d` may be that for images:
+                they are grey only if one has one input channel and none has three.
 
+        Raises:
+            ConfigurationError: that convolution has neither 1 nor 3 input channels.
+        """
+        convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+        taken = [layer.in_channels or 3 for layer in convolutions]  # 0 in a lazy layer
+        channels = taken[0] if taken else 3
+        if has_inputs:
+            channels = 1 if 1 in taken and 3 not in taken else 3
+        return cls(
+            size=(IMAGENET_SIZE, IMAGENET_SIZE),
+            resize=IMAGENET_RESIZE,
+            mean=_fit(IMAGENET_MEAN, channels),
+            std=_fit(IMAGENET_STD, channels),
+            channels=channels,
+            source="ImageNet mean and std (assumed)",
+        )
 
-def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
-    """ImageNet preprocessing, for a model that does not define its own.
+    def changed(
+        self,
+        *,
+        mean: tuple[float, ...] | None = None,
+        std: tuple[float, ...] | None = None,
+        resize: Size | None = None,
+        crop: Size | None = None,
+    ) -> Preprocessing:
+        """Preprocessing with these numbers, and ``self`` where they are None.
 
-    If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
+        A crop that is not given fits: after ``resize=96`` it is at most 96×96, and after a resize
+        to height and width, or to none, nothing is cropped. A resize that is not given is raised to
+        the crop.
 
-    Args:
-        model: Any module.
-        has_inputs: it takes more than images, so any `torch.nn.Conv2d` may be the one for images:
-            they are grey only if one has one input channel and none has three.
-
-    Raises:
-        ConfigurationError: that convolution has neither 1 nor 3 input channels.
-    """
-    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
-    taken = [layer.in_channels or 3 for layer in convolutions]  # 0 in a lazy layer
-    channels = taken[0] if taken else 3
-    if has_inputs:
-        channels = 1 if 1 in taken and 3 not in taken else 3
-    return Preprocessing(
-        size=(IMAGENET_SIZE, IMAGENET_SIZE),
-        resize=IMAGENET_RESIZE,
-        mean=_fit(IMAGENET_MEAN, channels),
-        std=_fit(IMAGENET_STD, channels),
-        channels=channels,
-        source="ImageNet mean and std (assumed)",
-    )
+        Raises:
+            ConfigurationError: the numbers of channels differ.
+        """
+        given = {"--mean": mean, "--std": std, "--resize": resize, "--crop": crop}
+        named = [name for name, value in given.items() if value is not None]
+        if not named:
+            return self
+        side, size = self.resize, self.size
+        if crop is not None:
+            size = None if crop == "none" else (crop, crop) if isinstance(crop, int) else crop
+        elif not isinstance(resize, int):
+            size = size if resize is None else None
+        elif size is not None:
+            size = min(resize, size[0]), min(resize, size[1])
+        if resize is not None:
+            side = None if resize == "none" else resize
+        elif isinstance(side, int):
+            side = max(side, *(size or (0, 0)))
+        elif side is not None and size is not None:
+            side = max(side[0], size[0]), max(side[1], size[1])
+        source = f"{', '.join(named)} as given" + (
+            "" if len(named) == len(given) else f", otherwise {self.source}"
+        )
+        return replace(
+            self,
+            mean=self.mean if mean is None else _per_channel(mean, self.channels, "--mean"),
+            std=self.std if std is None else _per_channel(std, self.channels, "--std"),
+            resize=side,
+            size=size,
+            source=source,
+        )
 
 
 def _by(sides: tuple[int, int] | None) -> str:
@@ -226,53 +272,6 @@ def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
     if len(values) == channels:
         return tuple(values)
     return (sum(values) / len(values),) * channels
-
-
-def changed(
-    known: Preprocessing,
-    *,
-    mean: tuple[float, ...] | None = None,
-    std: tuple[float, ...] | None = None,
-    resize: Size | None = None,
-    crop: Size | None = None,
-) -> Preprocessing:
-    """Preprocessing with these numbers, and ``known`` where they are None.
-
-    A crop that is not given fits: after ``resize=96`` it is at most 96×96, and after a resize to
-    height and width, or to none, nothing is cropped. A resize that is not given is raised to the
-    crop.
-
-    Raises:
-        ConfigurationError: the numbers of channels differ.
-    """
-    given = {"--mean": mean, "--std": std, "--resize": resize, "--crop": crop}
-    named = [name for name, value in given.items() if value is not None]
-    if not named:
-        return known
-    side, size = known.resize, known.size
-    if crop is not None:
-        size = None if crop == "none" else (crop, crop) if isinstance(crop, int) else crop
-    elif not isinstance(resize, int):
-        size = size if resize is None else None
-    elif size is not None:
-        size = min(resize, size[0]), min(resize, size[1])
-    if resize is not None:
-        side = None if resize == "none" else resize
-    elif isinstance(side, int):
-        side = max(side, *(size or (0, 0)))
-    elif side is not None and size is not None:
-        side = max(side[0], size[0]), max(side[1], size[1])
-    source = f"{', '.join(named)} as given" + (
-        "" if len(named) == len(given) else f", otherwise {known.source}"
-    )
-    return replace(
-        known,
-        mean=known.mean if mean is None else _per_channel(mean, known.channels, "--mean"),
-        std=known.std if std is None else _per_channel(std, known.channels, "--std"),
-        resize=side,
-        size=size,
-        source=source,
-    )
 
 
 def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> tuple[float, ...]:

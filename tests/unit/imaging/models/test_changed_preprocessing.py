@@ -13,7 +13,7 @@ from run_reader import read, steps_of
 from fmapboard.cli.main import run_visualize, visualize
 from fmapboard.errors import ConfigurationError
 from fmapboard.imaging.models.load import load_model
-from fmapboard.imaging.models.preprocessing import Preprocessing, changed, from_huggingface
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.models.request import ModelRequest
 
 KNOWN = Preprocessing((224, 224), 256, (0.4, 0.5, 0.6), (0.2, 0.2, 0.2), source="the weights")
@@ -45,7 +45,7 @@ def options(*words: str) -> dict[str, Any]:
 def test_a_size_that_is_not_given_fits_the_other(
     words: str, resize: Any, size: tuple[int, int] | None
 ) -> None:
-    recipe = changed(KNOWN, **options(*words.split()))
+    recipe = KNOWN.changed(**options(*words.split()))
     assert (recipe.resize, recipe.size) == (resize, size)
     assert (recipe.mean, recipe.std) == (KNOWN.mean, KNOWN.std)
     made = recipe(input_image(90, 70)).shape
@@ -53,15 +53,15 @@ def test_a_size_that_is_not_given_fits_the_other(
 
 
 def test_what_is_not_given_stays_and_the_output_says_so() -> None:
-    assert changed(KNOWN) is KNOWN
-    own = changed(KNOWN, **options("--mean", "0.5", "--crop", "64"))
+    assert KNOWN.changed() is KNOWN
+    own = KNOWN.changed(**options("--mean", "0.5", "--crop", "64"))
     assert (own.mean, own.std) == ((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
     assert str(own) == (
         "--mean, --crop as given, otherwise the weights: shorter side 256 px, crop 64×64, "
         "mean 0.5 0.5 0.5, std 0.2 0.2 0.2"
     )
     all_given = ["--mean", "0, -0.1,.2", "--std", "1", "--resize", "8x9", "--crop", "none"]
-    assert str(changed(KNOWN, **options(*all_given))) == (
+    assert str(KNOWN.changed(**options(*all_given))) == (
         "--mean, --std, --resize, --crop as given: resized to 8×9 px, mean 0 -0.1 0.2, std 1 1 1"
     )
 
@@ -87,15 +87,15 @@ def test_invalid_values_are_refused_with_an_example(words: str, text: str) -> No
 
 def test_numbers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="--std has 2 numbers: expected 1 or 3"):
-        changed(KNOWN, std=(0.1, 0.2))
-    larger = changed(KNOWN, resize=97, crop=98)
+        KNOWN.changed(std=(0.1, 0.2))
+    larger = KNOWN.changed(resize=97, crop=98)
     with pytest.raises(
         ConfigurationError, match=r"smaller than the crop, 98×98; give a larger --re"
     ):
         larger(input_image(90, 90))
     with pytest.raises(ConfigurationError, match="--input-size excludes --resize and --crop"):
         load_model(ModelRequest("resnet18", weights="none", input_size=64, crop=32))
-    small = changed(KNOWN, resize="none", crop=80)
+    small = KNOWN.changed(resize="none", crop=80)
     with pytest.raises(ConfigurationError, match=r"image of 70×90 px .* smaller than the crop, 80"):
         small(input_image(90, 70))
 
@@ -104,7 +104,7 @@ def test_a_processor_that_scales_to_other_numbers_makes_the_same_input() -> None
     config = {"do_resize": False, "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
     other = {"rescale_factor": 1 / 127.5, "image_mean": [1.0] * 3, "image_std": [0.5] * 3}
     raw = {"do_rescale": False, "image_mean": [127.5] * 3, "image_std": [63.75] * 3}
-    recipe, *same = (from_huggingface({**config, **c}) for c in ({}, other, raw))
+    recipe, *same = (Preprocessing.from_huggingface({**config, **c}) for c in ({}, other, raw))
     assert recipe.resize is None
     assert [(one.mean, one.std) for one in same] == [(recipe.mean, recipe.std)] * 2
 

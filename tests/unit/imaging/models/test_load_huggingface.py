@@ -20,7 +20,7 @@ from fmapboard.errors import (
     UnknownModel,
 )
 from fmapboard.imaging.models.load import load_model
-from fmapboard.imaging.models.preprocessing import from_huggingface
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.models.request import ModelRequest
 
 SMALL = transformers.ResNetConfig(
@@ -213,7 +213,7 @@ def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int,
     processor = getattr(transformers, name)(**options)
     image = input_image(*size)
     theirs = torch.as_tensor(processor(image, return_tensors="pt")["pixel_values"][0])
-    ours = from_huggingface(processor.to_dict())(image)
+    ours = Preprocessing.from_huggingface(processor.to_dict())(image)
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean().item() < 0.01
 
@@ -229,4 +229,4 @@ def test_the_configuration_says_how_many_channels_an_image_has(tmp_path: Path) -
 def test_a_detectors_image_is_not_cropped() -> None:
     size = {"shortest_edge": 800, "longest_edge": 1333}
     config = {"size": size, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    assert from_huggingface(config)(input_image(90, 70)).shape == (3, 320, 411)
+    assert Preprocessing.from_huggingface(config)(input_image(90, 70)).shape == (3, 320, 411)

@@ -10,8 +10,8 @@ from torch import nn
 
 from fmapboard.demo import network
 from fmapboard.imaging.models import load
-from fmapboard.imaging.models.load import Preprocessing, load_model
-from fmapboard.imaging.models.preprocessing import assumed
+from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.models.request import ModelRequest
 
 # -- the bundled network -------------------------------------------------------------------------
@@ -38,14 +38,14 @@ def test_the_demo_network_can_be_loaded_untrained(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_image_can_be_recovered_from_the_input() -> None:
-    recipe = assumed(nn.Conv2d(3, 4, 3))
+    recipe = Preprocessing.assumed(nn.Conv2d(3, 4, 3))
     red = recipe(Image.new("RGB", (300, 300), (255, 0, 51)))
     back = red[:, 0, 0] * torch.tensor(recipe.std) + torch.tensor(recipe.mean)
     assert back.tolist() == pytest.approx([1, 0, 0.2], abs=1e-6)
 
 
 def test_another_input_size_crops_the_same_share() -> None:
-    recipe = assumed(nn.Conv2d(3, 4, 3)).with_input_size(112)
+    recipe = Preprocessing.assumed(nn.Conv2d(3, 4, 3)).with_input_size(112)
     assert (recipe.size, recipe.resize) == ((112, 112), 128)
 
 
@@ -63,8 +63,8 @@ def test_a_strip_of_one_pixel_does_not_fill_the_memory() -> None:
 
 
 def test_lazy_convolutions_are_assumed_to_take_colour_images() -> None:
-    assert assumed(nn.LazyConv2d(4, 3)).channels == 3
+    assert Preprocessing.assumed(nn.LazyConv2d(4, 3)).channels == 3
 
 
 def test_a_model_without_convolutions_gets_colour_images() -> None:
-    assert assumed(nn.Linear(2, 2)).channels == 3
+    assert Preprocessing.assumed(nn.Linear(2, 2)).channels == 3

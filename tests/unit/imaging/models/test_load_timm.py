@@ -21,7 +21,7 @@ from fmapboard.errors import (
     UnknownModel,
 )
 from fmapboard.imaging.models.load import load_model
-from fmapboard.imaging.models.preprocessing import from_timm
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.models.request import ModelRequest
 
 
@@ -48,7 +48,7 @@ def test_the_input_is_what_timms_own_transform_makes(
 ) -> None:
     whole = timm.data.resolve_data_config({}, pretrained_cfg=config)
     theirs = timm.data.create_transform(**whole)(input_image(*size))
-    assert torch.allclose(from_timm(whole)(input_image(*size)), theirs, atol=1e-6)
+    assert torch.allclose(Preprocessing.from_timm(whole)(input_image(*size)), theirs, atol=1e-6)
 
 
 def test_an_unknown_timm_name_lists_the_closest() -> None:

@@ -16,8 +16,8 @@ from fmapboard.errors import (
     DownloadError,
     UnknownModel,
 )
-from fmapboard.imaging.models.load import Preprocessing, load_model, torchvision_names
-from fmapboard.imaging.models.preprocessing import from_preset
+from fmapboard.imaging.models.load import load_model, torchvision_names
+from fmapboard.imaging.models.preprocessing import Preprocessing
 from fmapboard.imaging.models.request import ModelRequest
 
 
@@ -51,14 +51,14 @@ def test_the_input_is_what_the_weights_own_transforms_make(
     entry: Any, size: tuple[int, int]
 ) -> None:
     image = input_image(*size)
-    ours = from_preset(entry.transforms(), "x")(image)
+    ours = Preprocessing.from_preset(entry.transforms(), "x")(image)
     assert torch.equal(ours, entry.transforms()(image))
 
 
 def test_every_torchvision_preset_can_be_read() -> None:
     for name in torchvision_names():
         preset = torchvision.models.get_model_weights(name).DEFAULT.transforms()
-        recipe = from_preset(preset, "x")
+        recipe = Preprocessing.from_preset(preset, "x")
         assert len(recipe.mean) == len(recipe.std) == recipe.channels == 3
 
 
