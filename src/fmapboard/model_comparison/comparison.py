@@ -253,6 +253,14 @@ class Comparison:
             return converted(first, second, self.dtypes[1]), second
         return first, converted(second, first, self.dtypes[0])
 
+    def result(self, tolerance: float | None) -> ModelDifference:
+        """The rows, and the first difference above a tolerance; None for that of the dtypes."""
+        limit = tolerance_of(self.dtypes) if tolerance is None else tolerance
+        rows = Rows(self, limit).all()
+        first = next((row.name for row in rows if is_different(row.added, limit)), None)
+        one, other = (str(dtype).removeprefix("torch.") for dtype in self.dtypes)
+        return ModelDifference(first, rows, limit, (one, other))
+
     def functions(self, side: int) -> Functions:
         """The functions that a model (0 or 1) calls between its layers, on the first batch."""
         model, layers = self.models[side], self._layers[side]

@@ -22,14 +22,7 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.comparison import (
-    Comparison,
-    ModelDifference,
-    Rows,
-    compared,
-    is_different,
-    tolerance_of,
-)
+from fmapboard.model_comparison.comparison import Comparison, ModelDifference, compared
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.records import InputImage, LayerCall, LayerMeasurement, Normalization, StepData
@@ -147,11 +140,7 @@ def difference(
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
     comparison = compared(model_a, model_b, batches)
-    limit = tolerance_of(comparison.dtypes) if tolerance is None else tolerance
-    rows = Rows(comparison, limit).all()
-    first = next((row.name for row in rows if is_different(row.added, limit)), None)
-    one, other = (str(dtype).removeprefix("torch.") for dtype in comparison.dtypes)
-    found = ModelDifference(first, rows, limit, (one, other))
+    found = comparison.result(tolerance)
     if out is not None or log_dir is not None:
         draw_maps_of(
             comparison, found, batches,
