@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,10 @@ from torch import nn
 
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.commands.serve import KEPT_STEPS
-from fmapboard.cli.console import console, note, progress_bar, say_model, say_where, what_ran
+from fmapboard.cli.console import console, note, progress_bar
+from fmapboard.cli.run_dirs import to_paste
 from fmapboard.demo.bundled import PHOTOGRAPH
-from fmapboard.errors import ConfigurationError, escaped
+from fmapboard.errors import CaptureError, ConfigurationError, ForwardError, escaped
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
@@ -44,6 +45,35 @@ from fmapboard.writers.remote import RemoteDirectory
 
 TABLES = 3
 """With more images than this, only the first one's table is printed."""
+
+
+def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
+    """Print the model's name and its preprocessing."""
+    line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
+    console(stderr=stderr).print(line, soft_wrap=True)
+
+
+@contextmanager
+def what_ran() -> Iterator[None]:
+    """If the model raises, print what ran before: the message on the command line is one line."""
+    try:
+        yield
+    except ForwardError as error:
+        if error.ran:
+            note("\n  ".join(["ran before the error:", *error.ran]))
+        raise CaptureError(error.summary) from error
+
+
+def say_where(
+    logdir: Path | RemoteDirectory | None, folder: Path | None, *, images: int = 1
+) -> None:
+    """Print where PNG files were written, and the command that shows the run in TensorBoard."""
+    out = console()
+    if folder is not None:
+        out.print(f"\nPNG files: {folder}", soft_wrap=True)
+    if logdir is not None:
+        each = " (one step per image)" if images > 1 else ""
+        out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)
 
 
 def visualize_images(
