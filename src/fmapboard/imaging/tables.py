@@ -1,8 +1,9 @@
-"""Tables as text: the one form in which layers, patches and differences are printed."""
+"""What is printed: tables of layers, patches and differences; lines and bars around them."""
 
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rich import progress
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -103,3 +105,26 @@ def layer_table(
 def _of(flags: npt.NDArray[np.bool_]) -> str:
     count = int(flags.sum())
     return f"{count} of {flags.size}" if count else "0"
+
+
+def console(*, stderr: bool = False) -> PlainConsole:
+    """A console as wide as the terminal, or `WIDTH` columns if the output is not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and stream.errors != "backslashreplace":
+        stream.reconfigure(errors="backslashreplace")  # the C locale cannot encode an é
+    width = None if stream.isatty() else WIDTH
+    return PlainConsole(stderr=stderr, width=width)
+
+
+def note(text: str) -> None:
+    """Print a message on stderr."""
+    console(stderr=True).print(text, soft_wrap=True)
+
+
+def progress_bar(
+    doing: str, *more: progress.ProgressColumn, disable: bool = False
+) -> progress.Progress:
+    """A progress bar on stderr; ``more`` columns come before the time that remains."""
+    begin = progress.TextColumn(doing), progress.BarColumn(), progress.MofNCompleteColumn()
+    columns = *begin, *more, progress.TimeRemainingColumn()
+    return progress.Progress(*columns, console=console(stderr=True), disable=disable)

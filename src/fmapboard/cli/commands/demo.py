@@ -12,7 +12,6 @@ from torch import nn
 from torch.optim import Optimizer
 
 from fmapboard.cli.commands.serve import run_server
-from fmapboard.cli.console import console, progress_bar
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
@@ -20,6 +19,7 @@ from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
 from fmapboard.imaging.images import read_image
 from fmapboard.imaging.models.load import demo_preprocessing
+from fmapboard.imaging.tables import console, progress_bar
 from fmapboard.imaging.visualize import visualize
 from fmapboard.imaging.write_images import new_directory
 from fmapboard.logger import watch

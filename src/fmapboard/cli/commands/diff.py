@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from fmapboard.cli.console import console, note
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import escaped
 from fmapboard.imaging.forward_inputs import ImageArguments, inputs_from
@@ -17,7 +16,7 @@ from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.tables import add_row, new_table
+from fmapboard.imaging.tables import add_row, console, new_table, note
 from fmapboard.model.layers import Layers
 from fmapboard.model_comparison.comparison import ModelDifference, shown
 from fmapboard.model_comparison.two_models import difference

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.markdown import Markdown
 
-from fmapboard.cli.console import console
 from fmapboard.errors import ConfigurationError, closest
+from fmapboard.imaging.tables import console
 
 _HEADING = re.compile(r"^(#+) (.*)$")
 

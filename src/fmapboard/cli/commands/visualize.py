@@ -15,7 +15,6 @@ from torch import nn
 
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.commands.serve import KEPT_STEPS
-from fmapboard.cli.console import console, note, progress_bar
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import CaptureError, ConfigurationError, ForwardError, escaped
@@ -28,7 +27,7 @@ from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.patches import Tensors, find_patches, patches_table
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.tables import layer_table
+from fmapboard.imaging.tables import console, layer_table, note, progress_bar
 from fmapboard.imaging.visualize import (
     AllImages,
     Drawing,
