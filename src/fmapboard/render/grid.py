@@ -9,23 +9,11 @@ without padding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw
 
-from fmapboard.records import (
-    Bytes8,
-    HardImage,
-    InputImage,
-    Kernels,
-    Normalization,
-    Picture,
-    PixelMark,
-    Planes,
-)
+from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 from fmapboard.render.quantize import finite_extremes
 
@@ -34,8 +22,6 @@ KERNEL_PADDING = 1
 SMALL_TILE = 32
 _ROW_HEIGHT = 4
 _ROW_WIDTH = 2048
-_PER_ROW, _TEXT = 4, (90, 45)
-"""Of images with a high loss: images per row, width and height in px of the text below each."""
 
 
 def columns(channels: int) -> int:
@@ -184,40 +170,6 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     colour[np.isposinf(values).any(0)] = table[PixelMark.POSITIVE_INFINITY]
     colour[np.isnan(values).any(0)] = table[PixelMark.NAN]
     return Picture(colour), how
-
-
-def draw_hard_images(
-    images: Sequence[HardImage], normalization: Normalization | None, names: Sequence[str]
-) -> Picture:
-    """Draw images with a high loss side by side, each with label, prediction and loss below it.
-
-    Args:
-        images: At least one, all of one size.
-        normalization: As in `InputImage`.
-        names: Of the classes; those that have none are numbered.
-    """
-    tiles = list[Bytes8]()
-    for one in images:
-        pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
-        factor = -(-2 * SMALL_TILE // max(pixels.shape[:2]))
-        image = Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1))
-        page = Image.new("RGB", (max(image.width, _TEXT[0]), image.height + _TEXT[1]), "white")
-        page.paste(image)
-        numbers = one.label, one.prediction
-        label, got = [names[n] if n < len(names) else str(n) for n in numbers]
-        for row, text in enumerate((f"is {label}", f"got {got}", f"loss {one.loss:.3g}")):
-            page.paste(_written(text, page.width), (0, image.height + row * _TEXT[1] // 3))
-        tiles.append(np.asarray(page))
-    return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
-
-
-@lru_cache(1024)  # drawing a label takes longer than the image above it
-def _written(text: str, width: int) -> Image.Image:
-    """A row of text, in dark on white."""
-    row = Image.new("RGB", (width, _TEXT[1] // 3), "white")
-    known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
-    ImageDraw.Draw(row).text((2, 0), known, "black")
-    return row
 
 
 def enlargement(picture: Picture) -> int:

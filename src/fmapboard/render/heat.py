@@ -1,19 +1,23 @@
-"""Attribution as heat over the input, a file of its own: readable in grey and without colours.
+"""Pictures of input images: with attribution as heat over them, or with a high loss below them.
 
-The input is dimmed to greys of low contrast; heat is drawn over it from dark orange to bright
-yellow. Lightness never falls where heat rises, so the hottest places are the brightest whatever
-colours the reader sees. One palette holds all combinations, so a pixel takes one byte.
+Under heat, which is readable in grey and without colours, the input is dimmed to greys of low
+contrast; heat is drawn over it from dark orange to bright yellow. Lightness never falls where heat
+rises, so the hottest places are the brightest whatever colours the reader sees. One palette holds
+all combinations, so a pixel takes one byte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 import numpy as np
 
-# NumPy's view of a picture imports the latter, which the worker thread is not to do.
-from PIL import Image, ImageFile  # noqa: F401
+# NumPy's view of a picture imports the last one, which the worker thread is not to do.
+from PIL import Image, ImageDraw, ImageFile  # noqa: F401
 
-from fmapboard.records import Bytes8, Floats, InputImage, Picture
-from fmapboard.render.grid import draw_input_image
+from fmapboard.records import Bytes8, Floats, HardImage, InputImage, Normalization, Picture
+from fmapboard.render.grid import PADDING, SMALL_TILE, draw_input_image, grid
 
 GREYS, HEATS = 8, 16
 """Levels of grey and of heat; level 0 of heat is the input alone."""
@@ -94,3 +98,41 @@ def _table() -> Bytes8:
     table = np.full((256, 3), 128, np.uint8)
     table[:_NEGLIGIBLE] = mixed.reshape(-1, 3).round()
     return table
+
+
+_PER_ROW, _TEXT = 4, (90, 45)
+"""Of images with a high loss: images per row, width and height in px of the text below each."""
+
+
+def draw_hard_images(
+    images: Sequence[HardImage], normalization: Normalization | None, names: Sequence[str]
+) -> Picture:
+    """Draw images with a high loss side by side, each with label, prediction and loss below it.
+
+    Args:
+        images: At least one, all of one size.
+        normalization: As in `InputImage`.
+        names: Of the classes; those that have none are numbered.
+    """
+    tiles = list[Bytes8]()
+    for one in images:
+        pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
+        factor = -(-2 * SMALL_TILE // max(pixels.shape[:2]))
+        image = Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1))
+        page = Image.new("RGB", (max(image.width, _TEXT[0]), image.height + _TEXT[1]), "white")
+        page.paste(image)
+        numbers = one.label, one.prediction
+        label, got = [names[n] if n < len(names) else str(n) for n in numbers]
+        for row, text in enumerate((f"is {label}", f"got {got}", f"loss {one.loss:.3g}")):
+            page.paste(_written(text, page.width), (0, image.height + row * _TEXT[1] // 3))
+        tiles.append(np.asarray(page))
+    return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
+
+
+@lru_cache(1024)  # drawing a label takes longer than the image above it
+def _written(text: str, width: int) -> Image.Image:
+    """A row of text, in dark on white."""
+    row = Image.new("RGB", (width, _TEXT[1] // 3), "white")
+    known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
+    ImageDraw.Draw(row).text((2, 0), known, "black")
+    return row

@@ -32,13 +32,8 @@ from fmapboard.records import (
     TaggedPictures,
 )
 from fmapboard.render import png
-from fmapboard.render.grid import (
-    arrangement,
-    draw_hard_images,
-    draw_input_image,
-    draw_kernels,
-    draw_maps,
-)
+from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
+from fmapboard.render.heat import draw_hard_images
 from fmapboard.render.palettes import LEGEND, palette
 from fmapboard.render.quantize import finite_extremes, longest, shrink_pixels, used_scale
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
