@@ -13,15 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fmapboard.errors import (
-    CaptureError,
-    CheckpointError,
-    ConfigurationError,
-    FmapboardError,
-    first_line,
-    nearby,
-    one_line,
-)
+from fmapboard.errors import CaptureError, ConfigurationError, FmapboardError, nearby, one_line
 from fmapboard.imaging.models.request import imported, parse_arguments
 from fmapboard.imaging.read_images import ReadImages
 from fmapboard.model.given import described
@@ -168,8 +160,7 @@ class ForwardInputs:
             raise
         except Exception as error:
             raise CaptureError(
-                f"{name}() raised {type(error).__name__}: {first_line(error)} "
-                f"(images of shape {list(images.shape)})"
+                f"{name}() raised {one_line(error)} (images of shape {list(images.shape)})"
             ) from error
         if isinstance(made, Tensor):
             return (made,), {}
@@ -218,8 +209,8 @@ def inputs_from(
         forward_args: ``NAME=VALUE``; a value that is not a Python literal is text.
 
     Raises:
-        ConfigurationError: A value is invalid, or a tensor has another number of rows.
-        CheckpointError: A file cannot be read. Code in it is not run.
+        ConfigurationError: A value is invalid, a file cannot be read (code in it is not run), or a
+            tensor has another number of rows.
         UnknownModel: There is no such function.
     """
     named = parse_arguments(forward_args, "--forward-arg")
@@ -239,7 +230,7 @@ def inputs_from(
 
 def _read(path: Path, text: str) -> Any:
     if not path.is_file():
-        raise CheckpointError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
+        raise ConfigurationError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
     try:
         if path.suffix.lower() == ".npy":
             value = torch.from_numpy(np.load(path, allow_pickle=False))
@@ -248,7 +239,7 @@ def _read(path: Path, text: str) -> Any:
         if not tensors(value):
             raise ValueError("without tensors; --forward-arg NAME=VALUE takes numbers and text")
     except Exception as error:  # damaged files make the unpickler raise nearly anything
-        raise CheckpointError(
+        raise ConfigurationError(
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "
             f"save them with torch.save(tensor, 'FILE.pt') ({one_line(error, most=80)})"
         ) from error

@@ -23,6 +23,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.errors import few, log
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape, TransposedShape
@@ -179,6 +180,19 @@ def unused_convolutions(named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
     """
     alike = {name: module for name, module in named.items() if _looks_like_one(module)}
     return {n: m for n, m in alike.items() if not any(map(is_convolution, m.modules()))}
+
+
+def log_unused(named: Mapping[str, nn.Module]) -> None:
+    """Log which modules look like convolutions and are not watched as such."""
+    by_type: dict[str, list[str]] = {}
+    for name, module in unused_convolutions(named).items():
+        by_type.setdefault(type(module).__name__, []).append(name)
+    if by_type:
+        listed = ", ".join(f"{kind} ({few(names, 1)})" for kind, names in by_type.items())
+        log.info(
+            "not watched as convolutions, since they own no kernel called weight: %s; name them "
+            "with layers= to watch them", listed,
+        )  # fmt: skip
 
 
 def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:

@@ -13,14 +13,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, few, log
+from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.model.given import check_model, check_no_modules
-from fmapboard.model.kernel_shapes import (
-    CONVOLUTIONS,
-    by_kernel_shape,
-    is_convolution,
-    unused_convolutions,
-)
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape, is_convolution, log_unused
 from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape
 
@@ -326,7 +321,7 @@ class _Capturable:
         is_first = root not in _logged
         _logged[root] = True
         if is_first:
-            _log_unused(plain)
+            log_unused(plain)
         found = {name: module for name, module in plain.items() if is_convolution(module)}
         if found:
             return found
@@ -386,19 +381,6 @@ class _Capturable:
         return LayerNotFound(
             f"no layer matches {pattern!r} among {len(self.named)}{near}{self.hint}"
         )
-
-
-def _log_unused(named: Mapping[str, nn.Module]) -> None:
-    """Log which modules look like convolutions and are not watched as such."""
-    by_type: dict[str, list[str]] = {}
-    for name, module in unused_convolutions(named).items():
-        by_type.setdefault(type(module).__name__, []).append(name)
-    if by_type:
-        listed = ", ".join(f"{kind} ({few(names, 1)})" for kind, names in by_type.items())
-        log.info(
-            "not watched as convolutions, since they own no kernel called weight: %s; name them "
-            "with layers= to watch them", listed,
-        )  # fmt: skip
 
 
 _logged: WeakTable[nn.Module, bool] = WeakTable()

@@ -16,7 +16,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.cli.main import run, run_visualize
-from fmapboard.errors import CaptureError, CheckpointError, ConfigurationError, UnknownModel
+from fmapboard.errors import CaptureError, ConfigurationError, UnknownModel
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 
 NETS = """
@@ -142,10 +142,13 @@ INVALID: dict[str, tuple[type[Exception], str]] = {
     "depth": (ConfigurationError, r"expected NAME=FILE, such as depth=depth\.pt, or package"),
     "two words=one.pt": (ConfigurationError, "expected NAME=FILE"),
     "depth=": (ConfigurationError, "expected NAME=FILE"),
-    "depth=oen.pt": (CheckpointError, r"no such file: 'oen\.pt'; closest: .*one\.pt"),
-    "depth=evil.pt": (CheckpointError, "cannot be read as tensors; code in it is not run, save"),
-    "depth=none.pt": (CheckpointError, "without tensors; --forward-arg NAME=VALUE takes numbers"),
-    "depth=photos/a.png": (CheckpointError, r"cannot be read as tensors; .*torch\.save\(tensor"),
+    "depth=oen.pt": (ConfigurationError, r"no such file: 'oen\.pt'; closest: .*one\.pt"),
+    "depth=evil.pt": (ConfigurationError, "cannot be read as tensors; code in it is not run, save"),
+    "depth=none.pt": (
+        ConfigurationError,
+        "without tensors; --forward-arg NAME=VALUE takes",
+    ),
+    "depth=photos/a.png": (ConfigurationError, r"cannot be read as tensors; .*torch\.save\(tensor"),
     "depth=flat.pt": (
         ConfigurationError,
         r"the input 'depth' has shape \[8, 8\]: .* expected 1 \(.*\) or 2 \(one row per image\)",
