@@ -6,6 +6,7 @@ The tab has two pages: the overview, which opens first, and the maps beside the 
     python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048
     python benchmarks/tab.py --network plain12      # 12 layers, 10 steps
     python benchmarks/tab.py --network densenet121  # 120 layers, 50 steps, defaults
+    python benchmarks/tab.py --network plain12 --load_fast=false  # with TensorBoard's Python loader
     python benchmarks/tab.py --layers 3000 --runs 500 --kept 200  # synthetic runs
 
 Trains a network with random weights at 224 px (or uses --run), starts TensorBoard on the run
@@ -94,14 +95,14 @@ def report(rows: Sequence[Row], what: str) -> None:
     Console(width=None if os.isatty(1) else 140).print(table)
 
 
-def large(logdir: Path, runs: int, kept: int, rounds: int) -> None:
+def large(logdir: Path, runs: int, kept: int, rounds: int, loader: str) -> None:
     """Measure on synthetic runs: pages, memory, then the answers of another fresh server."""
-    with serve(logdir, kept) as (address, server):
+    with serve(logdir, kept, loader) as (address, server):
         steps = wait_until_loaded(address, runs)
         before = memory(server)
         rows = measure(address, server, rounds, ["block0.conv3"], steps)
         sizes, after = page_sizes(address), memory(server)
-    with serve(logdir, kept) as (address, server):
+    with serve(logdir, kept, loader) as (address, server):
         wait_until_loaded(address, runs)
         rows += answers(address, server, rounds)
     for name, used in after.items():
@@ -122,20 +123,22 @@ def main() -> None:
     parser.add_argument("--layers", type=int, help="layers of a synthetic run")
     parser.add_argument("--runs", type=int, default=1, help="runs, with --layers")
     parser.add_argument("--kept", type=int, default=STEPS, help="steps that TensorBoard keeps")
+    parser.add_argument("--load_fast", default="auto", help="TensorBoard's loader, as its own flag")
     options = parser.parse_args()
+    loader = f"--load_fast={options.load_fast}"
     with tempfile.TemporaryDirectory() as folder:
         logdir = options.run or Path(folder)
         if options.layers:
             if not (logdir / LARGE).is_dir():
                 write_runs(logdir, layers=options.layers, runs=options.runs, steps=options.kept)
-            large(logdir, options.runs, options.kept, options.rounds)
+            large(logdir, options.runs, options.kept, options.rounds, loader)
             return
         steps, layers = NETWORKS[options.network]
         if options.run is None:
             train(logdir / options.network, options.network, options.all_channels)
-        with serve(logdir, options.kept) as (address, server):
+        with serve(logdir, options.kept, loader) as (address, server):
             rows = measure(address, server, options.rounds, layers, steps)
-    report(rows, f"Feature maps tab, {options.network}, {steps} steps")
+    report(rows, f"Feature maps tab, {options.network}, {steps} steps, {loader}")
 
 
 if __name__ == "__main__":

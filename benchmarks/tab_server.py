@@ -23,12 +23,12 @@ ROUTES = "data/plugin/feature_maps/data/"
 
 
 @contextmanager
-def serve(logdir: Path, kept: int) -> Iterator[tuple[str, int]]:
+def serve(logdir: Path, kept: int, *flags: str) -> Iterator[tuple[str, int]]:
     """Run TensorBoard on a directory and yield its address and process id."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0"]
     command += ["--samples_per_plugin", f"images={kept},feature_maps={kept}"]
     server = subprocess.Popen(
-        [*command, "--host", "127.0.0.1"],
+        [*command, "--host", "127.0.0.1", *flags],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -79,7 +79,6 @@ export class App {
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
     if (!this.report) window.setInterval(() => this.renewal.tick(), 1000);
-    window.focus(); // so that keys work without a click into the frame
     this.look();
     this.redraw();
   }
@@ -194,6 +193,7 @@ export class App {
     if (!ready || !this.isStarting) return;
     performance.mark("usable");
     this.isStarting = false;
+    window.focus(); // so that keys work without a click into the frame
     this.redraw(); // what nobody waits for
   }
 

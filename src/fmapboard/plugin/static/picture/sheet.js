@@ -3,7 +3,7 @@
 
 import { inWordsOf } from "../model/words.js";
 import { outline } from "./canvas.js";
-import { paintTiles, stretched } from "./paint.js";
+import { tileCanvas } from "./paint.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS, LEGEND, MARK, MARK_TABLE, packed, stored } from "../server/palettes.js";
 
@@ -119,10 +119,10 @@ export function paintPage(context, page, side, palette, stateOf, look) {
       return { i, row, column, x: place(column), y: place(row), mark: wholeMark(page, i) };
     }),
   );
-  const tiles = cells.filter(({ mark }) => !mark);
-  const drawn = tiles.map(({ i, x, y }) => tile(page, i, x, y, palette, ratio));
-  const [width, height] = [context.canvas.width / ratio, context.canvas.height / ratio];
-  paintTiles(context, { width, height, ratio }, "", drawn);
+  const colours = coloursOf(palette);
+  const pixels = new Uint32Array(page.pixels.length);
+  for (let at = 0; at < pixels.length; at += 1) pixels[at] = colours[page.pixels[at]];
+  for (const { i, x, y, mark } of cells) if (!mark) tile(context, page, pixels, i, x, y, ratio);
   context.fillStyle = look.text;
   context.font = look.font;
   context.textAlign = "center";
@@ -138,23 +138,26 @@ export function paintPage(context, page, side, palette, stateOf, look) {
 }
 
 /**
- * A map, enlarged to its cell, in the middle of it. @param {Page} page @param {number} i row · steps + column
- * @param {number} left @param {number} top CSS px @param {string} palette @param {number} ratio
+ * A map, enlarged to its cell, in the middle of it; the browser copies pixels faster than a script that has
+ * just been loaded. @param {CanvasRenderingContext2D} context @param {Page} page @param {Uint32Array} pixels
+ * packed @param {number} i row · steps + column @param {number} x @param {number} y CSS px @param {number} ratio
  */
-function tile({ cell, pixels, starts, ...of }, i, left, top, palette, ratio) {
-  const from = { height: of.height[i], width: of.width[i] };
-  const scale = cell / Math.max(from.height, from.width);
-  const width = Math.max(1, Math.round(from.width * scale));
+function tile(context, { cell, starts, ...of }, pixels, i, x, y, ratio) {
+  const [high, wide] = [of.height[i], of.width[i]];
+  const scale = cell / Math.max(high, wide);
+  const width = Math.max(1, Math.round(wide * scale));
   const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
-  const height = Math.max(least, Math.round(from.height * scale));
-  const colours = coloursOf(palette);
-  const map = new Uint32Array(from.height * from.width);
-  for (let at = 0; at < map.length; at += 1) map[at] = colours[pixels[starts[i] + at]];
-  const [x, y] = [width, height].map((side) => (cell - side) >> 1);
-  return {
-    ...{ pixels: stretched(map, from, height, width), width, across: 1, down: 1 },
-    ...{ left: (Math.round(left * ratio) + x) / ratio, top: (Math.round(top * ratio) + y) / ratio },
-  };
+  const height = Math.max(least, Math.round(high * scale));
+  const map = tileCanvas(pixels.subarray(starts[i], starts[i] + high * wide), wide);
+  const [left, top] = [Math.round(x * ratio), Math.round(y * ratio)];
+  const [right, down] = [width, height].map((side) => (cell - side) >> 1);
+  context.drawImage(
+    map,
+    (left + right) / ratio,
+    (top + down) / ratio,
+    width / ratio,
+    height / ratio,
+  );
 }
 
 /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} side @param {string} colour */

@@ -7,7 +7,6 @@ import * as words from "../model/words.js";
 import { inPalette } from "../model/overview.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
-import { packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { HELP, createCells, themeName } from "./cells.js";
 import { h, reveal, say, show } from "./controls.js";
@@ -231,7 +230,7 @@ export function createSheet(app) {
       const out = new Uint32Array(image.data.buffer);
       for (let p = 0; p < out.length; p += 1) {
         const at = 3 * (i * cell * cell + Math.floor(p / width) * cell + (p % width));
-        out[p] = packed([pixels[at], pixels[at + 1], pixels[at + 2]]);
+        out[p] = (255 << 24) | (pixels[at + 2] << 16) | (pixels[at + 1] << 8) | pixels[at];
       }
       const x = isRow ? Math.round((i * pitch + GAP / 2) * ratio) + ((cell - width) >> 1) : 0;
       context.putImageData(image, x, isRow ? Math.round((GAP / 2) * ratio) : 0);
