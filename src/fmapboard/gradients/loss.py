@@ -434,11 +434,9 @@ def _beyond_1(rows: _Rows, q: Array) -> Reading:
     scale = float(np.median(gradient[is_zero] / q[is_zero]))
     targets = np.where(is_zero, 0.0, np.round(q - gradient / scale))
     noise = scale * rows.unit * (1 + 2 * np.abs(q - targets)) + 2 * rows.own
-    if targets.max() < 2 or targets.max() > _MOST_LABEL:
-        return NOTHING
-    if not _fits(gradient - scale * (q - targets), noise):
-        return NOTHING
-    return Reading(BEYOND_1, labels=targets[:, 0].astype(np.intp))
+    if 2 <= targets.max() <= _MOST_LABEL and _fits(gradient - scale * (q - targets), noise):
+        return Reading(BEYOND_1, labels=targets[:, 0].astype(np.intp))
+    return NOTHING
 
 
 def _softmax_twice(rows: _Rows) -> Reading:

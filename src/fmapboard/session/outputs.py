@@ -70,10 +70,7 @@ class OutputRecorder:
     """
 
     def __init__(
-        self,
-        collected: ActivationCollector,
-        received: Any = None,
-        model: nn.Module | None = None,
+        self, collected: ActivationCollector, received: Any = None, model: nn.Module | None = None
     ) -> None:
         self._collected, self._parts = collected, set[str]()
         self.outside, self._model, self._before = dict[str, Tensor](), model, set[Any]()

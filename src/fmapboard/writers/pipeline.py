@@ -69,10 +69,7 @@ class Pipeline:
         self._writer, self._warn = writer, warn
         self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)
         self._worker: Worker[tuple[Receive, float]] = Worker(
-            self._work,
-            self._failed,
-            max_bytes=MAX_QUEUE_BYTES,
-            when_full=options.when_full,
+            self._work, self._failed, max_bytes=MAX_QUEUE_BYTES, when_full=options.when_full
         )
         self._prefix = tags.prefix(options.name)
         self._newest: LoggedStep | None = None
