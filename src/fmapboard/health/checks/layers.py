@@ -575,7 +575,8 @@ def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
     last three; the gradient per weight is its 2-norm divided by the square root of the number of
-    weights. None if fewer than four such layers of at least 40 weights have gradients.
+    weights. None if fewer than four such layers of at least 40 weights have gradients. In a network
+    of linear layers alone it is the norm itself.
 
     Args:
         record: the record of the model.
@@ -586,8 +587,9 @@ def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
     """
     norms = record.group(tags.GRADIENT_NORM)
     layers = []
-    for row in record.weighted_layers():
-        weights = math.prod(row.facts.kernel_shape or ())
+    linear = [row for row in record.layers().rows if row.facts.type == "Linear"]
+    for row in record.weighted_layers() or linear:
+        weights = math.prod(row.facts.kernel_shape or (_LEAST_WEIGHTS,))
         series = norms.get(f"{row.facts.layer}.weight")
         if series is not None and weights >= _LEAST_WEIGHTS:
             layers.append((row.facts.layer, series, math.sqrt(weights)))

@@ -270,7 +270,7 @@ class ConstantOutputCheck(BuiltInCheck):
 
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
     alike, unless labels of both kinds are known. But they do if a loss pulls all of them to one
-    value, another one at each step.
+    value that is no round number, or another one at each step.
 
     Attributes:
         spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
@@ -286,9 +286,14 @@ class ConstantOutputCheck(BuiltInCheck):
         every = outputs(record)
         for name, steps in every.items():
             targets = {at: of.target for at, of in steps.items() if of.target is not None}
-            every_one = np.array(list(targets.values()))
-            if len(targets) < 3 or np.ptp(every_one) < 1e-3 * np.abs(every_one).max():
-                continue  # the labels of a critic's batch are the same at each step
+            values = np.array(list(targets.values()))
+            if len(values) < 3:
+                continue
+            if (
+                np.ptp(values) < 1e-3 * np.abs(values).max()
+                and abs(values[0] * 10 % 1 - 0.5) > 0.49
+            ):
+                continue  # the labels of a critic's batch are the same round number at each step
             first, second = list(targets)[:2]
             yield Finding(
                 message=f"the loss pulls all outputs{_of(name)} to one value, to "
@@ -380,12 +385,13 @@ class OneLabelCheck(BuiltInCheck):
     Attributes:
         steps: least number of logged steps.
         images: least number of labels.
-        pixels: least number of labels if they are pixels of nothing but background.
+        pixels: least number of labels if they are pixels of nothing but background, in as many
+            images.
     """
 
     steps: int = 4
     images: int = 64
-    pixels: int = 30_000
+    pixels: int = 20_000
     kind: ClassVar[str] = "one_label"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -394,7 +400,11 @@ class OneLabelCheck(BuiltInCheck):
             if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
                 continue
             (label, count) = labels.total.most_common(1)[0]
-            if count < (self.images if label or labels.is_per_image else self.pixels):
+            is_empty = not (label or labels.is_per_image)
+            images = sum(of.shape[0] for of in steps.values() if of.labels)
+            if min(count, images if is_empty else count) < self.images:
+                continue
+            if is_empty and count < self.pixels:
                 continue
             yield Finding(
                 message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "

@@ -370,7 +370,7 @@ class BatchnormGapCheck(BuiltInCheck):
     gap: float = 1.0
     decay: float = 0.9
     least: int = 8
-    span: int = 100
+    span: int = 50
     kind: ClassVar[str] = "batchnorm_gap"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:

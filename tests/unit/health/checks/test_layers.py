@@ -39,6 +39,15 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     assert DeadCheck()(record(columns=fewer)) == []
 
 
+def test_many_dead_layers_are_counted_in_the_last_of_five_findings() -> None:
+    for count, more in ((5, ""), (8, "; the same in 3 further layers")):
+        dead = {index: from_step(2, 0.6, 0.0) for index in range(count)}
+        layers = [layer(index) for index in range(9)]
+        columns = {"dead": {**dead, 8: [0.6] * len(STEPS)}, "dead_lasting": {**dead, 8: [0.6] * 8}}
+        found = list(DeadCheck()(record(layers, columns=columns)))
+        assert [one.message.partition("since step 20")[2] for one in found] == [""] * 4 + [more]
+
+
 def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
     def found(share: float, *losses: float | None) -> list[Finding]:
         columns = {name: {2: from_step(4, share, 0.0)} for name in ("dead", "dead_lasting")}
@@ -371,6 +380,14 @@ def test_gradients_per_weight_are_compared() -> None:
     (found,) = VanishingCheck()(record(wide, scalars=gradients(9e-5 * root)))
     assert found.value == pytest.approx(9e-5)
     assert VanishingCheck()(record(wide, scalars=gradients(1.1e-4 * root))) == []
+
+
+def test_norms_of_linear_layers_are_compared_where_there_are_no_others() -> None:
+    linear = [layer(i, kernel_shape=None, type="Linear") for i in range(6)]
+    (found,) = VanishingCheck()(record(linear, scalars=gradients(9e-5)))
+    assert found.value == pytest.approx(9e-5)
+    mixed = [layer(9), *linear]
+    assert VanishingCheck()(record(mixed, scalars=gradients(9e-5))) == []
 
 
 def test_gradients_that_are_small_at_the_end_only_are_silent() -> None:

@@ -185,8 +185,9 @@ def test_one_target_for_all_images() -> None:
     (found,) = said(ConstantOutputCheck(), one, *means)
     assert (found.class_, found.since_step) == ("note", 10)
     assert "to 0.31 at step 10 and to 0.42 at step 20" in found.message
-    critic = [replace(one, target=1 + n * 1e-6) for n in range(9)]
-    for silent in (means[:2], critic, [one] * 8):
+    assert len(said(ConstantOutputCheck(), *[replace(one, target=1.4942)] * 3)) == 1
+    critics = [[replace(one, target=of + n * 1e-6) for n in range(-4, 5)] for of in (0.9, 1, -1)]
+    for silent in (means[:2], *critics, [one] * 8):
         assert said(ConstantOutputCheck(), *silent) == []
 
 
@@ -230,20 +231,21 @@ def test_batches_of_one_kind_and_the_place_of_the_right_candidate_are_no_labels(
         assert said(check, *[labels((0, 32), classes=33)] * 8) == []  # MoCo
     assert len(said(OneLabelCheck(), *[labels((0, 32), classes=32)] * 8)) == 1
     pixels = labels((0, 4096), classes=2, label_changes=None)
-    assert said(OneLabelCheck(), *[pixels] * 7) == []  # background
-    assert len(said(OneLabelCheck(), *[pixels] * 8)) == 1
-    assert len(said(OneLabelCheck(), *[replace(pixels, labels=((1, 4096),))] * 8)) == 1
+    assert said(OneLabelCheck(), *[pixels] * 4) == []  # background
+    assert len(said(OneLabelCheck(), *[pixels] * 5)) == 1
+    assert len(said(OneLabelCheck(), *[replace(pixels, labels=((1, 4096),))] * 4)) == 1
     for check in (SortedLabelsCheck(), UnusedClassesCheck()):
         every = [labels((n % 3, 4096), label_changes=None) for n in range(8)]
         assert said(check, *every) == []
 
 
 def test_pixels_of_nothing_but_background_are_one_label_only_if_they_are_many() -> None:
-    pixels = replace(FINE, shape=(2, 2, 32, 32), classes=2, label_changes=None)
+    pixels = replace(FINE, shape=(13, 2, 32, 32), classes=2, label_changes=None)
     empty = replace(pixels, labels=((0, 4096),))
-    (one,) = said(OneLabelCheck(), *[empty] * 8)
-    assert one.message.startswith("all 32,768 labels of the output at 8 logged steps are 0, of 2 c")
-    assert said(OneLabelCheck(), *[empty] * 7) == []
+    (one,) = said(OneLabelCheck(), *[empty] * 5)
+    assert one.message.startswith("all 20,480 labels of the output at 5 logged steps are 0, of 2 c")
+    assert said(OneLabelCheck(), *[empty] * 4) == []
+    assert said(OneLabelCheck(), *[replace(empty, shape=(12, 2, 32, 32))] * 5) == []  # 60 images
     assert said(OneLabelCheck(), *[replace(empty, labels=((0, 4095), (1, 1)))] * 8) == []
     one_logit = replace(empty, kind="BCE with logits", classes=1)  # of a critic each batch has one
     assert said(OneLabelCheck(), *[one_logit] * 8) == []

@@ -245,7 +245,7 @@ def test_the_median_over_the_weights_decides_and_biases_do_not_count() -> None:
 
 
 LONG = tuple(range(0, 160, 20))
-SHORT = tuple(range(0, 80, 10))
+SHORT = tuple(range(0, 48, 6))
 
 
 def gap(values: list[float], *more: list[float], steps: tuple[int, ...] = LONG) -> list[Finding]:
