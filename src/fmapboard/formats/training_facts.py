@@ -28,12 +28,19 @@ MAX_OUTPUTS = 8
 
 OUTSIDE = "outside the model, of shape "
 """Start of what a parameter is called that the model uses, but does not have."""
-NLL_OF_PROBABILITIES = "NLL of probabilities"
-"""A kind of loss: minus the probability of the label, whose logarithm is missing."""
-NLL_OF_LOGITS = "NLL of logits"
-"""A kind of loss: minus the logit of the label, without a softmax."""
-BEYOND_1 = "BCE with logits, labels above 1"
-"""A kind of loss: BCE whose labels are 0 and other whole numbers, such as 255."""
+
+
+class LossKind:
+    """Kinds of losses that are mistakes, as in ``OutputFacts.kind``."""
+
+    NLL_OF_PROBABILITIES = "NLL of probabilities"
+    """Minus the probability of the label, whose logarithm is missing."""
+    NLL_OF_LOGITS = "NLL of logits"
+    """Minus the logit of the label, without a softmax."""
+    BEYOND_1 = "BCE with logits, labels above 1"
+    """BCE whose labels are 0 and other whole numbers, such as 255."""
+    SOFTMAX_TWICE = "cross-entropy, softmax twice"
+    """The rows are logits, and two softmaxes follow."""
 
 
 class Nonfinite(NamedTuple):
@@ -189,9 +196,8 @@ class OutputFacts:
             unit, signs; None if the class axis is not known.
         kind: the loss: ``"cross-entropy"``, ``"cross-entropy, class weights"``, ``"cross-entropy,
             smoothing"``, ``"cross-entropy, mixed labels"``, ``"NLL of log-probabilities"``, ``"BCE
-            with logits"``, `NLL_OF_PROBABILITIES`, `NLL_OF_LOGITS`, `BEYOND_1`,
-            ``"weighted per sample"`` (labels are known, the loss is not) or ``"not certain"``.
-            Later versions may store others.
+            with logits"``, one of `LossKind`, ``"weighted per sample"`` (labels are known, the loss
+            is not) or ``"not certain"``. Later versions may store others.
         is_climbed: the gradient is that of the loss times -1: training makes the loss larger.
         is_softmax_of_softmax: the rows are probabilities, and the gradient is that of another
             softmax over them.

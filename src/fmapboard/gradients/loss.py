@@ -30,13 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fmapboard.formats.training_facts import (
-    BEYOND_1,
-    MAX_NAMES,
-    NLL_OF_LOGITS,
-    NLL_OF_PROBABILITIES,
-    OutputFacts,
-)
+from fmapboard.formats.training_facts import MAX_NAMES, LossKind, OutputFacts
 from fmapboard.records import HardImage
 
 Array = npt.NDArray[np.float64]
@@ -57,11 +51,11 @@ _UNSHARED = 32_768
 _FLOAT32 = 2.0**-24
 _LEAST_SCATTER = 0.25
 """Rounding errors of a row are not independent: their scatter may show less than there are."""
-SOFTMAX_TWICE = "cross-entropy, softmax twice"
-"""A kind of loss: the rows are logits, and two softmaxes follow."""
 _FLATTEST = 0.1
 """A factor that depends on the probability has at least the slope 1/2 in logarithms."""
 _TINY, _MOST_LABEL = 1e-30, 1000
+_FAR = 30.0
+"""Standard deviations from a value beyond which each gradient grows nearly linearly with it."""
 _END = 0.01
 """Share of its range within which an output is at an end of it."""
 _PULLS = 0.2
@@ -301,7 +295,7 @@ def _by_scale(
         if counts[counts > 1].sum() < len(labels) / 2 or not _are_equal(scale, error, groups):
             linear = scale * np.exp(losses)
             is_linear = found.kind == "cross-entropy" and _are_equal(linear, error, 0 * groups)
-            kind = NLL_OF_PROBABILITIES if is_linear else "weighted per sample"
+            kind = LossKind.NLL_OF_PROBABILITIES if is_linear else "weighted per sample"
             return Reading(kind, labels=labels)
         found = replace(found, kind=f"{found.kind}, class weights")
     near, far = np.log(distance), -losses
@@ -345,11 +339,11 @@ def _log_probabilities(rows: _Rows) -> Reading:
     scale, error = -rows.of(gradient, labels), np.full(rows.size, rows.rounding)
     if (rows.output >= 0).all() and (np.abs(rows.output.sum(1) - 1) <= most).all():
         is_linear = _are_equal(scale, error, np.zeros_like(labels))
-        return Reading(NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
+        return Reading(LossKind.NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
     total = np.log(np.exp(rows.output).sum(1))
     if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
         is_linear = rows.classes > 2 and _are_equal(scale, error, np.zeros_like(labels))
-        return Reading(NLL_OF_LOGITS, labels=labels) if is_linear else NOTHING
+        return Reading(LossKind.NLL_OF_LOGITS, labels=labels) if is_linear else NOTHING
     found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
     read_as = _by_scale(found, scale, error, labels, -np.expm1(-losses))
     return found if read_as.losses is not None else read_as
@@ -435,7 +429,7 @@ def _beyond_1(rows: _Rows, q: Array) -> Reading:
     targets = np.where(is_zero, 0.0, np.round(q - gradient / scale))
     noise = scale * rows.unit * (1 + 2 * np.abs(q - targets)) + 2 * rows.own
     if 2 <= targets.max() <= _MOST_LABEL and _fits(gradient - scale * (q - targets), noise):
-        return Reading(BEYOND_1, labels=targets[:, 0].astype(np.intp))
+        return Reading(LossKind.BEYOND_1, labels=targets[:, 0].astype(np.intp))
     return NOTHING
 
 
@@ -458,9 +452,9 @@ def _softmax_twice(rows: _Rows) -> Reading:
     if not is_visible:
         return NOTHING
     right = rows.of(twice, labels)
-    found = Reading(SOFTMAX_TWICE, labels=labels, losses=-np.log(right))
+    found = Reading(LossKind.SOFTMAX_TWICE, labels=labels, losses=-np.log(right))
     found = _by_scale(found, scale, error, labels, 1 - right)
-    return found if found.kind == SOFTMAX_TWICE else NOTHING
+    return found if found.kind == LossKind.SOFTMAX_TWICE else NOTHING
 
 
 def _behind_softmax(rows: _Rows, given: Array) -> tuple[Array, Array, Array]:
@@ -550,6 +544,8 @@ def _pulled(values: Array, gradient: Array) -> float:
         one.reshape(-1, one[0, 0].size) if maps else one.T for one in (values, gradient)
     )
     strong, found = np.quantile(np.abs(gradient), 0.99), 0.0
+    if np.ptp(values) < _PULLS * np.abs(values).max():
+        return found  # all are nearly the same
     for sign in (1, -1):
         low, pull = (sign * values).min(), sign * gradient
         is_end = sign * values <= low + _END * np.ptp(values)
@@ -578,15 +574,15 @@ def _target(values: Array, gradient: Array) -> float | None:
     slope = float(np.mean((values - mean) * gradient)) / max(spread**2, _TINY)
     away = float(gradient.mean()) / slope if slope > 0 else 0.0
     errors = gradient - slope * (values - mean + away)
-    is_line = np.abs(errors).max() < _END * slope * spread
-    return float(mean - away) if is_line and abs(away) > _END * spread else None
+    is_line = np.abs(errors).max() < 1e-3 * slope * spread
+    return float(mean - away) if is_line and _END < abs(away) / spread < _FAR else None
 
 
 def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:
     """The facts with what the rows of the output and their gradients tell."""
     predicted, labels, are = predictions(rows), found.labels, _rows_are(rows, slack)
     is_twice = are == "probabilities" and found.kind.startswith("cross-entropy")
-    is_twice |= found.kind == SOFTMAX_TWICE
+    is_twice |= found.kind == LossKind.SOFTMAX_TWICE
     facts = replace(facts, rows=len(rows), rows_are=are, predictions=len(np.unique(predicted)))
     facts = replace(facts, kind=found.kind, is_climbed=found.is_climbed, classes=rows.shape[1])
     if found.losses is not None:

@@ -19,7 +19,6 @@ from torchvision.models.convnext import CNBlockConfig, ConvNeXt
 from torchvision.models.efficientnet import EfficientNet, MBConvConfig
 from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
 from torchvision.models.optical_flow import raft
-from torchvision.models.regnet import BlockParams, RegNet
 from torchvision.models.resnet import BasicBlock, ResNet
 from torchvision.models.vgg import VGG, make_layers
 from torchvision.models.video import resnet as films
@@ -225,11 +224,6 @@ def maxvit() -> nn.Module:
     return torchvision.models.MaxVit(
         (64, 64), 16, 4, [16, 32], [1, 1], 16, stochastic_depth_prob=0.1, num_classes=8
     )
-
-
-def regnet() -> nn.Module:
-    parts = BlockParams.from_init_params(6, 24, 16.0, 2.0, 8, se_ratio=0.25)
-    return RegNet(parts, num_classes=8)
 
 
 def mask_rcnn() -> nn.Module:

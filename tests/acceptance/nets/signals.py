@@ -232,8 +232,3 @@ def sound_net() -> nn.Module:
     for into, out in ((1, 24), (24, 32), (32, 48)):
         layers += [nn.Conv1d(into, out, 9, 4, 4), nn.ReLU()]
     return nn.Sequential(*layers, *pooled(48, 6))
-
-
-def inertial() -> nn.Module:
-    layers = [nn.BatchNorm1d(6), nn.Conv1d(6, 24, 5, 2, 2), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Conv1d(24, 32, 5, 2, 2), nn.ReLU(), *pooled(32, 5))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from data import Draw, P
 from loops import Case, Loss, Recipe, Task
 from losses import named
-from nets.classifiers import Function, encoder
+from nets.classifiers import Function
 from optimizers import ADAM, Optimizer
 from torch import Generator, Tensor, nn
-from torch.nn import functional
 
 
 def wrong(
@@ -42,18 +40,6 @@ def relabelled(draw: Draw, change: Callable[[Tensor], Tensor]) -> Draw:
         return images, change(labels), *rest
 
     return again
-
-
-class Alike(nn.Module):
-    """Similarity to each class's text vector, as of CLIP; the scale is ``temperature``."""
-
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.back, self.words, self.scale = encoder(32), nn.Parameter(torch.randn(8, 32)), scale
-
-    def forward(self, x: Tensor) -> Tensor:
-        code, words = (functional.normalize(v, dim=1) for v in (self.back(x), self.words))
-        return self.scale * code @ words.T
 
 
 class Doubling(nn.Module):

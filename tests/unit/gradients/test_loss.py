@@ -13,15 +13,9 @@ from loss_cases import NUMBERS, OF_LOGARITHMS, OTHERS, READABLE, Numbers, case_o
 from torch import Tensor
 from torch.nn import functional as F
 
-from fmapboard.formats.training_facts import (
-    BEYOND_1,
-    NLL_OF_LOGITS,
-    NLL_OF_PROBABILITIES,
-    OutputFacts,
-)
+from fmapboard.formats.training_facts import LossKind, OutputFacts
 from fmapboard.gradients.loss import (
     LEAST_ROWS,
-    SOFTMAX_TWICE,
     PendingOutput,
     output_facts,
     read,
@@ -62,7 +56,7 @@ def test_a_softmax_between_the_output_and_the_loss_is_seen(classes: int, numbers
     F.cross_entropy(output.softmax(1), case.labels).backward()  # type: ignore[no-untyped-call]
     assert output.grad is not None
     found = read(output.detach(), output.grad)
-    assert found.kind == SOFTMAX_TWICE
+    assert found.kind == LossKind.SOFTMAX_TWICE
     assert found.labels is not None
     assert found.losses is not None
     assert found.labels.tolist() == case.labels[found.rows].tolist()
@@ -96,13 +90,13 @@ def test_the_logarithm_that_is_missing_in_front_of_nll_is_seen(classes: int, siz
         loss(output).backward()  # type: ignore[no-untyped-call]
         assert output.grad is not None
         found[name] = read(output.detach(), output.grad)
-    kinds = {name for name, one in found.items() if one.kind == NLL_OF_PROBABILITIES}
+    kinds = {name for name, one in found.items() if one.kind == LossKind.NLL_OF_PROBABILITIES}
     assert kinds == {"softmax", "probabilities"}
     output = logits.clone().requires_grad_()
     F.nll_loss(output, labels).backward()  # type: ignore[no-untyped-call]
     assert output.grad is not None
     found["logits"] = read(output.detach(), output.grad)
-    assert found["logits"].kind == NLL_OF_LOGITS
+    assert found["logits"].kind == LossKind.NLL_OF_LOGITS
     for name in (*kinds, "logits"):
         assert found[name].losses is None
         assert (found[name].labels == labels.numpy()).all()
@@ -127,12 +121,12 @@ def test_labels_beyond_1_of_bce_are_seen(dtype: torch.dtype) -> None:
     bce = partial(partial, F.binary_cross_entropy_with_logits)
     for top in (255, 2):
         found = facts_of(output, bce(target=top * mask))
-        assert found.kind == BEYOND_1
+        assert found.kind == LossKind.BEYOND_1
         assert max(dict(found.labels or ())) == pytest.approx(top, abs=1 if top == 255 else 0)
     assert facts_of(output, bce(target=mask)).kind == "BCE with logits"
     classes = torch.randint(5, (64, 1, 8, 8), generator=generator).to(dtype)
     found = facts_of(output, bce(target=classes))
-    assert found.kind == BEYOND_1
+    assert found.kind == LossKind.BEYOND_1
     assert dict(found.labels or ()) == Counter(int(label) for label in classes.flatten())
     for other in (0.9 * mask, classes + 0.5 * mask, 2000 * mask):
         assert facts_of(output, bce(target=other)).kind == "not certain"
@@ -151,8 +145,13 @@ def test_the_one_value_that_broadcast_targets_pull_outputs_to_is_found() -> None
         "variance": lambda x: x.var(),
         "mean": lambda x: x.mean(),
         "raised": lambda x: -F.mse_loss(x, torch.ones_like(x)),
+        "far": lambda x: F.mse_loss(x, torch.full_like(x, 40.0)),
+        "critic": lambda x: F.binary_cross_entropy(1 - 0.01 * x.sigmoid(), torch.ones_like(x)),
     }
     assert [name for name, loss in losses.items() if facts_of(output, loss).target] == []
+    sure = 1 - 0.01 * torch.rand(16, 1, generator=generator)  # of a critic with a sigmoid
+    loss = partial(F.binary_cross_entropy, target=torch.ones(16, 1))
+    assert facts_of(sure, loss).target is None
     assert facts_of(output[:7], lambda x: x.square().sum()).target is None
 
 
@@ -171,6 +170,8 @@ def test_values_at_an_end_that_the_loss_pulls_further_are_counted(shape: tuple[i
     assert pulled(sure, lambda x: F.binary_cross_entropy(x, mask)) == 0
     assert pulled(sure, lambda x: F.l1_loss(x, mask)) == 0
     assert pulled(near, lambda x: F.mse_loss(x, targets) * float("inf")) == 0
+    collapsed = 0.5 + 0.1 * near  # and no end
+    assert pulled(collapsed, lambda x: F.mse_loss(x, targets)) == 0
     assert pulled(sure, lambda x: -2 * (x * mask).sum() / (x + mask).sum()) == 0
 
 

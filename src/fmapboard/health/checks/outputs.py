@@ -15,13 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.formats.training_facts import (
-    BEYOND_1,
-    MAX_NAMES,
-    NLL_OF_LOGITS,
-    NLL_OF_PROBABILITIES,
-    OutputFacts,
-)
+from fmapboard.formats.training_facts import MAX_NAMES, LossKind, OutputFacts
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.record import BuiltInCheck, NotRecorded, RunRecord
 
@@ -31,10 +25,10 @@ _OF_CLASSES = ("cross-entropy", "NLL")
 """Starts of the kinds of losses over classes, one label or a mixture of labels per row."""
 _BINARY = "BCE with logits"
 _WITHOUT_LOGARITHM = {
-    NLL_OF_PROBABILITIES: "The loss is the NLL of probabilities, whose logarithm is missing: "
-    "images with a small probability get hardly any gradient",
-    NLL_OF_LOGITS: "The loss is the NLL of logits, to which no log_softmax was applied: it has no "
-    "least value, and the logits grow without end",
+    LossKind.NLL_OF_PROBABILITIES: "The loss is the NLL of probabilities, whose logarithm is "
+    "missing: images with a small probability get hardly any gradient",
+    LossKind.NLL_OF_LOGITS: "The loss is the NLL of logits, to which no log_softmax was applied: "
+    "it has no least value, and the logits grow without end",
 }
 """Kinds of losses -> what they mean."""
 
@@ -100,10 +94,11 @@ class DoubleSoftmaxCheck(BuiltInCheck):
 class ProbabilitiesIntoLossCheck(BuiltInCheck):
     """A loss on logits receives what a sigmoid, a softmax over another axis or a ReLU returned.
 
-    That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
-    behind a ReLU, as those of SqueezeNet, do not count, and those of a single unit only if they are
-    from 0.2 or less to 0.9 or more. Or a loss on
-    logarithms receives probabilities, or the output is a softmax over one unit: 1 for every image.
+    That is never negative, and of the first two within 0 to 1; of a tanh it is within -1 to 1 and
+    reaches 0.9 at both ends. Logits that are averages of maps behind a ReLU, as those of
+    SqueezeNet, do not count, and those of a single unit only if they are within 0 to 1 and next to
+    0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms receives probabilities or logits,
+    or the output is a softmax over one unit: 1 for every image.
 
     Attributes:
         least: number of logged steps, of which all must have it.
@@ -118,12 +113,17 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 yield other
                 continue
             known = [each for each in steps.values() if self._is_known(each)]
-            if len(known) < self.least or any(each.low < 0 for each in known):
+            if len(known) < self.least:
                 continue
             low, high = min(each.low for each in known), max(each.high for each in known)
-            if math.prod(known[-1].shape[1:]) == 1 and not (low <= 0.2 and 0.9 <= high <= 1):
+            is_single = math.prod(known[-1].shape[1:]) == 1
+            if low < 0 and not (-1 <= low <= -0.9 and 0.9 <= high <= 1):
                 continue
-            if 0.5 <= high <= 1 or _may_sum_to_1_over_rows(known):
+            if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
+                continue
+            if low < 0:
+                what = "a tanh"
+            elif 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
                 what = "a ReLU"
@@ -154,7 +154,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             advice = "Use a sigmoid, or two classes"
         elif linear is not None:
             kind = list(steps.values())[-1].kind
-            what = "the output" if kind == NLL_OF_LOGITS else "the probability"
+            what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
             since, text = linear, f"the loss of {of} is linear in {what} of the label"
             healthy = "in the logarithm of its probability"
             meaning = _WITHOUT_LOGARITHM[kind]
@@ -230,7 +230,7 @@ class LossClimbedCheck(BuiltInCheck):
             )
 
     def _endless(self, name: str, steps: Steps) -> Iterator[Finding]:
-        since = lasting(steps, lambda each: each.kind == BEYOND_1, 2)
+        since = lasting(steps, lambda each: each.kind == LossKind.BEYOND_1, 2)
         if since is not None:
             largest = max(label for label, _ in list(steps.values())[-1].labels or ((2, 0),))
             yield Finding(
@@ -427,11 +427,13 @@ class SortedLabelsCheck(BuiltInCheck):
         images: least number of labels per step.
         share: median share of the most frequent label in a batch from which it is reported, if that
             of all steps together is below 0.75 times it.
+        in_order: the same where equal labels are neighbours in each batch.
     """
 
     steps: int = 4
     images: int = 8
     share: float = 0.8
+    in_order: float = 0.5
     kind: ClassVar[str] = "sorted_labels"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -444,7 +446,12 @@ class SortedLabelsCheck(BuiltInCheck):
                 continue
             shares = [max(of.values()) / n for of, n in zip(labels.counts, sizes, strict=True)]
             share, total = float(np.median(shares)), labels.total
-            if share < self.share or max(total.values()) / total.total() > 0.75 * share:
+            changes = [
+                (of.label_changes or 0, len(of.labels)) for of in steps.values() if of.labels
+            ]
+            is_in_order = all(number == kinds - 1 for number, kinds in changes)
+            least = self.in_order if is_in_order else self.share
+            if share < least or max(total.values()) / total.total() > 0.75 * share:
                 continue
             yield Finding(
                 message=f"{100 * share:.0f} % of the labels of a batch are the same (median of "

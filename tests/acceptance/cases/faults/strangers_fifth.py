@@ -14,7 +14,7 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_third import loop
+from cases.faults.strangers_fourth import loop
 from cases.healthy.strangers_maps import bce
 from data import HALF, UNIT, Draw, P, changed, exposed
 from faults import each

@@ -10,11 +10,10 @@ import data
 import losses
 import timm
 import torch
-from cases.faults.strangers_third import TEACHER, loop
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import regions
 from data import HALF, P48, P64, P, changed, fixed
-from loops import Losses, descend, seen, train
+from loops import Case, Losses, Run, descend, seen, train
 from nets import classifiers as cnn
 from nets import strangers as nets
 from nets.dense import LinkNet, Spots, UNet
@@ -31,6 +30,12 @@ from torchvision.models import resnet as resnets
 from torchvision.ops import box_iou
 
 import fmapboard
+
+TEACHER = cnn.bundled(True).eval()
+
+
+def loop(name: str, kinds: str, words: str, architecture: str, run: Run, *steps: int) -> list[Case]:
+    return [Case(name, architecture, words, *steps, run, kinds)]
 
 
 def of_argmax(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ import optimizers as o
 import torch
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, how, lopsided, one, regions, slim
-from cases.healthy.strangers_third import hours
 from loops import Loss, Losses, descend, own_loop, seen, train
 from nets import classifiers as cnn
 from nets import library
@@ -24,6 +23,13 @@ from torch.nn import functional
 from torchvision.ops import generalized_box_iou_loss, sigmoid_focal_loss
 
 CALLS: Counter[Generator] = Counter()
+
+
+def hours(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Demand of electricity, standardized per series: four days, and the day after."""
+    past, future = data.demand(generator, count)
+    mean, spread = past.mean(2, keepdim=True), past.std(2, keepdim=True)
+    return (past - mean) / spread, (future - mean) / spread
 
 
 def ever_more(generator: Generator, count: int) -> tuple[Tensor, ...]:

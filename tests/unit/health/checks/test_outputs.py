@@ -11,14 +11,7 @@ import pytest
 from check_records import layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
-from fmapboard.formats.training_facts import (
-    BEYOND_1,
-    NLL_OF_LOGITS,
-    NLL_OF_PROBABILITIES,
-    HeldLoss,
-    OutputFacts,
-    TrainingFacts,
-)
+from fmapboard.formats.training_facts import HeldLoss, LossKind, OutputFacts, TrainingFacts
 from fmapboard.health.checks.outputs import (
     ConstantOutputCheck,
     DoubleSoftmaxCheck,
@@ -96,6 +89,12 @@ def test_the_output_is_named_if_there_are_several() -> None:
         ({"low": 0.3, "high": 0.7, "kind": "weighted per sample"}, ""),
         ({"low": 0.3, "high": 0.7, "kind": "NLL of log-probabilities"}, ""),
         ({"low": 0.3, "high": 0.7, "given": True}, ""),
+        ({"low": -0.9, "high": 0.9}, "a tanh"),
+        ({"low": -0.89, "high": 0.9}, ""),
+        ({"low": -0.9, "high": 1.1}, ""),
+        ({"low": 0.002, "high": 0.2, "kind": "BCE with logits", "shape": (32, 1)}, "a sigmoid"),
+        ({"low": 0.003, "high": 0.2, "kind": "BCE with logits", "shape": (32, 1)}, ""),
+        ({"low": 0.002, "high": 1.2, "kind": "BCE with logits", "shape": (32, 1)}, ""),
         ({"low": 0.2, "high": 0.9, "kind": "BCE with logits", "shape": (32, 1)}, "a sigmoid"),
         ({"low": 0.21, "high": 0.9, "kind": "BCE with logits", "shape": (32, 1)}, ""),
         ({"low": 0.2, "high": 0.89, "kind": "BCE with logits", "shape": (32, 1)}, ""),
@@ -114,12 +113,14 @@ def test_probabilities_or_a_relu_in_front_of_a_loss_on_logits(
 
 
 def test_probabilities_in_front_of_a_loss_of_logarithms_and_a_softmax_of_one_class() -> None:
-    linear = replace(FINE, kind=NLL_OF_PROBABILITIES, loss=None)
+    linear = replace(FINE, kind=LossKind.NLL_OF_PROBABILITIES, loss=None)
     (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[linear] * 4)
     assert found.message == (
         "the loss of the output is linear in the probability of the label since step 10"
     )
-    (found,) = said(ProbabilitiesIntoLossCheck(), *[replace(linear, kind=NLL_OF_LOGITS)] * 4)
+    (found,) = said(
+        ProbabilitiesIntoLossCheck(), *[replace(linear, kind=LossKind.NLL_OF_LOGITS)] * 4
+    )
     assert "linear in the output of the label" in found.message
     assert "no log_softmax" in found.meaning
     one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0)
@@ -171,7 +172,7 @@ def test_a_loss_that_is_climbed() -> None:
 
 
 def test_labels_beyond_1_have_no_least_loss() -> None:
-    masks = replace(FINE, kind=BEYOND_1, loss=None, labels=((0, 30), (255, 2)))
+    masks = replace(FINE, kind=LossKind.BEYOND_1, loss=None, labels=((0, 30), (255, 2)))
     (found,) = said(LossClimbedCheck(), FINE, masks, masks)
     assert (found.class_, found.since_step, found.value) == ("note", 10, 255.0)
     assert "labels of the output are up to 255 since step 10" in found.message
@@ -260,6 +261,17 @@ def test_batches_of_nearly_one_class_each() -> None:
     assert said(SortedLabelsCheck(), *[labels((n, 7)) for n in range(8)]) == []
     assert said(SortedLabelsCheck(), *[labels((n, 16)) for n in range(3)]) == []
     assert said(SortedLabelsCheck(), *[labels((0, 32))] * 6, labels((1, 32))) == []
+    in_order = [
+        replace(one, labels=of, label_changes=1)
+        for one, of in zip(
+            few,
+            [((0, 10), (1, 6)), ((2, 10), (1, 6)), ((3, 8), (4, 8)), ((5, 9), (4, 7))],
+            strict=True,
+        )
+    ]
+    assert [one.value for one in said(SortedLabelsCheck(), *in_order)] == [pytest.approx(0.59375)]
+    mixed = [*in_order[:3], replace(in_order[3], label_changes=2)]
+    assert said(SortedLabelsCheck(), *mixed) == []
     # Few shots of each class in order, as of prototypical networks.
     shots = replace(FINE, labels=tuple((n, 8) for n in range(4)), label_changes=3)
     assert said(SortedLabelsCheck(), *[shots] * 8) == []
