@@ -238,19 +238,17 @@ def checked_normalization(given: Any) -> Normalization:
 
 
 _OTHER_WORDS: Mapping[str, str] = {
-    "every": "freq frequency interval period log_freq log_frequency log_interval log_every "
-    "log_steps logging_steps every_n every_n_steps log_every_n log_every_n_steps n_steps steps",
-    "log_dir": "dir directory folder path out output out_dir output_dir save_dir run_dir "
-    "logging_dir root",
+    "every": "freq frequency interval log_freq log_interval log_every every_n_steps n_steps",
+    "log_dir": "dir directory folder path out output output_dir save_dir run_dir",
     "writer": "summary_writer tb_writer tensorboard board logger",
     "optimizer": "opt optim",
     "scaler": "amp grad_scaler",
     "layers": "module modules names target targets target_layers only",
-    "samples": "n n_samples num_samples max_samples n_images num_images max_images",
+    "samples": "n n_samples num_samples n_images num_images",
     "probe": "images image input fixed_images val_images batch data x",
-    "start_step": "step first_step initial_step global_step step_offset offset resume resume_step",
+    "start_step": "step first_step initial_step global_step offset resume resume_step",
     "name": "prefix tag tags model_name",
-    "activation_gradients": "grads gradients grad activation_grads",
+    "activation_gradients": "grads gradients grad",
     "attribution": "gradcam grad_cam cam saliency heatmap",
     "kernels": "weights filters filter",
     "max_channels": "channels n_channels num_channels",
@@ -258,7 +256,6 @@ _OTHER_WORDS: Mapping[str, str] = {
     "scale": "normalize_maps scale_each vmin vmax range value_range",
     "colormap": "cmap palette color colors",
     "normalization": "mean std norm normalise normalize normalizer transform transforms",
-    "when_full": "queue_size max_queue on_full",
     "checks": "warn warnings diagnose",
 }
 """Option -> names by which other tools know it, for the message about an unknown option."""

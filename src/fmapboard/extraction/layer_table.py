@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +59,7 @@ class LayerRow:
 
 
 class LayerTable(Sequence[LayerRow]):
-    """Rows of layers; prints itself in a terminal and displays itself in a notebook.
+    """Rows of layers; prints itself in a terminal and in a notebook.
 
     Args:
         rows: In definition order.
@@ -92,16 +91,6 @@ class LayerTable(Sequence[LayerRow]):
 
     def __repr__(self) -> str:
         return "\n".join(aligned(self._cells(), right=_HEADINGS.index("parameters")))
-
-    def _repr_html_(self) -> str:
-        head, *rows = (
-            "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in line)
-            for line in self._cells()
-        )
-        return (
-            f"<table><thead><tr>{head.replace('td', 'th')}</tr></thead>"
-            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
-        )
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The headings and the rows; without a pass, without the column of output shapes."""

@@ -29,6 +29,8 @@ Channels: TypeAlias = "int | Iterable[int] | slice | None"
 Value: TypeAlias = "float | Tensor"
 """A number; a tensor with one value per chosen channel; or a tensor that broadcasts to the chosen
 part of the layer's tensor, in the layer's own order of axes."""
+Axis = int | None
+"""Number of an axis of a tensor; None infers it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -127,7 +129,7 @@ class ChannelChange:
         )
 
 
-def silence(channels: Channels = None, *, channel_axis: int | None = None) -> ChannelChange:
+def silence(channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
     """Set channels to 0, NaN and infinity included.
 
     >>> silence([3, 17])
@@ -144,9 +146,7 @@ def silence(channels: Channels = None, *, channel_axis: int | None = None) -> Ch
     return ChannelChange("silence", _channels(channels), channel_axis=_axis(channel_axis))
 
 
-def scale(
-    factor: Value, channels: Channels = None, *, channel_axis: int | None = None
-) -> ChannelChange:
+def scale(factor: Value, channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
     """Multiply channels by a factor.
 
     >>> scale(0.5, 3)
@@ -163,9 +163,7 @@ def scale(
     return _with_value("scale", factor, channels, channel_axis)
 
 
-def replace(
-    value: Value, channels: Channels = None, *, channel_axis: int | None = None
-) -> ChannelChange:
+def replace(value: Value, channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
     """Replace channels by a value.
 
     >>> replace(1.5, [0, 2])
@@ -183,9 +181,7 @@ def replace(
     return _with_value("replace", value, channels, channel_axis)
 
 
-def add(
-    value: Value, channels: Channels = None, *, channel_axis: int | None = None
-) -> ChannelChange:
+def add(value: Value, channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
     """Add a value to channels.
 
     >>> add(torch.zeros(8))
