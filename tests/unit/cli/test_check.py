@@ -71,9 +71,9 @@ def test_channels_that_die_in_a_jump_are_a_note(
 ) -> None:
     status, output, _ = check(capsys, runs / "jump")
     assert status == 0
-    assert "  note: dead: in 2 places (healthy: below 50 %). " in output
-    assert "    100 % of 8 channels dead in `2`" in output
-    dead, *_ = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
+    whole = f"100 % of 8 channels dead in `2` (after `3`) since step {JUMP_AT + 1}"
+    assert f"  note: dead: {whole}; the same in 1 further layer (" in output
+    (dead,) = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
     assert (dead["class"], dead["layer"], dead["value"]) == ("note", "2", 1.0)
     assert dead["since_step"] == JUMP_AT + 1
     assert dead["healthy"] == "below 50 %"

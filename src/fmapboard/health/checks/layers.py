@@ -86,7 +86,7 @@ class DeadCheck(BuiltInCheck):
             is_from_start = since <= table.steps[0]
             count = f"{row.facts.channels} " if row.facts.channels else ""
             where = call_text(table, row) + after_activation(table, row)
-            besides = f"; the same in {more} further layers" if more else ""
+            besides = f"; the same in {more} further layer{'s' * (more > 1)}" if more else ""
             meaning, advice = DEAD
             if is_from_start and table.columns["constant"][0, index] >= 1 - ROUNDING:
                 meaning, advice = _WEIGHTS
@@ -224,8 +224,7 @@ class SaturatedCheck(BuiltInCheck):
             layer=row.facts.label,
             value=value,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning="Saturated outputs pass hardly any gradient: the weights or what the layer "
-            "receives are too large",
+            meaning="Saturated outputs pass hardly any gradient: weights or inputs are too large",
             advice="Check the scale of the images and of the initial weights, lower the learning "
             "rate, or put a normalization between the layer and its activation",
             picture=record.picture(row),
@@ -248,8 +247,7 @@ class SaturatedCheck(BuiltInCheck):
                     since_step=since,
                     value=last.pulled,
                     healthy=f"below {percent(self.pulled)}",
-                    meaning="The targets go beyond what the network can give: a sigmoid, tanh or "
-                    "ReLU at its end",
+                    meaning="The targets are out of reach: a sigmoid, tanh or ReLU is at its end",
                     advice=_TO_RANGE,
                 )
                 continue
@@ -304,8 +302,7 @@ class DropoutHighCheck(BuiltInCheck):
             layer=names[0],
             value=value,
             healthy="10 to 50 %",
-            meaning="Hardly any signal passes in training. The probability is that of dropping a "
-            "value, not of keeping it",
+            meaning="Hardly any signal passes: it is the probability of dropping, not keeping",
             advice=f"Use a probability such as {max(1 - value, 0.1):.2g}",
         )
 
@@ -332,8 +329,7 @@ class UnevenUpsamplingCheck(BuiltInCheck):
                 layer=row.facts.layer,
                 value=uneven[0],
                 healthy="a multiple of the stride, such as 4 with stride 2",
-                meaning="Neighbouring outputs add up different numbers of inputs, which shows as a "
-                "checkerboard in the output",
+                meaning="Neighbouring outputs add up different numbers of inputs: a checkerboard",
                 advice="Use a kernel that is a multiple of the stride, or upsample and convolve",
                 picture=record.picture(row),
             )
@@ -473,8 +469,7 @@ class ExplodingCheck(BuiltInCheck):
             layer=row.facts.label,
             value=value,
             healthy=f"less than {self.growth:.0f}-fold",
-            meaning="The weights grow from step to step: the learning rate is too high, or the "
-            "loss has no lower bound",
+            meaning="The weights grow: the rate is too high, or the loss has no lower bound",
             advice="Lower the learning rate, or clip the gradients",
             picture=record.picture(row),
         )
@@ -508,8 +503,7 @@ class ExplodingCheck(BuiltInCheck):
             value=value,
             healthy=f"less than {self.depth:.0f}-fold",
             meaning="The initial weights are too large: each layer amplifies the signal",
-            advice="Scale the initial weights with the number of inputs (Kaiming or Xavier), "
-            "or add normalization layers",
+            advice="Scale the initial weights with the number of inputs, or add normalization",
             picture=record.picture(row),
         )
 

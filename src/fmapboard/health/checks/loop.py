@@ -137,7 +137,7 @@ class ConstantImagesCheck(BuiltInCheck):
             value=batch,
             meaning="The network is trained on images without content: they are not loaded, or "
             "lost by a conversion or a normalization",
-            advice="Look at the network's input in the Feature maps tab, and check the dataset",
+            advice="Look at the input in the Feature maps tab, and check the dataset",
             picture=_drawn_input(record),
         )
 
@@ -378,8 +378,7 @@ class NeverCalledCheck(BuiltInCheck):
             healthy="each layer runs",
             meaning="The network's forward does not call them, or calls another layer twice "
             "instead; they keep their initial values",
-            advice="Call them in forward(), or remove them; nothing is wrong if another task or a "
-            "later phase of the training uses them",
+            advice="Call them in forward(), or remove them, unless a later phase uses them",
         )
 
 
@@ -488,8 +487,7 @@ def _of_layout(record: RunRecord, ratio: float) -> Finding:
         since_step=min(record.network_input),
         value=ratio,
         healthy="near 1",
-        meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape, which mixes "
-        "rows, columns and colours",
+        meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape",
         advice="Use permute(2, 0, 1) in place of view or reshape, and look at the input's picture",
         picture=_drawn_input(record),
     )

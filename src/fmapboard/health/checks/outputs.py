@@ -322,8 +322,7 @@ class ConstantOutputCheck(BuiltInCheck):
             healthy="0.03 or more",
             meaning="The network has collapsed, or nothing of the image reaches its end: dead or "
             "saturated layers, a vanishing signal, or labels that do not depend on the image",
-            advice="Look for the first layer whose maps are the same for all images; check that "
-            "images and labels belong together",
+            advice="Look for the first layer whose maps are all alike, and check the labels",
         )
 
     def _is_constant(self, output: OutputFacts) -> bool:
@@ -460,8 +459,7 @@ class SortedLabelsCheck(BuiltInCheck):
                 since_step=labels.first,
                 value=share,
                 healthy="batches of several classes",
-                meaning="The data are sorted by class: each batch teaches one answer and forgets "
-                "the others",
+                meaning="The data are sorted: each batch teaches one answer and forgets the others",
                 advice="Shuffle the data: DataLoader(..., shuffle=True)",
             )
 
@@ -509,8 +507,7 @@ class UnusedClassesCheck(BuiltInCheck):
                 since_step=labels.first,
                 value=labels.classes - used,
                 healthy="each class occurs",
-                meaning="The last layer has more outputs than there are classes, or classes are "
-                "lost on the way to the labels",
+                meaning="The last layer has more outputs than classes, or classes are lost",
                 advice="Compare the number of outputs with the labels of the whole data set; "
                 "nothing is wrong if some classes are rare or reserved",
             )

@@ -125,8 +125,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
             healthy=_CHANGES,
             meaning="Nothing is learned: the scheduler's factor is 0, such as a warm-up that "
             "is computed with an integer division or counts epochs",
-            advice="Print scheduler.get_last_lr() over some steps; during a long warm-up from "
-            "rate 0 this is intended",
+            advice="Print scheduler.get_last_lr() over some steps; intended in a long warm-up",
         )
 
     def _no_gradients(self, record: RunRecord) -> Finding | None:
@@ -171,8 +170,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
             healthy=_CHANGES,
             meaning="They keep their values: the layer runs under torch.no_grad(), its weight or "
             "its output is detached, or its output is not used",
-            advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
-            "layer is to stay as it is",
+            advice="Remove the torch.no_grad() or detach(), or freeze the layer",
         )
 
 
@@ -422,8 +420,7 @@ class BatchnormGapCheck(BuiltInCheck):
             layer=names[0],
             value=value,
             healthy="0.01 to 0.1",
-            meaning="In torch it is the weight of the new batch: eval mode uses the statistics of "
-            "hardly more than the last one",
+            meaning="It is the weight of the new batch: eval mode uses hardly more than the last",
             advice=f"Use one minus it, {1 - value:.2g}: Keras defines it the other way round",
         )
 
@@ -448,8 +445,7 @@ class BatchnormGapCheck(BuiltInCheck):
             healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
             meaning="In eval mode the network computes something else than in training: the "
             "momentum is 0 or far too small (in torch it is the weight of the new batch)",
-            advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay as "
-            "they are",
+            advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay",
         )
 
 
@@ -500,8 +496,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             healthy="8 images or more",
             meaning="So few values are normalized by their own statistics in training, and by "
             "those of all images in eval mode: the network then computes something else",
-            advice="Use larger batches or GroupNorm; intended if the network is used in training "
-            "mode too, as pix2pix is",
+            advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )
 
 
