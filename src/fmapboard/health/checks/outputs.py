@@ -94,10 +94,9 @@ class DoubleSoftmaxCheck(BuiltInCheck):
 class ProbabilitiesIntoLossCheck(BuiltInCheck):
     """A loss on logits receives what a sigmoid, a softmax over another axis or a ReLU returned.
 
-    That is never negative, and of the first two within 0 to 1; of a tanh it is within -1 to 1 and
-    reaches 0.9 at both ends. Logits that are averages of maps behind a ReLU, as those of
-    SqueezeNet, do not count, and those of a single unit only if they are within 0 to 1 and next to
-    0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms receives probabilities or logits,
+    That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
+    behind a ReLU, as those of SqueezeNet, do not count, and those of a single unit only if they are
+    within 0 to 1 and next to 0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms receives probabilities or logits,
     or the output is a softmax over one unit: 1 for every image.
 
     Attributes:
@@ -113,17 +112,13 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 yield other
                 continue
             known = [each for each in steps.values() if self._is_known(each)]
-            if len(known) < self.least:
+            if len(known) < self.least or any(each.low < 0 for each in known):
                 continue
             low, high = min(each.low for each in known), max(each.high for each in known)
             is_single = math.prod(known[-1].shape[1:]) == 1
-            if low < 0 and not (-1 <= low <= -0.9 and 0.9 <= high <= 1):
-                continue
             if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
                 continue
-            if low < 0:
-                what = "a tanh"
-            elif 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
+            if 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
                 what = "a ReLU"
