@@ -96,8 +96,8 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
 
     That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
     behind a ReLU, as those of SqueezeNet, do not count, and those of a single unit only if they are
-    within 0 to 1 and next to 0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms receives probabilities or logits,
-    or the output is a softmax over one unit: 1 for every image.
+    within 0 to 1 and next to 0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms
+    receives probabilities or logits, or the output is a softmax over one unit: 1 for every image.
 
     Attributes:
         least: number of logged steps, of which all must have it.
