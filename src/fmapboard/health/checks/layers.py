@@ -15,7 +15,7 @@ from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import lasting, outputs
-from fmapboard.health.finding import Finding, named, percent, rounded
+from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
 from fmapboard.health.record import (
     BuiltInCheck,
@@ -240,13 +240,13 @@ class SaturatedCheck(BuiltInCheck):
             since = lasting(steps, lambda of: of.pulled >= self.pulled, self.least)
             if since is not None and last.rows_are != "probabilities":
                 yield Finding(
-                    message=f"{percent(last.pulled)} of the values of the output"
+                    message=f"{100 * last.pulled:.0f} % of the values of the output"
                     f"{f' `{name}`' if name else ''} are at one end of its range, "
                     f"{last.low:.3g} to {last.high:.3g}, and the loss pulls them further, "
                     f"since step {since}",
                     since_step=since,
                     value=last.pulled,
-                    healthy=f"below {percent(self.pulled)}",
+                    healthy=f"below {100 * self.pulled:.0f} %",
                     meaning="The targets are out of reach: a sigmoid, tanh or ReLU is at its end",
                     advice=_TO_RANGE,
                 )

@@ -296,6 +296,7 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
     (one,) = found(*[0.0] * 4, *[0.3] * 4)
     assert (one.since_step, one.value, one.layer) == (40, 0.3, None)
     assert "30 % of the values of the output are at one end of its range, 0 to 0.8" in one.message
+    assert found(*[1.0] * 4)[0].message.startswith("100 % of the values")
     assert found(*[0.3] * 7, 0.05) == found(*[0.0] * 5, *[0.3] * 3) == []
     assert found(*[0.3] * 8, rows_are="probabilities") == []
 
