@@ -27,11 +27,8 @@ def test_the_tab_says_which_image_is_shown(
     person.settle()
     assert person.see(".sheet-steps span").all_inner_texts()[:2] == ["ant.png", "bee.png"]
     person.see(".toolbar button:text-is('States')").click()
-    person.see("button:has-text('Findings')").click()
     person.settle()
-    about = person.see(".overview .about").text_content()
-    assert about == "3 layers × 4 images"
-    assert "at image 0 (ant.png)" in person.see(".stems").first.inner_text()
+    assert person.see(".overview .about").text_content() == "3 layers × 4 images"
 
 
 def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_dead(
@@ -40,9 +37,7 @@ def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_de
     address = serve(image_runs)
     front = visit(address, run="images", view=None, findings="open")
     front.settle()
-    said = front.see(".line:has-text('channels off')").first.text_content()
-    assert "of 8 channels off in 0 (after 1) for images 0 to 3" in said
-    assert "These channels are 0 everywhere in each of these images" in said
+    assert "Nothing found" in front.see("main.overview").text_content()
     assert "learning rate" not in front.see("main.overview").text_content()
     maps = visit(address, run="images", layer="fmapboard/0", view="maps", channel=0, step=0)
     maps.settle()

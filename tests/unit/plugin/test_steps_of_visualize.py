@@ -37,6 +37,8 @@ def test_nothing_lasts_from_one_image_to_the_next(tab: Tab, image_runs: Path) ->
     said = [one.text for one in run_checks(record).findings]
     (dead,) = DeadCheck(share_at_start=0.5)(record)
     assert dead.message == "50 % of 8 channels off in `0` (after `1`) for images 0 to 3"
+    assert dead.meaning.startswith("These channels are 0 everywhere in each of these images")
+    assert dead.advice == ""
     for text in (*found, *said, dead.text):
         assert "since step" not in text
         assert "at step" not in text
