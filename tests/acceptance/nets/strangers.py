@@ -224,21 +224,3 @@ class WaveNet(nn.Module):
             more, skip = mix(value.tanh() * share.sigmoid()).chunk(2, 1)
             x, total = x + more, total + skip
         return self.last(total)
-
-
-class PyramidPooling(nn.Module):
-    """PSPNet: means over 1, 4 and 16 parts of the map beside the map."""
-
-    def __init__(self, out: int) -> None:
-        super().__init__()
-        layers = [unit(3, 24, stride=2), unit(24, 48, dilation=2), unit(48, 48, dilation=4)]
-        self.body = nn.Sequential(*layers)
-        pools = ([nn.AdaptiveAvgPool2d(n), nn.Conv2d(48, 12, 1), nn.ReLU()] for n in (1, 2, 4))
-        self.pools = nn.ModuleList(nn.Sequential(*pool) for pool in pools)
-        self.last = nn.Sequential(unit(84, 48), nn.Dropout2d(0.1), nn.Conv2d(48, out, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.body(x)
-        means = [functional.interpolate(pool(y), y.shape[2:]) for pool in self.pools]
-        y = self.last(torch.cat([y, *means], 1))
-        return functional.interpolate(y, x.shape[2:], mode="bilinear")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from data import Draw, P
-from loops import Case, Loss, Recipe, Task
+from loops import Case, Loss, Recipe, Run, Task
 from losses import named
 from nets.classifiers import Function
 from optimizers import ADAM, Optimizer
@@ -26,6 +26,11 @@ def wrong(
     """96 steps with the fault that ``words`` tell, whose cause each of ``kinds`` names."""
     recipe = Recipe(words, optimizer, **({"steps": 96, "every": 8, "zero": "before"} | options))
     return Task(architecture, make, draw, loss).faults(kinds, **{name: recipe})
+
+
+def loop(name: str, kinds: str, words: str, architecture: str, run: Run, *steps: int) -> list[Case]:
+    """The same of a loop of its own."""
+    return [Case(name, architecture, words, *steps, run, kinds)]
 
 
 def then(net: nn.Module, function: Callable[[Tensor], Tensor]) -> nn.Module:

@@ -79,7 +79,8 @@ class DeadCheck(BuiltInCheck):
         for spell, share, behind in dead_layers(table):
             since = self._since(table, spell.since, spell.row)
             is_late = since > table.steps[0] and not learns
-            if share >= (self.share if is_late else self.share_at_start) - ROUNDING:
+            is_lasting = since < table.steps[-1] or len(table.steps) == 1
+            if is_lasting and share >= (self.share if is_late else self.share_at_start) - ROUNDING:
                 listed.append((table.rows[spell.row], spell.row, since, share, behind))
         for number, (row, index, since, share, more) in enumerate(listed[:LINES]):
             more += max(0, len(listed) - LINES) * (number == LINES - 1)

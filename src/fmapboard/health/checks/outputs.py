@@ -34,7 +34,7 @@ _WITHOUT_LOGARITHM = {
 
 
 def outputs(record: RunRecord) -> dict[str, Steps]:
-    """Name of an output -> what is known of it.
+    """Name of an output -> what is known of it, at steps at which it is finite.
 
     Raises:
         NotRecorded: no output with a gradient is known.
@@ -42,10 +42,12 @@ def outputs(record: RunRecord) -> dict[str, Steps]:
     found: dict[str, dict[int, OutputFacts]] = {}
     for step, facts in record.training_facts().items():
         for each in facts.outputs:
-            found.setdefault(each.name, {})[step] = each
+            known = found.setdefault(each.name, {})
+            if not each.shape or each.predictions is not None or each.low < each.high:
+                known[step] = each
     if not found:
         raise NotRecorded("an output of the network with a gradient")
-    return dict(found)
+    return {name: known for name, known in found.items() if known}
 
 
 def lasting(steps: Steps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:
@@ -305,7 +307,7 @@ class ConstantOutputCheck(BuiltInCheck):
         later = (dict(list(steps.items())[1:]) for steps in every.values())
         since = (lasting(steps, self._is_constant, 2) for steps in later)
         begins = [step for step in since if step is not None]
-        if len(begins) < len(every):
+        if not begins or len(begins) < len(every):
             return
         value = max(list(steps.values())[-1].spread or 0.0 for steps in every.values())
         begin = max(begins)

@@ -230,8 +230,9 @@ class UpdateRatioCheck(BuiltInCheck):
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another, or if it is above four times as much at one. Before
-            activations explode, a single step above ``high`` is enough.
+            above half of ``high`` at another, or if it is above four times as much at one, and not
+            of a single weight, which may start near 0. Before activations explode, a single step
+            above ``high`` is enough.
         lasting: number of logged steps.
     """
 
@@ -264,7 +265,7 @@ class UpdateRatioCheck(BuiltInCheck):
         median[np.isin(steps, searched)] = np.nan
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
         before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
-        large = self._large(median, before) if trained or not kernels else slice(0)
+        large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
             value, most = float(np.nanmax(moved)), ratios[at]
@@ -294,12 +295,13 @@ class UpdateRatioCheck(BuiltInCheck):
             advice=advice,
         )
 
-    def _large(self, median: Floats, before: int) -> slice:
+    def _large(self, median: Floats, before: int, weights: int) -> slice:
         """The logged steps [S] of large updates; an empty slice if there are too few.
 
         Args:
             median: over the weights, [S].
             before: number of steps until activations exploded; 0 if they did not.
+            weights: number of weights.
         """
         is_large = np.concatenate([[False], median > self.high, [False]])
         ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
@@ -308,7 +310,8 @@ class UpdateRatioCheck(BuiltInCheck):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        if not (most > 4 * self.replaced or (most > self.replaced and len(moved) > 1)):
+        factor = 1 if len(moved) > 1 else 4 if weights > 1 else math.inf
+        if most <= factor * self.replaced:
             moved = np.flatnonzero(median[:before] > self.high)
         if moved.size:
             return slice(int(moved[0]), int(moved[-1]) + 1)

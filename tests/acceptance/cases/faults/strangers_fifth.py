@@ -14,7 +14,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_fourth import loop
 from cases.healthy.strangers_maps import bce
 from data import HALF, UNIT, Draw, P, changed, exposed
 from faults import each
@@ -24,7 +23,7 @@ from nets import library
 from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import Spots, UNet
-from nets.strangers_faults import relabelled, wrong
+from nets.strangers_faults import loop, relabelled, wrong
 from optimizers import ADAMW, MOMENTUM, SLOW, by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

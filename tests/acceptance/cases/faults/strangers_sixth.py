@@ -29,14 +29,13 @@ from cases.faults.strangers_fifth import (
     sgd,
     small_cifar,
 )
-from cases.faults.strangers_fourth import loop
 from data import HALF, RAW, UNIT, Draw, P, changed
 from loops import Losses, Run, seen, train
 from nets import classifiers as cnn
 from nets import library
 from nets.classifiers import unit
 from nets.dense import UNet
-from nets.strangers_faults import relabelled, wrong
+from nets.strangers_faults import loop, relabelled, wrong
 from nets.unusual import TextNet
 from optimizers import ADAMW, by
 from torch import Generator, Tensor, nn, optim

@@ -37,6 +37,10 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     )
     fewer = {"dead": {2: from_step(2, 0.49, 0.0)}, "dead_lasting": {2: from_step(5, 0.49, 0.0)}}
     assert DeadCheck()(record(columns=fewer)) == []
+    fewer["dead"][2] = [0.3] * 7 + [0.6]  # at the last step only
+    assert DeadCheck()(record(columns=fewer)) == []
+    fewer["dead"][2] = [0.3] * 6 + [0.6] * 2
+    assert len(DeadCheck()(record(columns=fewer))) == 1
 
 
 def test_many_dead_layers_are_counted_in_the_last_of_five_findings() -> None:

@@ -120,9 +120,11 @@ def test_probabilities_in_front_of_a_loss_of_logarithms_and_a_softmax_of_one_cla
     )
     assert "linear in the output of the label" in found.message
     assert "no log_softmax" in found.meaning
-    one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0)
+    one = OutputFacts("", (32, 1), rows=32, low=1.0, high=1.0, predictions=1)
     (found,) = said(ProbabilitiesIntoLossCheck(), *[one] * 4)
     assert "exactly 1 for every image" in found.message
+    lost = OutputFacts("", FINE.shape, rows=32)  # NaN, of which nothing is known
+    assert len(said(ProbabilitiesIntoLossCheck(), FINE, *[linear] * 4, lost, lost)) == 1
     for silent in (
         [FINE, *[linear] * 3],
         [*[linear] * 4, FINE],

@@ -176,6 +176,8 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
         "by 410 % of their norm (median over the weights) at 1 logged step since" in found.message
     )
     assert UpdateRatioCheck()(record(scalars=updates([3.9, 0.09, *[1e-3] * 6]))) == []
+    of_one = {"update_ratio/conv0.weight": [62.0, 0.09, *[1e-3] * 6]}
+    assert UpdateRatioCheck()(record(scalars=of_one)) == []  # it may start near 0
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
 
 
