@@ -84,6 +84,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     assert -number(ends[0]) == number(ends[-1]) == expected
     person.menu("Compare")
     person.see("button:text-is('Both')").click()
+    person.settle()  # its own painting is over
     texts = written(person, lambda: person.press("c"))
     assert len([text for text in texts if text.startswith("Δ ±")]) == 6
     assert len([text for text in texts if "…" in text]) == 10  # of both; channel 1 is dead
