@@ -95,7 +95,7 @@ reported: in small maps they come and go."""
 
 
 @dataclass(frozen=True, slots=True)
-class LayerFinding:
+class NonfiniteLayer:
     """The first layer that has values that are not finite.
 
     Attributes:
@@ -168,7 +168,7 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     return flags["dead"] & ~_behind(table, whole), whole
 
 
-def first_nonfinite(table: HealthTable) -> LayerFinding | None:
+def first_nonfinite(table: HealthTable) -> NonfiniteLayer | None:
     """The first layer or parameter with values that are not finite, and the number of others."""
     share = table.columns["nonfinite"]
     spells = spells_of(table, "nonfinite", share > 0)
@@ -181,10 +181,10 @@ def first_nonfinite(table: HealthTable) -> LayerFinding | None:
     where = f"first in {_named(table, first.row)}{further(more)}"
     text = f"non-finite values {when(table, first)}, {where}"
     label, value = table.rows[first.row].facts.label, float(share[first.last, first.row])
-    return LayerFinding(label, first.row, first.since, value, more, text)
+    return NonfiniteLayer(label, first.row, first.since, value, more, text)
 
 
-def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
+def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> NonfiniteLayer:
     """The finding for the first non-finite value that `watch` wrote a text about."""
     row = table.index(told.name, told.label)
     own = next((spell for spell in spells if spell.row == row), None)
@@ -205,7 +205,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     if not table.is_of_images and own is not None and own.until is None and own.share == 1:
         began = f"since step {told.step}"  # the whole layer is non-finite from then on
     text = f"{kinds} {began}, {place}{further(more)}"
-    return LayerFinding(told.label or "", row, told.step, share, more, text)
+    return NonfiniteLayer(told.label or "", row, told.step, share, more, text)
 
 
 def further(more: int) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite
-from fmapboard.health.layer_findings import LayerFinding, dead_layers, first_nonfinite
+from fmapboard.health.layer_findings import NonfiniteLayer, dead_layers, first_nonfinite
 from fmapboard.health.table import HealthRow, HealthTable
 
 STEPS = tuple(range(0, 100, 10))
@@ -47,7 +47,7 @@ def from_step(index: int, value: float, before: float = 0.0) -> list[float]:
     return [before] * index + [value] * (len(STEPS) - index)
 
 
-def only(of: HealthTable) -> LayerFinding:
+def only(of: HealthTable) -> NonfiniteLayer:
     found = first_nonfinite(of)
     assert found is not None
     return found

@@ -482,8 +482,8 @@ def _of_large(low: float, high: float) -> str:
 def _of_layout(record: RunRecord, ratio: float) -> Finding:
     return Finding(
         message="the input images look scrambled, as if red, green and blue took turns in each "
-        f"row: differences of neighbours are {rounded(ratio)} as large at each third place (median "
-        f"of {len(record.network_input)} logged steps)",
+        f"row: every third difference between neighbours is {rounded(ratio)} times the largest "
+        f"(median of {len(record.network_input)} logged steps)",
         since_step=min(record.network_input),
         value=ratio,
         healthy="near 1",

@@ -381,8 +381,8 @@ class OneLabelCheck(BuiltInCheck):
     Attributes:
         steps: least number of logged steps.
         images: least number of labels.
-        pixels: least number of labels if they are pixels of nothing but background, in as many
-            images.
+        pixels: least number of labels if they are pixels of nothing but background, of at least
+            ``images`` images.
     """
 
     steps: int = 4
@@ -472,7 +472,8 @@ class UnusedClassesCheck(BuiltInCheck):
     Attributes:
         chance: 0 to 1.
         many: the same, by the rarest alone, where three quarters or more are missing.
-        images: least number of images whose pixels have labels, where that many are missing.
+        images: least number of images, if the labels are those of pixels; then three quarters of
+            the classes must be missing.
     """
 
     chance: float = 1e-3
