@@ -212,6 +212,9 @@ class OutputFacts:
         given: loss and labels are those of ``board.loss``, and not read from the gradient.
         pulled: share of the values at one end of their range that an unknown loss pulls beyond it.
         target: the one value that the loss pulls all outputs of one unit to; None if they differ.
+        is_pulled_apart: the loss makes some outputs of one unit larger, others smaller.
+        away: about how far the targets are, in units of the largest output, if they differ and
+            nearly all are on one side of them; 0 otherwise. Taken for a mean squared error.
     """
 
     name: str
@@ -234,6 +237,8 @@ class OutputFacts:
     given: bool = False
     pulled: float = 0.0
     target: float | None = None
+    is_pulled_apart: bool = False
+    away: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

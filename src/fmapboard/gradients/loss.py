@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,10 @@ _FAR = 30.0
 _END = 0.01
 """Share of its range within which an output is at an end of it."""
 _PULLS = 0.2
-"""Of the largest gradients, from which one pulls; of its mean, from which a pull varies."""
+"""Of the largest gradients, from which one pulls; of its mean, from which a pull varies; of the
+images, from which their outputs are pulled apart."""
+_ONE_SIDE = 0.9
+"""Difference of the shares of outputs that are pulled up and down, from which it is one way."""
 _SURE = 16.0
 """Difference of two logits beyond which a gradient may be too small for its number format."""
 
@@ -508,6 +511,9 @@ def output_facts(output: PendingOutput) -> tuple[OutputFacts, tuple[HardImage, .
     facts = replace(facts, rows=len(own), spread=_spread(own.reshape(len(own), -1)))
     if is_finite and not certain and np.isfinite(given).all():
         facts = replace(facts, pulled=_pulled(own, given), target=_target(own, given))
+        apart = own[0].size == 1 and min((given > 0).mean(), (given < 0).mean()) >= _PULLS
+        facts = replace(facts, is_pulled_apart=bool(apart))
+        facts = replace(facts, away=_away(own, given, prod(output.shape)))
     if not read_as:
         return facts, ()
     rows, found = (certain or read_as)[0]
@@ -576,6 +582,24 @@ def _target(values: Array, gradient: Array) -> float | None:
     errors = gradient - slope * (values - mean + away)
     is_line = np.abs(errors).max() < 1e-3 * slope * spread
     return float(mean - away) if is_line and _END < abs(away) / spread < _FAR else None
+
+
+def _away(values: Array, gradient: Array, size: int) -> float:
+    """Distance of the targets from the outputs, as in ``OutputFacts``.
+
+    Where the gradient is a function of the output, as of a critic, there is but one target.
+
+    Args:
+        values: [n, C, ...].
+        gradient: the same.
+        size: number of values of the whole output.
+    """
+    largest, strongest = np.abs(values).max(), np.abs(gradient).max()
+    is_mixed = np.abs(np.sign(gradient).sum()) < _ONE_SIDE * gradient.size
+    if is_mixed or np.ptp(gradient) < _END * strongest or not np.ptp(values):
+        return 0.0
+    is_function = np.corrcoef(values.ravel(), gradient.ravel())[0, 1] ** 2 > 0.5
+    return 0.0 if is_function else float(size * np.abs(gradient).mean() / 2 / largest)
 
 
 def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:

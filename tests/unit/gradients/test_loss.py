@@ -155,6 +155,32 @@ def test_the_one_value_that_broadcast_targets_pull_outputs_to_is_found() -> None
     assert facts_of(output[:7], lambda x: x.square().sum()).target is None
 
 
+def test_how_far_targets_are_that_differ_and_are_all_on_one_side() -> None:
+    generator = torch.Generator().manual_seed(0)
+    output, noise = (torch.rand(32, 1, generator=generator) for _ in range(2))
+    far = facts_of(output, partial(F.mse_loss, target=200 + 50 * noise))
+    assert far.away == pytest.approx(float((200 + 50 * noise - output).mean() / output.max()))
+    assert not far.is_pulled_apart
+    maps, others = (torch.rand(32, 1, 8, 8, generator=generator) for _ in range(2))
+    assert 140 < facts_of(maps, partial(F.mse_loss, target=100 + 99 * others)).away < 160
+    gradient = (maps - 100 - 99 * others) * 2 / maps.numel()  # of which each second pixel is kept
+    halved = PendingOutput("", (32, 1, 8, 8), (1, 1, 2, 1), maps[:, :, ::2], gradient[:, :, ::2])
+    assert 140 < output_facts(halved)[0].away < 160
+    assert not facts_of(maps, partial(F.mse_loss, target=others)).is_pulled_apart  # no one unit
+    around = facts_of(output, partial(F.mse_loss, target=noise))
+    assert (around.away, around.is_pulled_apart) == (0.0, True)
+    one = torch.ones(32, 1)
+    critics: list[Callable[[Tensor], Tensor]] = [
+        lambda x: -x.mean(),
+        lambda x: F.softplus(-x).mean(),
+        lambda x: F.mse_loss(x, 40 * one),
+        lambda x: (2 - x).relu().mean(),
+    ]
+    for critic in critics:
+        found = facts_of(output, critic)
+        assert (found.away, found.is_pulled_apart) == (0.0, False)
+
+
 @pytest.mark.parametrize("shape", [(64, 5), (4, 3, 12, 12)])
 def test_values_at_an_end_that_the_loss_pulls_further_are_counted(shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)

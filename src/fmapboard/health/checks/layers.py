@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from fmapboard.health.record import (
     first_of,
     losses_of,
     over_steps,
+    stays,
 )
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import (
@@ -125,7 +127,7 @@ class CopiedChannelsCheck(BuiltInCheck):
     Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
     and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
     not count, nor layers whose channels start in equal groups of 4, 9 or 16 neighbours: the usual
-    initialization in front of a PixelShuffle.
+    initialization in front of a PixelShuffle, nor those behind one of a single channel.
 
     Attributes:
         share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
@@ -143,7 +145,7 @@ class CopiedChannelsCheck(BuiltInCheck):
         table = record.layers()
         shares = [
             (row, _copied(record.first[row.facts.label], self.least))
-            for row in table.rows
+            for row in takewhile(lambda row: row.facts.channels != 1, table.rows)
             if row.facts.label in record.first
         ]
         copied = [(row, share) for row, share in shares if share >= self.share]
@@ -234,7 +236,8 @@ class SaturatedCheck(BuiltInCheck):
     def _output(self, record: RunRecord) -> Iterator[Finding]:
         """An output that is never beyond ±1, and near one of them at the end of the run.
 
-        Outputs of one unit do not count: a critic may be sure of a batch of one kind.
+        Outputs of one unit do not count, unless their targets differ and are beyond all of them: a
+        critic may be sure of a batch of one kind.
         """
         for name, steps in outputs(record).items():
             last = list(steps.values())[-1]
@@ -254,7 +257,8 @@ class SaturatedCheck(BuiltInCheck):
                 continue
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
             is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
-            if since is None or is_free or len(last.shape) < 2 or last.shape[1] == 1:
+            is_one_unit = len(last.shape) < 2 or last.shape[1] == 1
+            if since is None or is_free or (is_one_unit and last.away < self.share):
                 continue
             yield Finding(
                 message=f"all values of the output{f' `{name}`' if name else ''} are beyond "
@@ -406,20 +410,58 @@ _AMPLIFIED = (
 class VanishingCheck(BuiltInCheck):
     """Gradients of the first layers far below those of the last ones, in the first half of the run.
 
+    Or outputs that fade from layer to layer, at the first logged step.
+
     Attributes:
         ratio: largest ratio that is reported (see `gradient_ratios`).
         least: number of logged steps at which it must be so.
+        fading: largest share of a channel's standard deviation that is left at the last of three
+            layers or more with no normalization between them.
+        stuck: the same if the loss is known and has not fallen.
     """
 
     ratio: float = 1e-4
     least: int = 3
+    fading: float = 1e-4
+    stuck: float = 1e-2
     kind: ClassVar[str] = "vanishing"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
+        if (faded := self._faded(record)) is not None:
+            yield faded
+            return
         found = gradient_ratios(record, self.least)
         if found is None or not found.early.max() < self.ratio:
             return
         yield found.finding("0.05 or more", *(_SMALL if found.early.any() else _ZERO))
+
+    def _faded(self, record: RunRecord) -> Finding | None:
+        """The first layer at which hardly anything is left of what differs between the inputs."""
+        table, shown = record.layers(), record.first
+        least = self.stuck if any(map(stays, losses_of(record))) else self.fading
+        stds = [
+            float(np.median(shown[row.facts.label]["std"]))
+            if row.facts.label in shown and (row.facts.kernel_shape or row.facts.type == "Linear")
+            else math.nan
+            for row in table.rows
+        ]
+        for part in _stretches(table, stds):
+            (first, most), (last, std) = part[0], part[-1]
+            if 0 < std <= least * most:
+                return Finding(
+                    message=f"the standard deviation of a channel falls {rounded(most / std)}-fold "
+                    f"from {call_text(table, first)} to {call_text(table, last)} "
+                    f"at {table.step_text(table.steps[0])}",
+                    since_step=table.steps[0],
+                    layer=last.facts.label,
+                    value=most / std,
+                    healthy="below 100-fold",
+                    meaning="The signal fades from layer to layer, and so do the gradients: the "
+                    "initial weights are too small, or saturating activations flatten it",
+                    advice="Use the layers' own initialization, ReLU, or normalization layers",
+                    picture=record.picture(last),
+                )
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,19 +519,18 @@ class ExplodingCheck(BuiltInCheck):
 
     def _over_layers(self, record: RunRecord) -> Finding | None:
         table = record.layers()
-        parts: list[list[tuple[HealthRow, float]]] = [[]]
         sizes = {each.facts.values for each in table.rows}
         least = min(sizes) if len(sizes) > 1 else 0
-        for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
-            if math.isfinite(std) and each.facts.kernel_shape and not _is_gate(each, least):
-                parts[-1].append((each, std))
-            if is_normalized(each):
-                parts.append([])
+        stds = [
+            std if each.facts.kernel_shape and not _is_gate(each, least) else math.nan
+            for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True)
+        ]
+        at = next((n for n, std in enumerate(stds) if math.isfinite(std)), 0)
         received = record.network_input.get(table.steps[0], {}).get("std", 1.0)
         grown = [
-            (part, part[-1][1] / part[0][1] * (min(received, 1.0) if part is parts[0] else 1.0))
-            for part in parts
-            if len(part) >= 3 and part[0][1] > 0
+            (part, part[-1][1] / std * (min(received, 1.0) if row is table.rows[at] else 1.0))
+            for part in _stretches(table, stds)
+            for row, std in part[:1]
         ]
         part, value = max(grown, key=lambda one: one[1], default=([], 0.0))
         if value < self.depth:
@@ -516,6 +557,22 @@ class ExplodingCheck(BuiltInCheck):
         if found is None or not found.early.min() > self.gradients:
             return None
         return found.finding(f"less than {self.gradients:.0e}", *_AMPLIFIED)
+
+
+def _stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
+    """Three layers or more in a row with no normalization between them, and their numbers.
+
+    Args:
+        table: of all layers.
+        stds: one number per row; rows with NaN are left out.
+    """
+    parts: list[list[tuple[HealthRow, float]]] = [[]]
+    for row, std in zip(table.rows, stds, strict=True):
+        if math.isfinite(std):
+            parts[-1].append((row, std))
+        if is_normalized(row):
+            parts.append([])
+    return [part for part in parts if len(part) >= 3 and part[0][1] > 0]
 
 
 def _is_gate(row: HealthRow, least: int) -> bool:

@@ -241,6 +241,8 @@ class InputScaleCheck(BuiltInCheck):
             values are next to nothing beside it.
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
+        first: standard deviation of the outputs of a first, linear layer at the first logged step
+            from which its inputs, which are no images, are reported.
     """
 
     largest: float = 30.0
@@ -250,13 +252,15 @@ class InputScaleCheck(BuiltInCheck):
     range: float = 0.3
     most: float = 1e5
     interleaved: float = 0.6
+    first: float = 100.0
     kind: ClassVar[str] = "input_scale"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         needed = {"minimum", "maximum", "std"}
         every = [numbers for numbers in record.network_input.values() if needed <= numbers.keys()]
         if not every:
-            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
+            yield self._of_rows(record)
+            return
         low, high = (float(np.median([n[key] for n in every])) for key in ("minimum", "maximum"))
         magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
         varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
@@ -289,6 +293,27 @@ class InputScaleCheck(BuiltInCheck):
             meaning=meaning,
             advice="Normalize the images once, to a standard deviation near 1",
             picture=_drawn_input(record),
+        )
+
+    def _of_rows(self, record: RunRecord) -> Finding:
+        """What the first layer of a network of other inputs, such as tables, tells of their scale.
+
+        Raises:
+            NotRecorded: it does not tell anything.
+        """
+        rows = [] if record.health is None else list(record.health.rows)[:1]
+        std = float(record.layers().columns["std"][0, 0]) if rows else math.nan
+        if not rows or rows[0].facts.type != "Linear" or not std > self.first:
+            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
+        return Finding(
+            message=f"the outputs of the first layer, `{rows[0].facts.layer}`, have a standard "
+            f"deviation of {rounded(std)} at step {record.layers().steps[0]}",
+            since_step=record.layers().steps[0],
+            layer=rows[0].facts.label,
+            value=std,
+            healthy="near 1",
+            meaning="The network's inputs are not scaled, or the layer's initial weights are large",
+            advice="Subtract the mean of each input and divide by its standard deviation",
         )
 
     def _is_scaled(self, record: RunRecord, low: float, high: float) -> bool:

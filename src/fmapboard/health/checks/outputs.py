@@ -190,8 +190,8 @@ def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
 class LossClimbedCheck(BuiltInCheck):
     """Training makes the loss larger: the gradient has the wrong sign at the last two steps.
 
-    A note, if each batch has several labels: the loss grows at nearly every step, for any reason.
-    Another: labels beyond 1 of BCE with logits, whose loss falls below 0 without end.
+    Or labels of BCE with logits are beyond 1, so that it falls below 0 without end. A note, if each
+    batch has several labels: the loss grows at nearly every step, for any reason.
 
     Attributes:
         grown: factor over that at the first step; twice the guess of ln(classes) is needed too.
@@ -227,10 +227,11 @@ class LossClimbedCheck(BuiltInCheck):
             )
 
     def _endless(self, name: str, steps: Steps) -> Iterator[Finding]:
-        since = lasting(steps, lambda each: each.kind == LossKind.BEYOND_1, 2)
-        if since is not None:
-            largest = max(label for label, _ in list(steps.values())[-1].labels or ((2, 0),))
+        known = {at: of.labels for at, of in steps.items() if of.kind == LossKind.BEYOND_1}
+        if len(known) >= 2:
+            since, largest = min(known), max(n for of in known.values() for n, _ in of or ((2, 0),))
             yield Finding(
+                class_="warning",
                 message=f"labels of the output{_of(name)} are up to {largest} since step {since}, "
                 f"and the loss ({_BINARY}) expects 0 to 1",
                 since_step=since,
@@ -266,21 +267,27 @@ class ConstantOutputCheck(BuiltInCheck):
     """The same output for every image, at the last two logged steps, the first not counted.
 
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
-    alike, unless labels of both kinds are known. But they do if a loss pulls all of them to one
-    value that is no round number, or another one at each step.
+    alike, unless labels of both kinds are known or the loss pulls them apart. But they do if a loss
+    pulls all of them to one value that is no round number, or another one at each step. So do mean
+    and variance of a code that say the same for every image, beside pictures made from it.
 
     Attributes:
         spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
             every output, up to which it is reported.
         images: least number of images.
+        code: magnitude up to which the values of mean and log-variance of a code tell nothing.
+        least: number of logged steps at the end of the run at which they must be so.
     """
 
     spread: float = 2e-3
     images: int = 4
+    code: float = 0.3
+    least: int = 4
     kind: ClassVar[str] = "constant_output"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         every = outputs(record)
+        yield from self._empty_code(every)
         for name, steps in every.items():
             targets = {at: of.target for at, of in steps.items() if of.target is not None}
             values = np.array(list(targets.values()))
@@ -322,9 +329,37 @@ class ConstantOutputCheck(BuiltInCheck):
             advice="Look for the first layer whose maps are all alike, and check the labels",
         )
 
+    def _empty_code(self, every: Mapping[str, Steps]) -> Iterator[Finding]:
+        """Two outputs of the same few units next to 0, beside a larger one: a variational code."""
+        shapes = {name: list(steps.values())[-1].shape for name, steps in every.items()}
+        small = {name: shape for name, shape in shapes.items() if len(shape) == 2}
+        for (name, shape), (other, same) in pairwise(small.items()):
+            is_code = shape == same and any(
+                each[:1] == shape[:1] and math.prod(each) > 2 * math.prod(shape)
+                for each in shapes.values()
+            )
+            sizes = [
+                [max(-each.low, each.high) for each in every[of].values()] for of in (name, other)
+            ]
+            if not is_code or any(
+                max(of[-self.least :]) > self.code or of[-1] > of[0] for of in sizes
+            ):
+                continue
+            largest = max(of[-1] for of in sizes)
+            yield Finding(
+                message=f"the outputs `{name}` and `{other}` are within ±{rounded(largest)} of 0 "
+                "for all images, beside a larger output",
+                since_step=min(every[name]),
+                value=largest,
+                healthy="some units beyond it",
+                meaning="If they are mean and log-variance of a code, it has collapsed: it tells "
+                "nothing of the image, since its divergence outweighs the error of the output",
+                advice="Weigh the divergence less, or sum the error over the pixels as well",
+            )
+
     def _is_constant(self, output: OutputFacts) -> bool:
         is_one_unit = len(output.shape) < 2 or output.shape[1] == 1
-        if is_one_unit and len(output.labels or ()) < 2:
+        if is_one_unit and len(output.labels or ()) < 2 and not output.is_pulled_apart:
             return False
         is_same = output.spread is not None and output.spread <= self.spread
         return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1
@@ -366,7 +401,7 @@ def labels_of(steps: Steps) -> Labels | None:
     last = list(known.values())[-1]
     counts = tuple(dict(of.labels or ()) for of in known.values())
     is_per_image = last.label_changes is not None
-    if last.classes is None or last.classes < (3 if is_per_image else 2):
+    if last.classes is None or (is_per_image and last.classes < 3):
         return None
     if last.classes > last.rows and all(set(each) == {0} for each in counts):
         return None
@@ -402,9 +437,12 @@ class OneLabelCheck(BuiltInCheck):
                 continue
             if is_empty and count < self.pixels:
                 continue
+            last = list(steps.values())[-1]
+            if labels.classes == 1 and not (is_empty and _is_full(record, last)):
+                continue  # a critic of patches, whose batch has one label
             yield Finding(
                 message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
-                f"{record.steps_called} are {label}, of {labels.classes} classes",
+                f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
                 since_step=labels.first,
                 value=label,
                 healthy="several labels",
@@ -412,6 +450,12 @@ class OneLabelCheck(BuiltInCheck):
                 "lost on their way, or the data are sorted by class and not shuffled",
                 advice="Print the labels of a few batches; shuffle the data",
             )
+
+
+def _is_full(record: RunRecord, output: OutputFacts) -> bool:
+    """True if the maps of an output are as large as the largest maps of the network."""
+    own = math.prod(output.shape) // output.shape[1]
+    return record.health is not None and own >= float(np.nanmax(record.health.columns["values"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,15 +566,34 @@ def _loss_at_0(step: int, output: OutputFacts) -> float | None:
 class InitialLossCheck(BuiltInCheck):
     """A cross-entropy at step 0 far above that of guessing, ln(number of classes).
 
+    Or targets that are all far beyond the outputs at the first logged steps.
+
     Attributes:
         factor: of ln(classes), from which it is reported, if it is also above ln(classes) + 1.
+        away: distance of the targets in units of the largest output, from which it is reported.
+        first: number of logged steps.
     """
 
     factor: float = 2.0
+    away: float = 100.0
+    first: int = 4
     kind: ClassVar[str] = "initial_loss"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
+            far = [of.away for of in steps.values()][: self.first]
+            if len(far) == self.first and min(far) >= self.away:
+                yield Finding(
+                    message=f"the targets of the output{_of(name)} are far beyond all of its "
+                    f"values, {rounded(min(far))} times as far as the largest or more at each of "
+                    f"the first {self.first} logged steps (taken for a mean squared error)",
+                    since_step=min(steps),
+                    value=min(far),
+                    healthy="targets around the outputs",
+                    meaning="The network needs very long to get there: the targets are not scaled",
+                    advice="Subtract the mean of the targets and divide by their deviation",
+                )
+                continue
             known = [
                 (each.classes, loss)
                 for step, each in steps.items()

@@ -454,20 +454,22 @@ class BatchnormGapCheck(BuiltInCheck):
 
 @dataclass(frozen=True, slots=True)
 class BatchnormSmallBatchCheck(BuiltInCheck):
-    """BatchNorm over batches of one image, whose variances are not those that eval mode uses.
+    """BatchNorm over batches of two images, whose variances are not those that eval mode uses.
 
     Or over two values per channel, of which nothing is left but which one is larger.
 
     Attributes:
         batch: largest number of images.
         values: the same of values per channel, of any number of images.
+        few: the same, of ``batch`` images.
         gap: median over the layers of |log(batch variance / running variance)|, and over the second
-            half of the logged steps, from which it is reported.
+            half of the logged steps, from which it is reported; of one image, from half of it on.
         least: number of logged steps.
     """
 
-    batch: int = 1
+    batch: int = 2
     values: int = 2
+    few: int = 8
     gap: float = 0.4
     least: int = 4
     kind: ClassVar[str] = "batchnorm_small_batch"
@@ -481,14 +483,15 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
         value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
-        seen = f"{max(sizes)} image per step"
-        if max(sizes) > self.batch or value < self.gap:
-            table = record.layers()
-            rows = zip(table.rows, table.columns["values"].max(0) <= self.values, strict=True)
+        batch = max(sizes)
+        seen = f"{batch} image{'s' * (batch > 1)} per step"
+        if batch > self.batch or value < self.gap * batch / self.batch:
+            table, most = record.layers(), self.values if batch > self.batch else self.few
+            rows = zip(table.rows, table.columns["values"].max(0) <= most, strict=True)
             names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]
             if not names:
                 return
-            seen = f"at most {self.values} values per channel behind {named(names)}"
+            seen = f"at most {most} values per channel behind {named(names)}"
         else:
             seen += f", whose variance differs by a factor of {math.exp(min(value, 700)):.2g} from "
             seen += f"its running variance (median of {len(record.group(BATCHNORM_GAP))} layers),"

@@ -157,6 +157,13 @@ def test_copied_channels_from_a_quarter_of_the_layer_on() -> None:
     assert CopiedChannelsCheck()(record(first={"conv1": channels(3)})) == []
 
 
+def test_channels_behind_a_single_one_are_no_copies() -> None:
+    rows = statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 16)
+    for place, found in ((0, 0), (1, 0), (2, 1)):
+        layers = [layer(i, channels=1 if i == place else 64) for i in range(6)]
+        assert len(CopiedChannelsCheck()(record(layers, first={"conv1": rows}))) == found
+
+
 def test_channels_that_are_all_there_twice_are_copies() -> None:
     rows = [(-1.0, 1.0, v / 16, 0.5) for v in range(8)]
     (found,) = CopiedChannelsCheck()(record(first={"conv1": statistics(*rows, *rows)}))
@@ -289,6 +296,8 @@ def test_an_output_that_ends_up_at_one_end_of_a_tanh() -> None:
     assert found(*[free] * 5, *[end] * 3) == found(*[free] * 4, *[(0.89, 1.0)] * 4) == []
     assert found((-0.5, 1.1), *[end] * 7) == []  # no tanh is there
     assert found(*[end] * 8, shape=(16, 1, 4, 4)) == []  # a critic
+    assert found(*[end] * 8, shape=(16, 1), away=0.49) == []
+    assert len(found(*[end] * 8, shape=(16, 1), away=0.5)) == 1  # targets beyond all outputs
 
 
 def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
@@ -414,6 +423,25 @@ def test_nonfinite_and_zero_norms_do_not_matter() -> None:
     assert VanishingCheck()(record(scalars=dict.fromkeys(gradients(1), [0.0] * LAST))) == []
 
 
+def faded(*stds: float, losses: Sequence[float] = (), **known: Any) -> list[Finding]:
+    layers = [layer(i, **(known if i == 1 else {})) for i in range(6)]
+    first = {f"conv{i}": statistics(*[(-1.0, 1.0, 0.0, std)] * 4) for i, std in enumerate(stds)}
+    facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+    given = record(layers, first=first, facts=facts, scalars=gradients(1.0))
+    return list(VanishingCheck()(given))
+
+
+def test_a_signal_that_fades_through_the_layers_at_the_first_step() -> None:
+    (found,) = faded(1.0, 0.01, 1e-4)
+    assert (found.class_, found.layer, found.since_step) == ("note", "conv2", 0)
+    assert "falls 10,000-fold from `conv0` to `conv2` at step 0" in found.message
+    assert faded(1.0, 0.01, 1.1e-4) == faded(1.0, 1e-5) == faded(1.0, 0.01, 0.0) == []
+    assert faded(1.0, 0.01, 1e-4, followed_by=("BatchNorm2d",)) == []
+    assert len(faded(1.0, 0.1, 0.01, losses=[2.3] * 8)) == 1
+    assert faded(1.0, 0.1, 0.011, losses=[2.3] * 8) == []
+    assert faded(1.0, 0.1, 0.01, losses=[2.3, *[1.0] * 7]) == []
+
+
 def test_magnitudes_that_grow_over_the_steps() -> None:
     (found,) = ExplodingCheck()(record(columns={"maximum": {2: from_step(4, 1000.0, 1.0)}}))
     assert (found.layer, found.since_step, found.value) == ("conv2", 40, 1000.0)
@@ -481,6 +509,9 @@ def test_images_of_little_contrast_are_no_fault_of_the_initial_weights() -> None
     (found,) = ExplodingCheck()(record(columns=columns, inputs={**images, "std": 0.2}))
     assert found.value == pytest.approx(20.0)
     assert len(ExplodingCheck()(record(columns=columns, inputs={**images, "std": 3.0}))) == 1
+    parts = [layer(i, followed_by=("BatchNorm2d",) if i == 0 else ()) for i in range(6)]
+    later = {"std": {1: [0.05] * LAST}}  # behind a normalization, contrast is no excuse
+    assert len(ExplodingCheck()(record(parts, columns=later, inputs=images))) == 1
 
 
 def test_gradients_that_grow_towards_the_input() -> None:

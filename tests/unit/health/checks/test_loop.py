@@ -334,6 +334,18 @@ def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> No
         InputScaleCheck()(record(inputs={"mean": 0.5}))
 
 
+def test_the_first_linear_layer_tells_of_inputs_that_are_no_images() -> None:
+    def found(std: float, kind: str = "Linear") -> list[Finding]:
+        layers = [layer(0, type=kind, kernel_shape=None), layer(1)]
+        return list(InputScaleCheck()(record(layers, columns={"std": {0: [std] * LAST}})))
+
+    (one,) = found(101.0)
+    assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 101.0)
+    for silent in ((100.0, "Linear"), (101.0, "Conv1d")):
+        with pytest.raises(NotRecorded, match="the input's range"):
+            found(*silent)
+
+
 @pytest.mark.parametrize(("ratio", "is_found"), [(0.59, True), (0.61, False)])
 def test_images_whose_colours_take_turns_in_a_row_are_scrambled(
     ratio: float, is_found: bool

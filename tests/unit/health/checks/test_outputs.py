@@ -173,10 +173,11 @@ def test_a_loss_that_is_climbed() -> None:
 def test_labels_beyond_1_have_no_least_loss() -> None:
     masks = replace(FINE, kind=LossKind.BEYOND_1, loss=None, labels=((0, 30), (255, 2)))
     (found,) = said(LossClimbedCheck(), FINE, masks, masks)
-    assert (found.class_, found.since_step, found.value) == ("note", 10, 255.0)
+    assert (found.class_, found.since_step, found.value) == ("warning", 10, 255.0)
     assert "labels of the output are up to 255 since step 10" in found.message
-    for silent in ([FINE, masks], [masks, masks, FINE]):
-        assert said(LossClimbedCheck(), *silent) == []
+    (found,) = said(LossClimbedCheck(), masks, replace(masks, labels=((3, 9),)), FINE)
+    assert (found.since_step, found.value) == (0, 255.0)  # it is not certain at each step
+    assert said(LossClimbedCheck(), FINE, masks) == []
 
 
 def test_one_target_for_all_images() -> None:
@@ -209,6 +210,31 @@ def test_a_critics_answers_to_one_kind_of_images_may_be_alike() -> None:
     assert said(ConstantOutputCheck(), *[critic] * 8) == []
     assert said(ConstantOutputCheck(), *[replace(critic, labels=((1, 32),))] * 8) == []
     assert len(said(ConstantOutputCheck(), *[replace(critic, labels=((1, 9), (0, 9)))] * 8)) == 1
+
+
+def test_a_network_that_says_the_same_while_the_loss_pulls_its_outputs_apart() -> None:
+    same = replace(FINE, shape=(32, 1), spread=1e-4, predictions=1, labels=None, classes=1)
+    assert said(ConstantOutputCheck(), *[same] * 8) == []
+    assert len(said(ConstantOutputCheck(), *[replace(same, is_pulled_apart=True)] * 3)) == 1
+
+
+def test_a_code_that_tells_nothing_beside_the_pictures_made_from_it() -> None:
+    picture = OutputFacts("0", (32, 1, 8, 8), low=0.0, high=0.9, spread=0.5)
+    mean = OutputFacts("1", (32, 4), low=-0.3, high=0.25, spread=1.0, predictions=4)
+    variance = replace(mean, name="2", low=-0.1)
+
+    def found(first: float, last: float, *others: OutputFacts, **changes: Any) -> list[Finding]:
+        codes = [replace(variance, high=first), *[replace(variance, high=last, **changes)] * 4]
+        return said(ConstantOutputCheck(), *[(*others, mean, code) for code in codes])
+
+    (one,) = found(0.4, 0.3, picture)
+    assert (one.class_, one.since_step, one.value) == ("note", 0, 0.3)
+    assert "the outputs `1` and `2` are within ±0.3 of 0 for all images" in one.message
+    assert found(0.4, 0.31, picture) == found(0.4, 0.3) == []
+    assert found(0.25, 0.29, picture) == []  # it grows
+    assert found(0.4, 0.3, picture, shape=(32, 5)) == []
+    assert found(0.4, 0.3, replace(picture, shape=(32, 8))) == []  # no larger
+    assert found(0.4, 0.3, replace(picture, shape=(8, 1, 8, 8))) == []  # of other images
 
 
 def labels(*pairs: tuple[int, int], **changes: Any) -> OutputFacts:
@@ -247,8 +273,16 @@ def test_pixels_of_nothing_but_background_are_one_label_only_if_they_are_many() 
     assert said(OneLabelCheck(), *[empty] * 4) == []
     assert said(OneLabelCheck(), *[replace(empty, shape=(12, 2, 32, 32))] * 5) == []  # 60 images
     assert said(OneLabelCheck(), *[replace(empty, labels=((0, 4095), (1, 1)))] * 8) == []
-    one_logit = replace(empty, kind="BCE with logits", classes=1)  # of a critic each batch has one
-    assert said(OneLabelCheck(), *[one_logit] * 8) == []
+
+    def of_maps(values: float, *, label: int = 0) -> list[Finding]:
+        mask = replace(empty, shape=(13, 1, 32, 32), classes=1, labels=((label, 4096),))
+        sizes = {"values": {n: [values] * 8 for n in range(6)}}
+        return list(OneLabelCheck()(of([mask] * 8, columns=sizes)))
+
+    (one,) = of_maps(13 * 32 * 32)
+    assert one.message.endswith("are 0, of 2 classes")
+    # Of a critic, each batch has one label: those of patches, or of true pictures.
+    assert of_maps(13 * 64 * 64) == of_maps(13 * 32 * 32, label=1) == []
 
 
 def test_batches_of_nearly_one_class_each() -> None:
@@ -332,3 +366,12 @@ def test_a_first_loss_far_above_that_of_guessing() -> None:
     assert said(InitialLossCheck(), unread, replace(FINE, held=HeldLoss(10, 9.0, 0.0))) == []
     resumed = record(steps=[10, 20], facts=[TrainingFacts(outputs=(replace(FINE, loss=9.0),))] * 2)
     assert list(InitialLossCheck()(resumed)) == []
+
+
+def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
+    far = OutputFacts("", (32, 1), low=0.0, high=1.0, away=100.0)
+    (found,) = said(InitialLossCheck(), *[replace(far, away=300.0)] * 3, far, FINE)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 100.0)
+    assert found.message.startswith("the targets of the output are far beyond all of its values")
+    assert said(InitialLossCheck(), *[far] * 3, replace(far, away=99.0), far) == []
+    assert said(InitialLossCheck(), *[far] * 3) == []
