@@ -571,23 +571,28 @@ class InitialLossCheck(BuiltInCheck):
     Attributes:
         factor: of ln(classes), from which it is reported, if it is also above ln(classes) + 1.
         away: distance of the targets in units of the largest output, from which it is reported.
-        first: number of logged steps.
+        first: least number of logged steps.
+        span: of training steps that they cover: a network soon gets to targets like ages.
     """
 
     factor: float = 2.0
     away: float = 100.0
     first: int = 4
+    span: int = 20
     kind: ClassVar[str] = "initial_loss"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            far = [of.away for of in steps.values()][: self.first]
-            if len(far) == self.first and min(far) >= self.away:
+            start = min(steps)
+            early = [at for n, at in enumerate(steps) if n < self.first or at <= start + self.span]
+            far = [steps[at].away for at in early]
+            is_long = len(far) >= self.first and early[-1] >= start + self.span
+            if is_long and min(far) >= self.away:
                 yield Finding(
                     message=f"the targets of the output{_of(name)} are far beyond all of its "
                     f"values, {rounded(min(far))} times as far as the largest or more at each of "
-                    f"the first {self.first} logged steps (taken for a mean squared error)",
-                    since_step=min(steps),
+                    f"the first {len(far)} logged steps (taken for a mean squared error)",
+                    since_step=start,
                     value=min(far),
                     healthy="targets around the outputs",
                     meaning="The network needs very long to get there: the targets are not scaled",

@@ -375,3 +375,10 @@ def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
     assert found.message.startswith("the targets of the output are far beyond all of its values")
     assert said(InitialLossCheck(), *[far] * 3, replace(far, away=99.0), far) == []
     assert said(InitialLossCheck(), *[far] * 3) == []
+
+    def at_each(*every: OutputFacts) -> list[Finding]:
+        facts = [TrainingFacts(outputs=(one,)) for one in every]
+        return list(InitialLossCheck()(record(steps=range(len(every)), facts=facts)))
+
+    assert len(at_each(*[far] * 21)) == 1
+    assert at_each(*[far] * 20) == at_each(*[far] * 20, FINE) == []
