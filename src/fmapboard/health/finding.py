@@ -139,7 +139,7 @@ WAY: Mapping[str, Place] = {
     "one_label": Place("labels", "less"),
     "unused_classes": Place("labels", "nothing"),
     "double_softmax": Place("loss", "less"),
-    "probabilities_into_loss": Place("loss", "less"),
+    "probabilities_into_loss": Place("loss", "any"),
     "loss_climbed": Place("loss", "any"),
     "never_called": Place("layers", "less"),
     "eval_mode": Place("optimizer", "any"),

@@ -81,6 +81,9 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
          "update_ratio", [], ["loss_climbed"]),
         ([note("exploding", 0), note("loss_climbed", 8)], "exploding", ["loss_climbed"], []),
         ([warning("loss_climbed", 8), note("exploding", 0)], "loss_climbed", ["exploding"], []),
+        # a loss without a least value
+        ([note("probabilities_into_loss", 10), warning("nonfinite", 5)],
+         "probabilities_into_loss", ["nonfinite"], []),
         # the same in several layers is one cause
         ([note("dead", 10, layer="b"), note("dead", 5, layer="a")], "dead", ["dead"], []),
     ],
