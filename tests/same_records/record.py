@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -31,11 +32,13 @@ def record(names: list[str]) -> dict[str, Any]:
     found = {}
     for name in names:
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory() as root:
-            run = Path(root) / "run"
-            run.mkdir()
+        run = Path(tempfile.gettempdir()) / "fmapboard_same_records"  # some texts name it
+        run.mkdir()
+        try:
             result = _make(name, run)
             found[name] = {"result": result, **digest_directory(run)}
+        finally:
+            shutil.rmtree(run)
         print(f"{name}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
     return found
 
