@@ -60,10 +60,14 @@ def assert_close(found: dict[str, float], expected: dict[str, float]) -> None:
         assert found[name] == pytest.approx(norm, rel=1e-6), name
 
 
+def nothing(*_: object) -> None:
+    """Do nothing when an optimizer steps."""
+
+
 def read_at_step(model: nn.Module, optimizer: Any, names: Any = ()) -> tuple[Parameter, ...]:
     """Take one optimizer step with an armed reader; what it read."""
     reader = reader_of(model, names)
-    reader.arm()
+    reader.arm(nothing, nothing)
     optimizer.step()
     assert reader.stepped
     reader.disarm()

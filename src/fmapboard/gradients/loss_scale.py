@@ -57,16 +57,14 @@ class LossScale:
         scaler: a ``torch.amp.GradScaler``, or None if the loss is not scaled. Of a scaler that
             keeps its factor elsewhere than in ``_scale``, ``get_scale`` is called; that may wait
             for the device.
-        holds: returns True if an optimizer updates the model; None if all of the scaler's do.
+        holds: returns something true if an optimizer updates the model.
 
     Attributes:
         at_forward: factor by which the loss of the recorded pass is scaled; None without a scaler
             and once the step was counted.
     """
 
-    def __init__(
-        self, scaler: Any = None, holds: Callable[[Optimizer], bool] | None = None
-    ) -> None:
+    def __init__(self, scaler: Any, holds: Callable[[Optimizer], object]) -> None:
         self._scaler, self._holds = scaler, holds
         self._optimizers = OptimizersById()
         self._count = 0
@@ -139,7 +137,7 @@ class LossScale:
     def _was_updated_for_others(self) -> bool:
         """True if the optimizers for which the scaler was updated are those of other models."""
         states = self._updates
-        if self._holds is None or not isinstance(states, dict) or not states:
+        if not isinstance(states, dict) or not states:
             return False
         if states is self._marker():
             return False

@@ -104,10 +104,6 @@ Complete = Callable[[Optimizer, Mapping[str, Tensor]], object]
 """Receives an optimizer and those of its parameters that are the model's, by name."""
 
 
-def _ignore(*given: object) -> None:
-    return
-
-
 class GradientReader:
     """Reads a model's gradients and weights in a logged step, right before the optimizer step.
 
@@ -144,14 +140,10 @@ class GradientReader:
         self._updates = UpdateReader(self._model, enabled=updates)
         self.stepped = self.skipped = self.read_after_backward = False
         self.membership = OptimizerMembership()
-        self._notify_step: Callable[[], object] = _ignore
-        self._notify_complete: Complete = _ignore
         self.forget()
         self._list_parameters()
 
-    def arm(
-        self, about_to_step: Callable[[], object] = _ignore, complete: Complete = _ignore
-    ) -> None:
+    def arm(self, about_to_step: Callable[[], object], complete: Complete) -> None:
         """Start listening to optimizer steps.
 
         Args:
@@ -245,11 +237,7 @@ class GradientReader:
         nonfinite, updates = self._norms.nonfinite, self._updates.pending()
         return PendingParameters(names, norms, self._samples, nonfinite, updates, self._listed)
 
-    def holds(self, optimizer: Optimizer) -> bool:
-        """True if the optimizer updates a parameter of the model."""
-        return bool(self._own(optimizer))
-
-    def _own(self, optimizer: Optimizer) -> dict[str, Tensor]:
+    def own(self, optimizer: Optimizer) -> dict[str, Tensor]:
         """The optimizer's parameters that are the model's, by name."""
         names, given = self.names, parameters_of(optimizer)
         return {names[id(parameter)]: parameter for parameter in given if id(parameter) in names}
@@ -295,7 +283,7 @@ class GradientReader:
 
     def _about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
-        own = self._own(optimizer)
+        own = self.own(optimizer)
         if own:
             with self._guard("gradients"):
                 if self.read_after_backward:
@@ -320,7 +308,7 @@ class GradientReader:
             return
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
-            own = self._own(optimizer)
+            own = self.own(optimizer)
             if own:
                 self.membership.stepping(optimizer)
             self._notify_complete(optimizer, own)

@@ -13,6 +13,7 @@ from gradient_reading import (
     backward,
     found_by,
     norms_of,
+    nothing,
     read_at_step,
     reader_of,
     reference_norms,
@@ -56,7 +57,7 @@ def test_with_a_closure_the_norm_is_that_of_its_first_evaluation(how: str) -> No
         return losses[-1]
 
     reader = reader_of(model)
-    reader.arm()
+    reader.arm(nothing, nothing)
     given = optimizer.step(closure) if how == "by position" else optimizer.step(closure=closure)
     reader.disarm()
     assert_close(norms_of(found_by(reader)), reference_norms(twin))
@@ -68,7 +69,7 @@ def test_accumulated_gradients_are_read_once_as_their_sum() -> None:
     model = small_network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     reader = reader_of(model)
-    reader.arm()
+    reader.arm(nothing, nothing)
     for _ in range(3):
         backward(model, scale=1 / 3)
     expected = reference_norms(model)
@@ -99,7 +100,7 @@ def test_under_a_gradient_scaler_the_norm_is_that_of_the_unscaled_gradient(fused
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     reader = reader_of(model, ["0.weight"])
-    reader.arm()
+    reader.arm(nothing, nothing)
     torch.manual_seed(1)
     scaler.scale(model(torch.rand(4, 3, 8, 8)).square().sum()).backward()
     scaled = reference_norms(model)["0.weight"]
@@ -117,7 +118,7 @@ def test_gradients_of_two_models_with_two_optimizers_are_kept_apart() -> None:
     first, second = small_network(), small_network()
     readers = [reader_of(net) for net in (first, second)]
     for reader in readers:
-        reader.arm()
+        reader.arm(nothing, nothing)
     expected = []
     for net in (first, second):
         backward(net)
@@ -133,7 +134,7 @@ def test_gradients_of_two_models_with_two_optimizers_are_kept_apart() -> None:
 def test_the_gradients_of_each_optimizer_of_a_model_are_read_when_it_steps() -> None:
     model = small_network()
     reader, acted = reader_of(model), []
-    reader.arm(lambda: acted.append("about to step"))
+    reader.arm(lambda: acted.append("about to step"), nothing)
     backward(model)
     expected = reference_norms(model)
     torch.optim.SGD(model[3].parameters(), lr=0.1).step()
@@ -158,7 +159,7 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
 
     monkeypatch.setattr("fmapboard.gradients.reader.samples", fails)
     reader = reader_of(model, ["0.weight"], keeping_guard(errors))
-    reader.arm(kernels_fail)
+    reader.arm(kernels_fail, nothing)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
     assert [str(error) for _, error in errors] == ["no kernels", "no histogram"]
@@ -168,7 +169,7 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
 def test_an_error_in_the_users_closure_propagates_and_is_not_reported_as_ours() -> None:
     model, errors = small_network(), []
     reader = reader_of(model, (), keeping_guard(errors))
-    reader.arm()
+    reader.arm(nothing, nothing)
 
     def closure() -> float:
         raise ZeroDivisionError
@@ -182,10 +183,10 @@ def test_an_error_in_the_users_closure_propagates_and_is_not_reported_as_ours() 
 def test_a_parameter_that_was_replaced_after_the_reader_was_made_is_read_under_its_name() -> None:
     model = small_network()
     reader = reader_of(model)
-    reader.arm()
+    reader.arm(nothing, nothing)
     reader.disarm()
     model.load_state_dict({k: v.clone() for k, v in model.state_dict().items()}, assign=True)
-    reader.arm()
+    reader.arm(nothing, nothing)
     backward(model)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
@@ -195,7 +196,7 @@ def test_a_parameter_that_was_replaced_after_the_reader_was_made_is_read_under_i
 def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     model = small_network()
     reader = reader_of(model, ["0.weight"])
-    reader.arm()
+    reader.arm(nothing, nothing)
     reader.disarm()
     assert not torch_optimizer._global_optimizer_pre_hooks
     backward(model)
