@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
@@ -22,7 +23,6 @@ from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.probe import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce, raise_interrupt
 from fmapboard.gradients.loss_scale import check_scaler
-from fmapboard.gradients.optimizer_hook import after_each_step
 from fmapboard.gradients.optimizers import unwrapped
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
@@ -151,7 +151,9 @@ class FeatureMapLogger:
         _loggers[model] = {**(_loggers.get(model) or {}), options.name: weakref.ref(self)}
         if counted is not None:
             self._run.count(counted)
-            handles.append(after_each_step(counted, self._after_step))  # it keeps the logger
+            # Inside a compiled step function, torch.compile must call this, not trace it.
+            hook = torch.compiler.disable(self._after_step)  # type: ignore[no-untyped-call]  # torch
+            handles.append(counted.register_step_post_hook(hook))  # which keeps the logger
 
     def __repr__(self) -> str:
         run, session = self._run, self._run.session

@@ -1,4 +1,4 @@
-"""Hooks right before and right after an optimizer updates the weights."""
+"""Hooks around each update of weights; a file of its own, as it changes what torch itself keeps."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-import torch
 import torch.optim.optimizer as torch_optimizer
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.module_calls import untraced
 
@@ -101,18 +99,3 @@ def stop_listening(*hooks: StepHook) -> None:
             ours.ours = tuple([hook for hook in ours.ours if hook not in hooks])
             if not ours.ours and getattr(torch_optimizer, name, None) is ours:
                 setattr(torch_optimizer, name, ours.data)
-
-
-def after_each_step(
-    optimizer: Optimizer, act: Callable[[Optimizer, Any, Any], None]
-) -> RemovableHandle:
-    """Call ``act(optimizer, args, kwargs)`` after every step of one optimizer.
-
-    The optimizer keeps ``act`` alive.
-
-    Returns:
-        The hook's handle.
-    """
-    # Inside a compiled step function, torch.compile must call this on every step, not trace it.
-    hook = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
-    return optimizer.register_step_post_hook(hook)
