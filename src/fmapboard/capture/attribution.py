@@ -13,6 +13,7 @@ from fmapboard.capture.gradient_sums import GradientSums, keeps_graph
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.measure.layout import Axes, axes_of
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.reducer import Reducer
@@ -192,8 +193,8 @@ class _Kept:
         self.is_alive, self.activation, self.found = False, None, None
 
 
-class AttributionPass:
-    """Collects the attribution of one forward pass and its backward pass.
+class AttributionPass(CaptureListener):
+    """A ``CaptureListener`` that collects the attribution of a pass and its backward pass.
 
     Args:
         layers: which layers.
@@ -213,8 +214,8 @@ class AttributionPass:
         self._axes_before: tuple[torch.Size, Axes] | None = None
         self._aspect: float | None = None
 
-    def begin(self, inputs: list[PendingInputImage]) -> None:
-        """Called when the pass begins, with copies of its input images."""
+    def begins_on(self, inputs: list[PendingInputImage]) -> None:
+        """Called before the pass or when it begins, with copies of its input images."""
         self._aspect = None
         if not inputs:
             self._guard.hint(
@@ -240,7 +241,7 @@ class AttributionPass:
             if kept.found is not None:
                 kept.activation = None
 
-    def captured(self, layer_call: LayerCall, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Called when a layer has returned: keep its output if it may be the one to show."""
         role = self.layers.roles.get(layer_call.layer)
         if role is None or self._aspect is None or self._guard.is_disabled("attribution"):

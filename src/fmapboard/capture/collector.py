@@ -149,7 +149,7 @@ class ActivationCollector(CaptureListener):
                     "received it",
                 )
             if self.attribution is not None:
-                self.attribution.begin(self.inputs)
+                self.attribution.begins_on(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
             with self.guard("training facts"):
                 images = image_batch(given, sequences=expected, depth=depth)
@@ -171,7 +171,7 @@ class ActivationCollector(CaptureListener):
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
         if self.attribution is not None and side == "output":
-            self.attribution.captured(layer_call, value, module)
+            self.attribution.captured(layer_call, side, value, module)
             if not layer_call.pictures and layer_call.layer not in self.attribution.layers.measured:
                 return
         if self.guard.is_disabled(layer_call.layer):

@@ -15,8 +15,8 @@ from fmapboard.capture.attribution import AttributionLayers, AttributionPass, Pe
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.inputs import PendingInputImage, input_images
-from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.inputs import input_images
+from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.errors import ConfigurationError, first_line, raise_interrupt
 from fmapboard.measure.layout import Sequences
@@ -26,32 +26,7 @@ from fmapboard.model.given import returned, without_batch_axis
 from fmapboard.model.layers import WatchedLayers, unwrap
 from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.options import Options
-from fmapboard.records import LayerCall, Normalization
-
-
-class _Listener(CaptureListener):
-    """Passes on what it receives.
-
-    Args:
-        own: collects the attribution.
-        normalization: how the images were normalized, undone before they are drawn.
-
-    Attributes:
-        images: the input images of the pass.
-    """
-
-    def __init__(self, own: AttributionPass, normalization: Normalization | None) -> None:
-        self.own, self._normalization = own, normalization
-        self.images: list[PendingInputImage] = []
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """See ``CaptureListener``."""
-        self.images = input_images((args, kwargs), None, self._normalization, sequences=False)
-        self.own.begin(self.images)
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """See ``CaptureListener``."""
-        self.own.captured(layer_call, value, module)
+from fmapboard.records import Normalization
 
 
 def attributions_of(
@@ -74,12 +49,13 @@ def attributions_of(
     """
     inner = unwrap(model)
     hooked = layers.also(inner)
-    reduce = Reducer(sequences=Sequences.of(inner))
-    seen = _Listener(AttributionPass(layers, reduce, guard), normalization)
+    seen = AttributionPass(layers, Reducer(sequences=Sequences.of(inner)), guard)
+    drawn = input_images(images.arguments(inner), None, normalization, sequences=False)
+    seen.begins_on(drawn)
     registry = HookRegistry(inner, lambda name, _: name in hooked)
     with registry.listening(seen):
         run_side_pass(inner, images, loss)
-    return seen.own.pending(None, tuple(seen.images))
+    return seen.pending(None, tuple(drawn))
 
 
 def check_probe(model: nn.Module, probe: Probe) -> None:
