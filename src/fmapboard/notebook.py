@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, optional
-from fmapboard.measure.layout import Axes, Sequences, axes_of
+from fmapboard.measure.layout import Axes, Sequences, as_maps, axes_of
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
@@ -260,7 +260,7 @@ def _drawn(
     if not is_observable(maps):
         return None
     with aside(maps.device.type):
-        view = reducer.read(maps, axes)
+        view = as_maps(maps, axes, reducer.sequences)
         if not view.drawable:
             return None
         kept, shape = reducer.keep(view, 1), tuple(maps.shape)

@@ -14,7 +14,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.measure.layout import Axes, axes_of
+from fmapboard.measure.layout import Axes, as_maps, axes_of
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import named_layers
@@ -302,7 +302,7 @@ class AttributionPass(CaptureListener):
         if axes.batch is not None:
             samples = min(self.layers.samples, tensor.shape[axes.batch])
             tensor = tensor.narrow(axes.batch, 0, samples)
-        view = self._reduce.read(tensor, axes)
+        view = as_maps(tensor, axes, self._reduce.sequences)
         maps = view.maps if view.patches is None else view.patches
         return maps if maps.dim() == 4 and maps.shape[2] * maps.shape[3] > 1 else None
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fmapboard.measure.device import HALVES, plane_extremes
-from fmapboard.measure.layout import Axes, MapsView, Sequences, as_maps, as_pictures, axes_of
+from fmapboard.measure.layout import MapsView, Sequences, as_maps, as_pictures, axes_of
 from fmapboard.measure.sample import PendingSample, sample
 from fmapboard.measure.statistics import (
     Key,
@@ -158,7 +158,7 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
-        view = self.read(tensor, axes_of(module, tensor.shape, self.sequences))
+        view = as_maps(tensor, axes_of(module, tensor.shape, self.sequences), self.sequences)
         counted = extremes = None
         maps, is_drawn = view.maps, layer_call.pictures
         if numbers:
@@ -178,10 +178,6 @@ class Reducer:
         return PendingMeasurement(
             layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
         )
-
-    def read(self, tensor: Tensor, axes: Axes) -> MapsView:
-        """Interpret a tensor with known axes as maps."""
-        return as_maps(tensor, axes, self.sequences)
 
     def keep(
         self, view: MapsView, samples: int | None, extremes: Extremes | None = None

@@ -213,7 +213,7 @@ def _convolution(module: nn.Module) -> _Convolution | None:
         axes = len(module.kernel_size)
         return _Convolution((first, second, *module.kernel_size), axes, transposed=transposed)
     code = _code(module)
-    if not (code.is_named or code.axes) or module in _refused:
+    if not (code.is_named or code.axes) or _refused.get(module):
         return None
     shape = _weight_shape(module)
     if shape is None or len(shape) < (2 if code.axes else 3):

@@ -318,7 +318,7 @@ class _Capturable:
         """Every convolution, or every leaf module with parameters if there is none."""
         root, named, hint = self._root, self.named, self.hint
         plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
-        is_first = root not in _logged
+        is_first = not _logged.get(root)
         _logged[root] = True
         if is_first:
             log_unused(plain)

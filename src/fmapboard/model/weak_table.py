@@ -28,9 +28,6 @@ class WeakTable(Generic[K, V]):
         entry = self._entries.get(id(key))
         return entry[1] if entry is not None and entry[0]() is key else None
 
-    def __contains__(self, key: K) -> bool:
-        return self.get(key) is not None
-
     def __setitem__(self, key: K, value: V) -> None:
         self._entries[id(key)] = weakref.ref(key), value
         if len(self._entries) > self._limit:
