@@ -73,8 +73,9 @@ class Block(Protocol):
 
     An interrupt may come at any point of ``__exit__``, also before its first line, and then
     nothing is restored. A generator that it keeps from ending is worse: it ends when it is deleted,
-    and restores what has changed since. So blocks inside a `Guard` are classes; they register with
-    ``block_begins`` before they change anything, and a guard leaves those that are left over.
+    and restores what has changed since. So blocks inside a `Guard` are classes; they append
+    themselves to ``blocks.open`` before they change anything, and a guard leaves those that are
+    left over.
     """
 
     def __exit__(self, *error: object) -> None:
@@ -92,11 +93,6 @@ class _Blocks(threading.local):
 
 
 blocks = _Blocks()
-
-
-def block_begins(block: Block) -> None:
-    """Register a block of this thread."""
-    blocks.open.append(block)
 
 
 def block_ended(block: Block) -> None:
@@ -127,7 +123,7 @@ class restoring:  # lower case: a context manager that is used like a function
         self._begin, self._end = begin, end
 
     def __enter__(self) -> None:
-        block_begins(self)
+        blocks.open.append(self)
         try:
             self._begin()
         except BaseException:

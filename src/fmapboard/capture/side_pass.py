@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.compiled import hold_eager, release_eager
-from fmapboard.capture.isolation import block_begins, block_ended
+from fmapboard.capture.isolation import block_ended, blocks
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import WarnOnce, interrupt_in
 from fmapboard.model.distributed import are_flattened, is_sharded
@@ -73,7 +73,7 @@ class untouched:  # lower case: a context manager that is used like a function
             partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
             partial(release_eager, self),
         ]
-        block_begins(self)
+        blocks.open.append(self)
         hold_eager(self)
         torch.set_autocast_cache_enabled(False)
         copies: dict[int, Tensor] = {}
