@@ -22,7 +22,7 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.comparison import Comparison, ModelDifference, compared
+from fmapboard.model_comparison.comparison import ModelDifference, compared
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.records import InputImage, LayerCall, LayerMeasurement, Normalization, StepData
@@ -126,14 +126,18 @@ def difference(
 ) -> ModelDifference:
     """As ``diff``, on several batches, of which the first images are drawn, one step each.
 
+    Both models' maps are drawn, and the second's minus these: in the zero-centered palette, with
+    one scale per layer.
+
     Args:
         model_a: As for ``diff``, as are all arguments that are not named here.
         model_b: Likewise.
         batches: What the models are called with; iterated again to draw.
         tolerance: Likewise.
-        layers: Likewise.
-        out: Likewise.
-        log_dir: Likewise.
+        layers: Likewise; the first difference is drawn in any case.
+        out: Likewise, with one folder for each of ``SIDES``, and in these one for each batch if
+            there are several.
+        log_dir: Likewise, with one run for each of ``SIDES``.
         normalization: Mean and standard deviation per channel of the images.
         name_of: Number of a batch that was read -> name of its first image.
     """
@@ -141,44 +145,8 @@ def difference(
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
     comparison = compared(model_a, model_b, batches)
     found = comparison.result(tolerance)
-    if out is not None or log_dir is not None:
-        draw_maps_of(
-            comparison, found, batches,
-            layers=layers, out=out, log_dir=log_dir, normalization=normalization, name_of=name_of,
-        )  # fmt: skip
-    return found
-
-
-def draw_maps_of(
-    comparison: Comparison,
-    found: ModelDifference,
-    batches: Collection[Arguments],
-    *,
-    layers: Layers,
-    out: str | Path | None,
-    log_dir: str | Path | None,
-    normalization: Normalization | None = None,
-    name_of: Callable[[int], str] = "batch {}".format,
-) -> None:
-    """Draw the maps of the first image of each batch: both models', and the second's minus these.
-
-    The difference is drawn in the zero-centered palette, with one scale per layer.
-
-    Args:
-        comparison: The models, and their paired layer calls.
-        found: Their first difference is drawn in any case.
-        batches: What the models are called with; one step each.
-        layers: Layers to draw, as in ``diff``.
-        out: Folder of PNG files; one folder below it for each of ``SIDES``, and in these one for
-            each batch if there are several. None writes none.
-        log_dir: Log directory; one run below it for each of ``SIDES``. None writes none.
-        normalization: Mean and standard deviation per channel of the input images.
-        name_of: As for ``difference``.
-
-    Raises:
-        LayerNotFound: A pattern in ``layers`` matches no layer.
-        WriteError: A folder cannot be created, or a picture cannot be written.
-    """
+    if out is None and log_dir is None:
+        return found
     first, second = comparison.models
     named, drawn = named_layers(first), _drawn_layers(first, found, comparison.pairs, layers)
     pairs = [(one, other) for one, other in in_both(comparison.pairs) if one.layer in drawn]
@@ -205,6 +173,7 @@ def draw_maps_of(
             source = StepSource("image", name_of(step))
             for own in sides.values():
                 own.write(step, inputs, source)
+    return found
 
 
 def _drawn_layers(
