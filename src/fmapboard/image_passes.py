@@ -119,23 +119,17 @@ class ImageListener(CaptureListener):
         layers, inputs = Transfer()((self._layers, self._inputs))()
         own = zip(*layers, strict=True) if layers else [()] * self._count
         milliseconds = self._seconds * 1e3 / self._count
-        return [
-            _pending(
-                Collected(
-                    first + number,
-                    lambda: milliseconds,
-                    measured,
-                    kernels=() if number else kernels,
-                    inputs=tuple(replace(image, sample=0) for image in inputs[number : number + 1]),
-                )
+        steps = list[PendingStep]()
+        for number, measured in enumerate(own):
+            drawn = tuple(replace(image, sample=0) for image in inputs[number : number + 1])
+            drawn_kernels = () if number else kernels
+            collected = Collected(
+                first + number, lambda: milliseconds, measured, kernels=drawn_kernels, inputs=drawn
             )
-            for number, measured in enumerate(own)
-        ]
-
-
-def _pending(collected: Collected) -> PendingStep:
-    nbytes = sum([tensor.nbytes for tensor in tensors(collected)])
-    return PendingStep(collected.step, nbytes, lambda: collected.to_host(_unrecordable))
+            nbytes = sum([tensor.nbytes for tensor in tensors(collected)])
+            to_host = partial(collected.to_host, _unrecordable)
+            steps.append(PendingStep(first + number, nbytes, to_host))
+        return steps
 
 
 def _unrecordable(about: str, error: Exception) -> None:
