@@ -75,7 +75,7 @@ def screenshots(run: Path, cwd: str) -> None:
     """Save TensorBoard's Images tab on a run, in headless Chromium."""
     from playwright.sync_api import sync_playwright
 
-    command = server_command(run, PORT)
+    command = server_command(run, PORT, opens=False)
     with subprocess.Popen(command, cwd=cwd, stderr=subprocess.DEVNULL) as server:
         try:
             wait_for(f"http://127.0.0.1:{PORT}/data/runs")

@@ -89,7 +89,7 @@ def goes_wrong(run: Path) -> None:
 @contextmanager
 def served(logdir: Path) -> Iterator[str]:
     """TensorBoard on a log directory."""
-    command = server_command(logdir, PORT)
+    command = server_command(logdir, PORT, opens=False)
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
             address = f"http://127.0.0.1:{PORT}/"

@@ -22,8 +22,6 @@ class OwnThread:
         name: The name of the thread.
     """
 
-    __slots__ = ("_body", "_ended", "_has_ended", "_name", "_started")
-
     def __init__(self, body: Callable[[], object], name: str) -> None:
         self._body, self._name = body, name
         self._has_ended, self._ended = False, _thread.allocate_lock()

@@ -14,7 +14,7 @@ from fmapboard.cli.commands.serve import server_command
 
 def test_the_printed_address_opens_the_feature_maps_tab(browser: Any, tmp_path: Path) -> None:
     log_steps(tmp_path / "run", steps=[0])
-    command = server_command(tmp_path, 0)
+    command = server_command(tmp_path, 0, opens=False)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None

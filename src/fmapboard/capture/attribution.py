@@ -216,16 +216,15 @@ class AttributionPass(CaptureListener):
 
     def begins_on(self, inputs: list[PendingInputImage]) -> None:
         """Called before the pass or when it begins, with copies of its input images."""
-        self._aspect = None
-        if not inputs:
+        if inputs:
+            height, width = inputs[0].values.shape[1:]
+            self._aspect = height / width
+        else:
             self._guard.hint(
                 "attribution needs images",
                 "attribution= draws over the network's input, but the model was not called with "
                 "images [N, C, H, W] of 1 or 3 channels; no attribution is logged",
             )
-            return
-        height, width = inputs[0].values.shape[1:]
-        self._aspect = height / width
 
     def discard(self) -> None:
         """Drop everything; the owner of ``sums`` discards them."""

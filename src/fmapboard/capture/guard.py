@@ -143,6 +143,7 @@ class Guard:
         warn: where errors are reported.
 
     Attributes:
+        hint: logs a warning; see ``WarnOnce.warn``.
         stopwatch: sums the time of all blocks; replaced for each logged step.
         out_of_memory: called with the error, instead of reporting it, if memory of a device runs
             out in a block; None treats it as any other error.
@@ -150,7 +151,7 @@ class Guard:
     """
 
     def __init__(self, warn: WarnOnce) -> None:
-        self._warn = warn
+        self._warn, self.hint = warn, warn.warn
         self._errors: dict[str, int] = {}
         self.stopwatch = Stopwatch()
         self.out_of_memory: Callable[[Exception], None] | None = None
@@ -168,10 +169,6 @@ class Guard:
     def is_disabled(self, about: str) -> bool:
         """True if blocks of this name have failed too often to be tried again."""
         return self.gave_up or self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
-
-    def hint(self, about: str, text: str) -> None:
-        """Log a warning, once per ``about``."""
-        self._warn.warn(about, text)
 
     def failed(self, about: str, error: Exception) -> None:
         """Report an error and count it."""

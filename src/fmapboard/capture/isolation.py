@@ -117,8 +117,6 @@ class restoring:  # lower case: a context manager that is used like a function
         end: undoes what ``begin`` has done so far; may be called again, also if it was interrupted.
     """
 
-    __slots__ = ("_begin", "_end")
-
     def __init__(self, begin: Callable[[], object], end: Callable[[], object]) -> None:
         self._begin, self._end = begin, end
 

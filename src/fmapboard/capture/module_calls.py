@@ -94,12 +94,7 @@ class CallWatch:
         is_placed: True from ``place`` until ``take``.
     """
 
-    __slots__ = ("_allows_hooks", "_displaced", "_handles", "_slot", "before", "calls",
-                 "is_placed", "listener", "module")  # fmt: skip
-
-    def __init__(
-        self, module: nn.Module, listener: CallListener, *, allows_hooks: bool = True
-    ) -> None:
+    def __init__(self, module: nn.Module, listener: CallListener, *, allows_hooks: bool) -> None:
         self._allows_hooks = allows_hooks
         self._slot = _FORWARD if "_orig_mod" in module._modules else _SLOT
         self.module, self.listener = weakref.ref(module), weakref.ref(listener)
@@ -286,8 +281,6 @@ class FallbackHook(InertInCopies):
 
     A call that raised is left when the next one begins, or when the watch is taken.
     """
-
-    __slots__ = ("_begins", "_watch")
 
     def __init__(self, watch: CallWatch, *, begins: bool) -> None:
         self._watch, self._begins = watch, begins

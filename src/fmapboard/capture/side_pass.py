@@ -93,8 +93,6 @@ class untouched:  # lower case: a context manager that is used like a function
 class _State:
     """What a module holds: its mode, its buffers and, if asked for, its other attributes."""
 
-    __slots__ = ("_attributes", "_contents", "_held", "_mode", "module")
-
     def __init__(self, module: nn.Module, attributes: bool) -> None:
         self.module, self._mode, self._attributes = module, module.training, attributes
         slots: list[Any] = [module._buffers, vars(module)] if attributes else [module._buffers]

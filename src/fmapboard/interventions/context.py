@@ -267,8 +267,6 @@ class ChangeHook(InertInCopies):
         was_called: True once the layer has run.
     """
 
-    __slots__ = ("_change", "_sequences", "_where", "follows_recording", "name", "was_called")
-
     def __init__(self, name: str, where: Where, change: Change, sequences: Sequences) -> None:
         self.name, self._where, self._change = name, where, change
         self._sequences, self.was_called = sequences, False

@@ -34,8 +34,7 @@ class RankExchange:
     """
 
     def __init__(self, gather: Callable[[Share], Sequence[Share]], warn: WarnOnce) -> None:
-        self._gather: Callable[[Share], Sequence[Share]] | None = gather
-        self._warn = warn
+        self._gather, self._warn, self._has_failed = gather, warn, False
 
     @classmethod
     def among_all(cls, warn: WarnOnce) -> RankExchange | None:
@@ -72,7 +71,7 @@ class RankExchange:
         Every rank must call this for the same steps, in the same order. A tensor is merged over the
         ranks that measured it; pictures and histograms remain those of this rank.
         """
-        if self._gather is None:
+        if self._has_failed:
             return measured
         own: Share = (step, {})
         with self._reported("one step has statistics without those of this rank"):
@@ -91,14 +90,13 @@ class RankExchange:
 
     def _exchanged(self, own: Share) -> Sequence[Share]:
         """The shares of all ranks; empty if they cannot be had."""
-        assert self._gather is not None  # checked by the caller
         try:
             shares = self._gather(own)
             steps = sorted({step for step, _ in shares})
             if len(steps) > 1:
                 raise CaptureError(f"the ranks are at different steps: {steps}")
         except Exception as error:
-            self._gather = None
+            self._has_failed = True
             self._warn.error(
                 "reduce_statistics",
                 error,

@@ -72,7 +72,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[nn.Module]:
 
 
 def watched(model: nn.Module, listener: Listener) -> CallWatch:
-    watch = CallWatch(model, listener)
+    watch = CallWatch(model, listener, allows_hooks=True)
     watch.place()
     return watch
 

@@ -15,7 +15,7 @@ from fmapboard.cli.run_dirs import Directory, to_paste
 
 
 def test_a_served_run_keeps_200_steps_of_pictures_and_of_the_tabs_records() -> None:
-    command = server_command(Path("runs"), 6006)
+    command = server_command(Path("runs"), 6006, opens=False)
     assert command[:3] == [sys.executable, "-m", "fmapboard.cli.commands.tab_server"]
     server = program.TensorBoard(plugins=default.get_plugins())
     server.configure(("tensorboard", *command[3:]))
@@ -26,7 +26,7 @@ def test_a_served_run_keeps_200_steps_of_pictures_and_of_the_tabs_records() -> N
 
 def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
     typed = Directory(remote=True).convert("gs://bucket/runs", None, None)
-    assert server_command(typed, 6006)[4] == "gs://bucket/runs"
+    assert server_command(typed, 6006, opens=False)[4] == "gs://bucket/runs"
     assert to_paste("serve", typed).endswith("serve gs://bucket/runs")
     assert Directory(remote=True).convert("file:///tmp/runs", None, None) == Path("/tmp/runs")
 

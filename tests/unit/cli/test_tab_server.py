@@ -84,7 +84,7 @@ def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_real_server_prints_its_tabs_address_and_opens_it_if_asked(
     opens: bool, tmp_path: Path
 ) -> None:
-    command = server_command(tmp_path, 0, open_browser=opens)
+    command = server_command(tmp_path, 0, opens=opens)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None

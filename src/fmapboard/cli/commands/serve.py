@@ -26,19 +26,17 @@ class ServerError(FmapboardError):
     """TensorBoard ended with an error."""
 
 
-def server_command(
-    logdir: Path | RemoteDirectory, port: int, *, open_browser: bool = False
-) -> list[str]:
+def server_command(logdir: Path | RemoteDirectory, port: int, *, opens: bool) -> list[str]:
     """The command line that starts TensorBoard with this Python.
 
     Args:
         logdir: the log directory.
         port: the port; 0 for any free one.
-        open_browser: open the Feature maps tab in the user's browser.
+        opens: open the Feature maps tab in the user's browser.
     """
     return [
         *(sys.executable, "-m", "fmapboard.cli.commands.tab_server"),
-        *([OPEN_BROWSER] if open_browser else []),
+        *([OPEN_BROWSER] if opens else []),
         *("--logdir", str(logdir), "--port", str(port)),
         # Used for records too (`plugin.loader.with_kept_steps`).
         *("--samples_per_plugin", f"images={KEPT_STEPS}"),
@@ -62,7 +60,7 @@ def run_server(
     if isinstance(logdir, Path) and not logdir.is_dir():
         raise ConfigurationError(f"no such directory: {logdir}{nearby(logdir)}")
     opens = open_browser and sys.stdout.isatty() and can_open_browser(os.environ, sys.platform)
-    command = server_command(logdir, port, open_browser=opens)
+    command = server_command(logdir, port, opens=opens)
     sys.stdout.flush()
     if os.name == "posix":
         os.execv(command[0], command)  # signals reach the server itself; no child is left behind
