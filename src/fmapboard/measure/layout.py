@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +27,7 @@ _PREFIXES = (0, 1, 2, 4, 5)
 _Norm = nn.modules.batchnorm._BatchNorm
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(NamedTuple):
     """The sample and channel axes of a layer's tensor; all other axes are spatial.
 
     Attributes:
@@ -43,8 +43,7 @@ class Axes:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MapsView:
+class MapsView(NamedTuple):
     """A tensor interpreted as maps.
 
     Attributes:
@@ -136,7 +135,7 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
     tensor, note = _real(tensor.detach())
     if axes.batch is None:
         tensor = tensor.reshape(1, -1) if tensor.dim() == 0 else tensor.unsqueeze(0)
-        axes = replace(axes, batch=0, channels=1)
+        axes = axes._replace(batch=0, channels=1)
     maps = tensor
     if (axes.batch, axes.channels) != (0, 1):
         maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -386,8 +386,7 @@ _INITIAL = 0.9
 _SHARE_ROUNDING = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class BatchNormLayer:
+class BatchNormLayer(NamedTuple):
     """What is known about a BatchNorm layer on the host.
 
     Attributes:

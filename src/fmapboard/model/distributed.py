@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import torch
 import torch.distributed as dist
@@ -105,8 +104,7 @@ def is_dtensor(tensor: Tensor) -> TypeGuard[DTensor]:
     return isinstance(tensor, DTensor)
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedNames:
+class ShardedNames(NamedTuple):
     """Parameters that are sharded in the same way, in the model's order.
 
     Attributes:

@@ -16,9 +16,8 @@ import math
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -77,8 +76,7 @@ _refused: WeakTable[nn.Module, bool] = WeakTable()
 """Modules that look like convolutions and returned something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
+class _Code(NamedTuple):
     """What a class says about being a convolution.
 
     Attributes:
@@ -94,8 +92,7 @@ class _Code:
     transposed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Convolution:
+class _Convolution(NamedTuple):
     """What is known of a convolution.
 
     Attributes:

@@ -7,8 +7,8 @@ of all palettes and are never grey, so values and marks can be told apart in RGB
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,7 @@ _ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
+class Palette(NamedTuple):
     """A colour table.
 
     Attributes:

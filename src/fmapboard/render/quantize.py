@@ -7,8 +7,7 @@ pool to training.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -110,8 +109,7 @@ _TILES_PER_ROW = 8
 """Maximum length of a sequence's row in tile widths; a grid of 64 tiles is as wide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Averaged:
+class Averaged(NamedTuple):
     """How maps were averaged before they were copied to the host.
 
     Attributes:

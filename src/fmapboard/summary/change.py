@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -324,8 +324,7 @@ def _relative(change: Floats, unit: Floats) -> Floats:
     return np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLoss:
+class ReadLoss(NamedTuple):
     """What was read from the last output and gradient of one name that could be read.
 
     Attributes:
