@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import count, islice, product
 from pathlib import Path
@@ -238,8 +237,7 @@ _OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _IMPORTED = re.compile(r'^@import url\("([^"]+)"\);\n', re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(NamedTuple):
     imports: list[tuple[str, dict[str, str]]]
     """Name of each imported module, and local name -> its name there, ``*`` for all of it."""
     exports: list[str]

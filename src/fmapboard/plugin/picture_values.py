@@ -6,8 +6,7 @@ import io
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,7 @@ _SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
 """Position of a palette index between ``lo`` and ``hi``, 0…1."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapValues:
+class MapValues(NamedTuple):
     """The drawn maps of one sample.
 
     Attributes:
@@ -122,8 +120,7 @@ def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> tuple[str, Any] |
     return (found[0], tile) if tile.shape == (grid.height, grid.width) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
+class _Grid(NamedTuple):
     height: int
     width: int
     drawn: int

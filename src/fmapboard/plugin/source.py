@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from tensorboard import errors, plugin_util
 from tensorboard.data.provider import RunTagFilter
@@ -42,8 +42,7 @@ _MANY = 4
 """Blobs of an event from which on the file is read: TensorBoard's data server takes a call each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(NamedTuple):
     """An event: its place in the file, wall time in s, and step."""
 
     offset: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from fmapboard.formats import tags
 
@@ -16,8 +16,7 @@ _OF_LAYERS = (tags.RECORD, tags.FIRST_RECORD)
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerTag:
+class LayerTag(NamedTuple):
     """The layer of a watched model that the tag of a record names.
 
     Attributes:

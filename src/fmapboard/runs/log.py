@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fmapboard.formats import framing
 from fmapboard.runs import events
@@ -17,8 +17,7 @@ _LEAST = 256
 """Size in bytes of records that are skipped by their step; a scalar has about 50."""
 
 
-@dataclass(frozen=True, slots=True)
-class Datum:
+class Datum(NamedTuple):
     """One step of a series.
 
     Attributes:

@@ -6,10 +6,9 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
@@ -82,8 +81,7 @@ BUILT = 128 * 2**20
 """Bytes of parsed records to cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One step of a blob series; ``blobs`` has one entry per blob, by which the provider knows it.
 
     Attributes:

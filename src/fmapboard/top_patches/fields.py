@@ -17,8 +17,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -53,8 +52,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """The part of an image that each position of a layer can depend on.
 
     Attributes:
@@ -87,8 +85,7 @@ class Fields:
         return height, width
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredFields:
+class MeasuredFields(NamedTuple):
     """The fields of all layers, for images of one size.
 
     Attributes:

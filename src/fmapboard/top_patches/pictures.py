@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,7 @@ _GAP = 6
 _MARK = ((0, 0, 0), (255, 221, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class RowLayout:
+class RowLayout(NamedTuple):
     """Where the crops are in a picture; all in px.
 
     Attributes:
@@ -237,7 +236,7 @@ def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabReco
         "images": patches.images,
         "names": [names[image] for image in sorted(names)],
         "lost_at": patches.lost_at,
-        "picture": {"tag": patches_tag(patches), "rows": CHANNELS, **asdict(layout)},
+        "picture": {"tag": patches_tag(patches), "rows": CHANNELS, **layout._asdict()},
     }
     arrays: dict[str, Floats] = {
         "value": _table(patches, 1, lambda crop: [crop.value]),

@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -139,8 +139,7 @@ _AVERAGED = re.compile(r"(?<![^._])(?:ema|averaged?|swa)(?![^._])", re.IGNORECAS
 """Words in a key that mark averages of the trained weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A state dict found inside a checkpoint."""
 
     tensors: dict[str, Tensor]
@@ -273,8 +272,7 @@ _COUNTERS = ("step", "iter(?:ation)?", "epoch")
 """Words before the number of a step in a file name, the most specific first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """One checkpoint of a series.
 
     Attributes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -219,8 +219,7 @@ def _largest(spreads: Sequence[Floats]) -> int:
     return int(np.argmax(total / np.maximum(count, 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(NamedTuple):
     """A layer at a step, and the channel that is shown."""
 
     row: int
