@@ -69,7 +69,6 @@ def _interleaved(images: Sequence[InputImage]) -> float:
 # The channels of all layers are concatenated and reduced together: a call of NumPy per layer and
 # number would take several times as long.
 
-Counts = npt.NDArray[np.intp]
 _NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -188,7 +187,7 @@ class OverviewLayers(NamedTuple):
     packed: bytes
     channels: Segments
     sources: tuple[int, ...]
-    dead_of: Counts
+    dead_of: npt.NDArray[np.intp]
     labels: list[str]
     has_moments: Flags
 
