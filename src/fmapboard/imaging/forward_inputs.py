@@ -197,9 +197,7 @@ def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
 _EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
 
 
-def inputs_from(
-    given: Sequence[str], images: int, forward_args: Sequence[str] = ()
-) -> ForwardInputs:
+def inputs_from(given: Sequence[str], images: int, forward_args: Sequence[str]) -> ForwardInputs:
     """What the values of ``--input`` and ``--forward-arg`` name.
 
     Args:

@@ -65,10 +65,10 @@ class Patches(dict[str, LayerPatches]):
         return Image.fromarray(draw_patches(self[label])[page].pixels)
 
     def __repr__(self) -> str:
-        return as_text(patches_table(self))
+        return as_text(patches_table(self, {}))
 
 
-def patches_table(found: Patches, unloaded: Mapping[str, str] = MappingProxyType({})) -> Table:
+def patches_table(found: Patches, unloaded: Mapping[str, str]) -> Table:
     """One row per layer: kernel shape or type, channels, largest field in px, file.
 
     Args:

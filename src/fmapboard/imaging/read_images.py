@@ -73,10 +73,6 @@ LISTED = 20
 """Maximum number of files that are listed as left out."""
 
 
-class ImagesLeftOut(FmapboardError):
-    """Some files in folders could not be read; everything else is done."""
-
-
 Source = ImageFile | Image.Image | Tensor
 """An image that was given; a tensor [C, H, W] is as the model takes it."""
 
@@ -195,12 +191,12 @@ class ReadImages:
         """Raise an error if files were left out, after listing them on stderr.
 
         Raises:
-            ImagesLeftOut: Files were left out.
+            FmapboardError: Files were left out.
         """
         self.say_left_out(lambda line: print(line, file=sys.stderr))
         if self.left_out:
             files = len(self.sources)
-            raise ImagesLeftOut(
+            raise FmapboardError(
                 f"{len(self.left_out):,} of {files:,} files could not be read and were left out; "
                 "everything else is done"
             )

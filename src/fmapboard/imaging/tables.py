@@ -6,7 +6,6 @@ import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,9 +59,7 @@ def as_text(table: Table) -> str:
 
 
 def layer_table(
-    step: LoggedStep,
-    files: Mapping[str, list[Path]],
-    unloaded: Mapping[str, str] = MappingProxyType({}),
+    step: LoggedStep, files: Mapping[str, list[Path]], unloaded: Mapping[str, str]
 ) -> Table:
     """One row per layer call: kernel shape, map size, range, counts of bad channels, file.
 

@@ -556,7 +556,7 @@ def visualize(
     warn = partial(log.warning, "%s")
 
     def each(name: str, one: WrittenImage) -> None:
-        table.extend([] if table else [as_text(layer_table(one.step, one.files))])
+        table.extend([] if table else [as_text(layer_table(one.step, one.files, {}))])
         scores.extend([] if one.score is None else [one.score])
         steps.append(one.step.step)
         files.append(one.files)

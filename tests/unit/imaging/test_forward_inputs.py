@@ -111,7 +111,7 @@ def test_a_function_turns_images_into_all_arguments(
 
 
 def test_a_function_and_a_file_are_combined(here: Path) -> None:
-    inputs = inputs_from(["nets_of_inputs:pair", "gain=one.pt"], 1)
+    inputs = inputs_from(["nets_of_inputs:pair", "gain=one.pt"], 1, [])
     args, kwargs = inputs.arguments(two(), torch.ones(2, 3, 4, 4, dtype=torch.float64))
     assert [tuple(one.shape) for one in args] == [(2, 1, 4, 4)]
     assert kwargs.keys() == {"image", "gain"}
@@ -162,7 +162,7 @@ INVALID: dict[str, tuple[type[Exception], str]] = {
 def test_an_invalid_input_is_refused_with_what_to_do(here: Path, given: str) -> None:
     kind, text = INVALID[given]
     with pytest.raises(kind, match=text) as caught:
-        inputs_from([given], 2)
+        inputs_from([given], 2, [])
     assert "\n" not in str(caught.value)
     assert not (here / "stolen").exists()
 
@@ -170,16 +170,16 @@ def test_an_invalid_input_is_refused_with_what_to_do(here: Path, given: str) -> 
 def test_an_input_is_given_once(here: Path) -> None:
     for given in ("depth=one.pt", "nets_of_inputs:both"):
         with pytest.raises(ConfigurationError, match=f"--input '{given}': it is given already"):
-            inputs_from([given] * 2, 1)
+            inputs_from([given] * 2, 1, [])
     with pytest.raises(ConfigurationError, match="it is given already"):
         inputs_from(["depth=one.pt"], 1, ["depth=3"])
 
 
 def test_what_forward_needs_and_lacks_is_said(here: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"takes depth, image, gain: .*required.*'image'"):
-        inputs_from([], 1).check(two())
+        inputs_from([], 1, []).check(two())
     with pytest.raises(ConfigurationError, match=r"unexpected keyword argument 'dpeth'; wh"):
-        inputs_from(["dpeth=one.pt", "image=one.pt"], 1).check(two())
+        inputs_from(["dpeth=one.pt", "image=one.pt"], 1, []).check(two())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_the_error_names_the_function(
     assert code == 1
     assert err.count("\n") == 2  # the preprocessing, and the error
     with pytest.raises(CaptureError, match=text):
-        inputs_from([function], 1).arguments(two(), torch.ones(1, 3, 8, 8))
+        inputs_from([function], 1, []).arguments(two(), torch.ones(1, 3, 8, 8))
 
 
 def test_python_takes_the_same_inputs_and_leaves_no_hook(here: Path) -> None:

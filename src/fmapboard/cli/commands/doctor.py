@@ -25,15 +25,11 @@ Line = tuple[str, str]
 """A severity and a text, as in `doctor_probe.examined`."""
 
 
-class ProblemsFound(FmapboardError):
-    """TensorBoard cannot show the tab until the reported problems are fixed."""
-
-
 def run_doctor() -> None:
     """Examine the Python that runs ``tensorboard`` and this one, and print what there is to say.
 
     Raises:
-        ProblemsFound: one of them cannot show the tab; the report lists the problems.
+        FmapboardError: one of them cannot show the tab; the report lists the problems.
     """
     problems = 0
     for title, lines in _places():
@@ -42,7 +38,7 @@ def run_doctor() -> None:
             problems += severity == "PROBLEM"
             print(f"  {severity:<7}  {text}")
     if problems:
-        raise ProblemsFound(f"{problems} problem{'s' if problems > 1 else ''}, see above")
+        raise FmapboardError(f"{problems} problem{'s' if problems > 1 else ''}, see above")
 
 
 def _places() -> Iterator[tuple[str, list[Line]]]:

@@ -22,10 +22,6 @@ OPEN_BROWSER = "--open"
 """As the first argument of `tab_server`, makes it open the browser."""
 
 
-class ServerError(FmapboardError):
-    """TensorBoard ended with an error."""
-
-
 def server_command(logdir: Path | RemoteDirectory, port: int, *, opens: bool) -> list[str]:
     """The command line that starts TensorBoard with this Python.
 
@@ -55,7 +51,7 @@ def run_server(
 
     Raises:
         ConfigurationError: the directory does not exist.
-        ServerError: TensorBoard failed.
+        FmapboardError: TensorBoard failed.
     """
     if isinstance(logdir, Path) and not logdir.is_dir():
         raise ConfigurationError(f"no such directory: {logdir}{nearby(logdir)}")
@@ -66,7 +62,7 @@ def run_server(
         os.execv(command[0], command)  # signals reach the server itself; no child is left behind
     code = subprocess.call(command)
     if code:
-        raise ServerError(f"TensorBoard ended with exit code {code}")
+        raise FmapboardError(f"TensorBoard ended with exit code {code}")
 
 
 def can_open_browser(environ: Mapping[str, str], platform: str) -> bool:

@@ -50,9 +50,7 @@ class LoadReport:
         return text
 
 
-def read_state_dict(
-    path: Path, expected_keys: Collection[str] = (), *, key: str | None = None
-) -> Found:
+def read_state_dict(path: Path, expected_keys: Collection[str], *, key: str | None) -> Found:
     """The named tensors in a checkpoint, on the CPU, with plain names (see `state_dicts.find`).
 
     Code in the file is never run (see `weight_files.read_file`).

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.table import HealthTable
@@ -281,8 +282,6 @@ def _fitted(tile: Bytes8, cell: int) -> Bytes8:
 
 def _shrunk(pixels: Bytes8, sides: tuple[int, int]) -> Bytes8:
     """Pixels averaged to (width, height)."""
-    from PIL import Image
-
     return np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BOX))
 
 
@@ -325,8 +324,6 @@ def sheet_input(
 
 def _input(pictures: Mapping[int, Bytes8], steps: int, cell: int) -> SheetInput:
     """The images of some columns, shrunk or enlarged to fit a cell."""
-    from PIL import Image
-
     first, *others = {id(picture): picture for picture in pictures.values()}.values()
     factor = cell / max(first.shape[:2])
     height, width = (max(1, round(side * factor)) for side in first.shape[:2])

@@ -87,7 +87,7 @@ def test_forward_always_gets_the_arguments() -> None:
 
 def test_a_forward_that_needs_more_than_images_is_refused_with_a_fix() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        inputs_from([], 1).check(Scaled())
+        inputs_from([], 1, []).check(Scaled())
     assert str(caught.value) == (
         "Scaled.forward() takes x, t, shift, mode: missing a required argument: 't'; what it takes "
         "in addition to images comes from --forward-arg NAME=VALUE, --input NAME=FILE, "
@@ -107,7 +107,7 @@ def test_a_forward_without_an_argument_for_images_is_refused() -> None:
         def forward(self) -> None: ...
 
     with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) takes nothing: too many"):
-        inputs_from([], 1).check(Empty())
+        inputs_from([], 1, []).check(Empty())
 
 
 def test_a_forward_that_takes_anything_takes_every_argument() -> None:

@@ -38,14 +38,14 @@ def test_without_safetensors_the_error_says_what_to_install(
     save_file(state(), path)
     monkeypatch.setitem(sys.modules, "safetensors.torch", None)
     with pytest.raises(MissingExtra, match=r"Run: pip install safetensors$"):
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
 
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_both_formats_of_torch_are_read(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "a.pt"
     torch.save(state(), path, _use_new_zipfile_serialization=zipped)
-    assert read_state_dict(path).tensors["0.bias"].tolist() == [0.5, 0.5, 0.5, 0.5]
+    assert read_state_dict(path, (), key=None).tensors["0.bias"].tolist() == [0.5, 0.5, 0.5, 0.5]
 
 
 # -- files that are refused ----------------------------------------------------------------------
@@ -57,7 +57,7 @@ def test_code_in_a_checkpoint_does_not_run(tmp_path: Path, zipped: bool) -> None
     content = {"state_dict": state(), "extra": CreatesFolder(tmp_path / "owned")}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(CheckpointError) as caught:
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
     assert not (tmp_path / "owned").exists()
     assert str(caught.value) == (
         f"'{path}' is not a checkpoint, is damaged, or holds objects whose loading could run code "
@@ -88,7 +88,7 @@ def test_objects_in_a_file_of_torch_before_1_6_are_refused_and_named(tmp_path: P
     content = {"model": state(), "args": argparse.Namespace(lr=0.1)}
     torch.save(content, path, _use_new_zipfile_serialization=False)
     with pytest.raises(CheckpointError, match=r"Unsupported global: GLOBAL argparse\.Namespace\)"):
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -101,7 +101,7 @@ def test_a_truncated_checkpoint_is_refused_in_one_line(
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * kept)])
     with pytest.raises(CheckpointError, match=r"cut\.pt' is not a checkpoint, is damaged") as e:
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
     assert "\n" not in str(e.value)
     assert len(str(e.value)) < 400
 
@@ -111,7 +111,7 @@ def test_truncated_safetensors_are_refused_in_one_line(tmp_path: Path) -> None:
     save_file(state(), path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(CheckpointError, match=r"cut\.safetensors' is not a checkpoint") as caught:
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
     assert "\n" not in str(caught.value)
 
 
@@ -122,20 +122,20 @@ def test_other_files_are_not_checkpoints(tmp_path: Path, content: bytes) -> None
     path = tmp_path / "a.pt"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"a\.pt' is not a checkpoint") as caught:
-        read_state_dict(path)
+        read_state_dict(path, (), key=None)
     assert "\n" not in str(caught.value)
 
 
 def test_torchs_page_about_a_file_that_is_not_a_pickle_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes(b"\x80\x02\xff")
     with pytest.raises(CheckpointError, match=r"run code \(Unsupported operand 255\); save we"):
-        read_state_dict(tmp_path / "a.pt")
+        read_state_dict(tmp_path / "a.pt", (), key=None)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.pt")
     with pytest.raises(CheckpointError, match=r"a\.pt' is missing, or is not a regular"):
-        read_state_dict(tmp_path / "a.pt")
+        read_state_dict(tmp_path / "a.pt", (), key=None)
 
 
 def test_a_missing_file_is_reported_with_similar_names(tmp_path: Path) -> None:
@@ -143,12 +143,12 @@ def test_a_missing_file_is_reported_with_similar_names(tmp_path: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"no such checkpoint: .*lst\.ckpt'; closest: last\.ck"
     ):
-        read_state_dict(tmp_path / "lst.ckpt")
+        read_state_dict(tmp_path / "lst.ckpt", (), key=None)
 
 
 def test_a_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a folder, not a checkpoint file"):
-        read_state_dict(tmp_path)
+        read_state_dict(tmp_path, (), key=None)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
 )
 def test_a_file_without_a_state_dict_is_refused(tmp_path: Path, content: Any, text: str) -> None:
     with pytest.raises(CheckpointError, match=text):
-        read_state_dict(saved(content, tmp_path / "a.pt"))
+        read_state_dict(saved(content, tmp_path / "a.pt"), (), key=None)
 
 
 # -- files that load for long --------------------------------------------------------------------

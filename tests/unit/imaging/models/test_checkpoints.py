@@ -100,7 +100,7 @@ def test_nothing_is_found_in_a_checkpoint_without_tensors() -> None:
 
 def test_without_expected_names_the_largest_reading_is_taken(tmp_path: Path) -> None:
     path = saved({"mean": torch.ones(3), "state_dict": state()}, tmp_path / "a.pt")
-    assert read_state_dict(path).tensors.keys() == set(OWN)
+    assert read_state_dict(path, (), key=None).tensors.keys() == set(OWN)
 
 
 def test_the_version_of_a_layers_format_survives_a_prefix(tmp_path: Path) -> None:
