@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +27,7 @@ Watch = Callable[[nn.Module, Optimizer], AbstractContextManager[object]]
 """Returns the context that the loop runs in, such as ``fmapboard.watch(model, optimizer=…)``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """Outcome of a training run."""
 
     steps: int

@@ -6,7 +6,6 @@ import glob
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +16,7 @@ from fmapboard.imaging.images import natural_order
 from fmapboard.imaging.models.weight_files import read_file
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
+class LoadReport(NamedTuple):
     """Which tensors of a checkpoint were loaded into a model; ``str()`` is one line."""
 
     missing: tuple[str, ...]

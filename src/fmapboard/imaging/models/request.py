@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -232,8 +232,7 @@ class ModelRequest:
         return self.checkpoint is None and self.weights != "none"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
+class LoadedModel(NamedTuple):
     """A model in eval mode on the CPU, with its preprocessing.
 
     Attributes:
