@@ -239,7 +239,9 @@ def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool | tuple[int, i
     place = _place(root) or WAY["constant_output"]
     is_certain = any(one.class_ == "warning" for one in (root, *led_to))
     stops = root.kind == "nonfinite" and root.class_ == "warning"
-    return not stops, not is_certain, place.leads_to == "nothing", place.is_result, _moment(root)
+    leads = place.leads_to != "nothing"
+    is_meant = root.kind == "same_batch"  # most often, to see if a batch can be learnt at all
+    return not stops, not is_certain, not leads, is_meant, place.is_result, _moment(root)
 
 
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -89,6 +89,8 @@ def _partly(spell: Spell, of: str) -> str:
 
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""
+_OF_LINEAR = 0.9
+"""Share of dead channels from which those of a linear layer are seen together."""
 _LEAST_VALUES = 500
 """Values per channel, or of a layer that is dead as a whole, below which dead channels are not
 reported: in small maps they come and go."""
@@ -129,8 +131,8 @@ def dead_layers(table: HealthTable) -> list[tuple[Spell, float, int]]:
     """Layers of which a tenth of the channels or more have been dead up to the newest step.
 
     At each of the last four logged steps at least, in maps of at least 500 values per channel, or
-    all channels of a layer of as many values. Those that are dead from half on come first, then the
-    earliest.
+    all channels of a layer (of a linear one: nine of ten) with as many values together. Those that
+    are dead from half on come first, then the earliest.
 
     Returns:
         Since when, the share of channels at the newest step, 0 to 1, and the number of layers that
@@ -160,7 +162,9 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
     values = np.array([row.facts.values for row in table.rows])
     of_all = values * [row.facts.channels for row in table.rows]
-    counted = np.where(table.columns["dead"] >= 1 - ROUNDING, of_all, values)
+    dead = np.nan_to_num(table.columns["dead"])
+    least = [_OF_LINEAR if row.facts.type == "Linear" else 1.0 for row in table.rows]
+    counted = np.where(dead >= np.array(least) - ROUNDING, dead * of_all, values)
     flags["dead"] = lasting & (counted >= _LEAST_VALUES)
     whole: Flags = np.logical_or.reduce(
         [flags[kind] & (table.columns[kind] >= 1 - ROUNDING) for kind in ("dead", "constant")]

@@ -183,9 +183,9 @@ def losses_of(record: RunRecord) -> list[list[float]]:
     return [losses for losses in known.values() if len(losses) > 3]
 
 
-def stays(losses: Sequence[float]) -> bool:
-    """True if a loss that is known at two steps or more has never fallen by 5 % since the first."""
-    return len(losses) > 1 and min(losses[1:]) > 0.95 * losses[0] > 0
+def stays(losses: Sequence[float], share: float = 0.95) -> bool:
+    """True if a loss that is known at two steps or more never fell to this share of the first."""
+    return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
 
 
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:

@@ -15,7 +15,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
-from fmapboard.health.checks.outputs import lasting, outputs
+from fmapboard.health.checks.outputs import ConstantOutputCheck, lasting, outputs
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
 from fmapboard.health.record import (
@@ -258,11 +258,16 @@ class SaturatedCheck(BuiltInCheck):
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
             is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
             is_one_unit = len(last.shape) < 2 or last.shape[1] == 1
-            if since is None or is_free or (is_one_unit and last.away < self.share):
+            far = lasting(steps, lambda of: of.away >= self.share, self.least)
+            if is_free or (since is None and max(last.high, -last.low) < self.end):
+                continue
+            if since is None or is_one_unit:
+                since = far
+            if since is None:
                 continue
             yield Finding(
-                message=f"all values of the output{f' `{name}`' if name else ''} are beyond "
-                f"±{self.end} since step {since}, now from {last.low:.3g} to {last.high:.3g}",
+                message=f"the output{f' `{name}`' if name else ''} goes to an end of its range, "
+                f"from {last.low:.3g} to {last.high:.3g} since step {since}",
                 since_step=since,
                 value=last.low,
                 healthy="values between -1 or 0 and 1",
@@ -416,14 +421,12 @@ class VanishingCheck(BuiltInCheck):
         ratio: largest ratio that is reported (see `gradient_ratios`).
         least: number of logged steps at which it must be so.
         fading: largest share of a channel's standard deviation that is left at the last of three
-            layers or more with no normalization between them.
-        stuck: the same if the loss is known and has not fallen.
+            layers or more with no normalization between them, if the loss stays, or the output.
     """
 
     ratio: float = 1e-4
     least: int = 3
-    fading: float = 1e-4
-    stuck: float = 1e-2
+    fading: float = 1e-2
     kind: ClassVar[str] = "vanishing"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -438,7 +441,10 @@ class VanishingCheck(BuiltInCheck):
     def _faded(self, record: RunRecord) -> Finding | None:
         """The first layer at which hardly anything is left of what differs between the inputs."""
         table, shown = record.layers(), record.first
-        least = self.stuck if any(map(stays, losses_of(record))) else self.fading
+        if not any(map(stays, losses_of(record))):
+            with suppress(NotRecorded):
+                if not ConstantOutputCheck()(record):
+                    return None
         stds = [
             float(np.median(shown[row.facts.label]["std"]))
             if row.facts.label in shown and (row.facts.kernel_shape or row.facts.type == "Linear")
@@ -447,7 +453,7 @@ class VanishingCheck(BuiltInCheck):
         ]
         for part in _stretches(table, stds):
             (first, most), (last, std) = part[0], part[-1]
-            if 0 < std <= least * most:
+            if 0 < std <= self.fading * most:
                 return Finding(
                     message=f"the standard deviation of a channel falls {rounded(most / std)}-fold "
                     f"from {call_text(table, first)} to {call_text(table, last)} "
@@ -469,6 +475,7 @@ class ExplodingCheck(BuiltInCheck):
     """Activations that grow through the layers or over the steps, or gradients towards the input.
 
     Attributes:
+        start: largest magnitude at the first logged step from which it is reported.
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
@@ -479,6 +486,7 @@ class ExplodingCheck(BuiltInCheck):
         gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
+    start: float = 1e4
     growth: float = 1000.0
     depth: float = 15.0
     gradients: float = 1e4
@@ -486,8 +494,27 @@ class ExplodingCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         record.layers()
-        rules = self.over_steps, self._over_layers, self._backward
+        rules = self._at_start, self.over_steps, self._over_layers, self._backward
         yield from first_of(rule(record) for rule in rules)
+
+    def _at_start(self, record: RunRecord) -> Finding | None:
+        """Magnitudes that no healthy network starts with."""
+        table = record.layers()
+        magnitude = np.nan_to_num(table.magnitudes[0], posinf=0.0)
+        at = int(magnitude.argmax())
+        if magnitude[at] < self.start:
+            return None
+        return Finding(
+            message=f"magnitudes in {call_text(table, table.rows[at])} are up to "
+            f"{rounded(float(magnitude[at]))} {table.since_text(table.steps[0])}",
+            since_step=table.steps[0],
+            layer=table.rows[at].facts.label,
+            value=float(magnitude[at]),
+            healthy="below 50",
+            meaning="The initial weights are too large, or the inputs are not scaled",
+            advice="Use the layers' own initialization, and scale the inputs",
+            picture=record.picture(table.rows[at]),
+        )
 
     def over_steps(self, record: RunRecord) -> Finding | None:
         """A layer whose magnitudes have grown since the first logged step."""

@@ -99,7 +99,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     That is never negative, and of the first two within 0 to 1. Logits that are averages of maps
     behind a ReLU, as those of SqueezeNet, do not count, and those of a single unit only if they are
     within 0 to 1 and next to 0, or from 0.2 or less to 0.9 or more. Or a loss on logarithms
-    receives probabilities or logits, or the output is a softmax over one unit: 1 for every image.
+    receives probabilities or logits.
 
     Attributes:
         least: number of logged steps, of which all must have it.
@@ -110,7 +110,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            if (other := self._of_softmax(name, steps)) is not None:
+            if (other := self._without_logarithm(name, steps)) is not None:
                 yield other
                 continue
             known = [each for each in steps.values() if self._is_known(each)]
@@ -139,31 +139,19 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 advice="Return what is computed before it, the logits",
             )
 
-    def _of_softmax(self, name: str, steps: Steps) -> Finding | None:
-        """Probabilities without a logarithm, or of one class."""
-        of, since = f"the output{_of(name)}", min(steps)
-        linear = lasting(steps, lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
-        if len(steps) >= self.least and all(
-            math.prod(each.shape[1:]) == 1 and each.low == each.high == 1 for each in steps.values()
-        ):
-            text, healthy = f"{of} is exactly 1 for every image", "answers that differ"
-            meaning = "A softmax over a single class is always 1, and passes no gradient"
-            advice = "Use a sigmoid, or two classes"
-        elif linear is not None:
-            kind = list(steps.values())[-1].kind
-            what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
-            since, text = linear, f"the loss of {of} is linear in {what} of the label"
-            healthy = "in the logarithm of its probability"
-            meaning = _WITHOUT_LOGARITHM[kind]
-            advice = "Use cross_entropy on the logits; intended if it is the mean absolute error"
-        else:
+    def _without_logarithm(self, name: str, steps: Steps) -> Finding | None:
+        since = lasting(steps, lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
+        if since is None:
             return None
+        kind = list(steps.values())[-1].kind
+        what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
         return Finding(
-            message=f"{text} since step {since}",
+            message=f"the loss of the output{_of(name)} is linear in {what} of the label since "
+            f"step {since}",
             since_step=since,
-            healthy=healthy,
-            meaning=meaning,
-            advice=advice,
+            healthy="in the logarithm of its probability",
+            meaning=_WITHOUT_LOGARITHM[kind],
+            advice="Use cross_entropy on the logits; intended if it is the mean absolute error",
         )
 
     def _is_known(self, each: OutputFacts) -> bool:
@@ -262,13 +250,30 @@ class LossClimbedCheck(BuiltInCheck):
         )
 
 
+_COLLAPSED = (
+    "The network has collapsed, or nothing of the image reaches its end: dead or saturated layers, "
+    "a vanishing signal, or labels that do not depend on the image",
+    "Look for the first layer whose maps are all alike, and check the labels",
+)
+_SOFTMAX_OF_ONE = (
+    "It is exactly 1: a softmax over a single class always is, and passes no gradient",
+    "Use a sigmoid, or two classes",
+)
+"""Meaning and advice."""
+
+
+def _is_one(output: OutputFacts) -> bool:
+    return output.low == output.high == 1 == math.prod(output.shape[1:])
+
+
 @dataclass(frozen=True, slots=True)
 class ConstantOutputCheck(BuiltInCheck):
     """The same output for every image, at the last two logged steps, the first not counted.
 
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
-    alike, unless labels of both kinds are known or the loss pulls them apart. But they do if a loss
-    pulls all of them to one value that is no round number, or another one at each step. So do mean
+    alike, unless labels of both kinds are known, the loss pulls them apart, or all are 1, as those
+    of a softmax. But they do if a loss pulls all of them to one value that is no round number, or
+    another one at each step. So do mean
     and variance of a code that say the same for every image, beside pictures made from it.
 
     Attributes:
@@ -316,17 +321,17 @@ class ConstantOutputCheck(BuiltInCheck):
         begins = [step for step in since if step is not None]
         if not begins or len(begins) < len(every):
             return
-        value = max(list(steps.values())[-1].spread or 0.0 for steps in every.values())
-        begin = max(begins)
+        last = [list(steps.values())[-1] for steps in every.values()]
+        value, begin = max(each.spread or 0.0 for each in last), max(begins)
+        meaning, advice = _SOFTMAX_OF_ONE if all(map(_is_one, last)) else _COLLAPSED
         yield Finding(
             message=f"the output is nearly the same for all images since step {begin}: it varies "
             f"by {rounded(value)} of its magnitude",
             since_step=begin,
             value=value,
             healthy="0.03 or more",
-            meaning="The network has collapsed, or nothing of the image reaches its end: dead or "
-            "saturated layers, a vanishing signal, or labels that do not depend on the image",
-            advice="Look for the first layer whose maps are all alike, and check the labels",
+            meaning=meaning,
+            advice=advice,
         )
 
     def _empty_code(self, every: Mapping[str, Steps]) -> Iterator[Finding]:
@@ -359,7 +364,8 @@ class ConstantOutputCheck(BuiltInCheck):
 
     def _is_constant(self, output: OutputFacts) -> bool:
         is_one_unit = len(output.shape) < 2 or output.shape[1] == 1
-        if is_one_unit and len(output.labels or ()) < 2 and not output.is_pulled_apart:
+        may_be_critic = len(output.labels or ()) < 2 and not output.is_pulled_apart
+        if is_one_unit and may_be_critic and not _is_one(output):
             return False
         is_same = output.spread is not None and output.spread <= self.spread
         return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1

@@ -224,7 +224,7 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        idle: the same if the loss is known and has not fallen by 5 %.
+        idle: the same if the loss is known and has not fallen by a tenth.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
@@ -236,7 +236,7 @@ class UpdateRatioCheck(BuiltInCheck):
         lasting: number of logged steps.
     """
 
-    low: float = 1e-6
+    low: float = 3e-5
     idle: float = 2e-4
     high: float = 0.2
     replaced: float = 1.0
@@ -320,7 +320,7 @@ class UpdateRatioCheck(BuiltInCheck):
 
 def _learns(record: RunRecord) -> bool:
     """False if the loss of an output is known and stays."""
-    return not any(map(stays, losses_of(record)))
+    return not any(stays(of, 0.9) for of in losses_of(record))
 
 
 def _clipped(record: RunRecord) -> float | None:
@@ -463,7 +463,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         values: the same of values per channel, of any number of images.
         few: the same, of ``batch`` images.
         gap: median over the layers of |log(batch variance / running variance)|, and over the second
-            half of the logged steps, from which it is reported; of one image, from half of it on.
+            half of the logged steps, from which it is reported; of one image, a quarter of it.
         least: number of logged steps.
     """
 
@@ -485,7 +485,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
         batch = max(sizes)
         seen = f"{batch} image{'s' * (batch > 1)} per step"
-        if batch > self.batch or value < self.gap * batch / self.batch:
+        if batch > self.batch or value < self.gap * (batch / self.batch) ** 2:
             table, most = record.layers(), self.values if batch > self.batch else self.few
             rows = zip(table.rows, table.columns["values"].max(0) <= most, strict=True)
             names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]

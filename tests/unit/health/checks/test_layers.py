@@ -138,6 +138,10 @@ def test_dead_channels_must_last_and_be_of_large_maps() -> None:
     columns = {"dead": dead, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
     small = {"values": {2: [499.0] * len(STEPS)}}
     assert DeadCheck()(record(columns={**columns, **small})) == []
+    linear = [layer(i, type="Linear") for i in range(6)]
+    assert len(DeadCheck()(record(linear, columns={**columns, **small}))) == 1
+    small["values"][2] = [8.0] * len(STEPS)  # 461 of dead channels
+    assert DeadCheck()(record(linear, columns={**columns, **small})) == []
     recovered = {"dead": {2: [0.9] * 6 + [0.0] * 2}, "dead_lasting": {2: [0.9] * 6 + [0.0] * 2}}
     assert DeadCheck()(record(columns=recovered)) == []
 
@@ -298,6 +302,10 @@ def test_an_output_that_ends_up_at_one_end_of_a_tanh() -> None:
     assert found(*[end] * 8, shape=(16, 1, 4, 4)) == []  # a critic
     assert found(*[end] * 8, shape=(16, 1), away=0.49) == []
     assert len(found(*[end] * 8, shape=(16, 1), away=0.5)) == 1  # targets beyond all outputs
+    near = (0.1, 0.9)
+    (one,) = found(*[near] * 8, away=0.5)
+    assert "goes to an end of its range, from 0.1 to 0.9 since step 0" in one.message
+    assert found(*[near] * 8, away=0.49) == found(*[(0.1, 0.89)] * 8, away=0.5) == []
 
 
 def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
@@ -423,23 +431,32 @@ def test_nonfinite_and_zero_norms_do_not_matter() -> None:
     assert VanishingCheck()(record(scalars=dict.fromkeys(gradients(1), [0.0] * LAST))) == []
 
 
-def faded(*stds: float, losses: Sequence[float] = (), **known: Any) -> list[Finding]:
+def faded(*stds: float, losses: Sequence[float | None] = (2.3,) * 8, **known: Any) -> list[Finding]:
     layers = [layer(i, **(known if i == 1 else {})) for i in range(6)]
     first = {f"conv{i}": statistics(*[(-1.0, 1.0, 0.0, std)] * 4) for i, std in enumerate(stds)}
-    facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+    out = OutputFacts("", (8, 10), spread=1e-4 if losses[-1] is None else 1.0, low=0.0, high=1.0)
+    facts = [TrainingFacts(outputs=(replace(out, loss=each),)) for each in losses]
     given = record(layers, first=first, facts=facts, scalars=gradients(1.0))
     return list(VanishingCheck()(given))
 
 
-def test_a_signal_that_fades_through_the_layers_at_the_first_step() -> None:
-    (found,) = faded(1.0, 0.01, 1e-4)
+def test_a_signal_that_fades_through_the_layers_and_a_network_that_stays_as_it_is() -> None:
+    (found,) = faded(1.0, 0.1, 0.01)
     assert (found.class_, found.layer, found.since_step) == ("note", "conv2", 0)
-    assert "falls 10,000-fold from `conv0` to `conv2` at step 0" in found.message
-    assert faded(1.0, 0.01, 1.1e-4) == faded(1.0, 1e-5) == faded(1.0, 0.01, 0.0) == []
-    assert faded(1.0, 0.01, 1e-4, followed_by=("BatchNorm2d",)) == []
-    assert len(faded(1.0, 0.1, 0.01, losses=[2.3] * 8)) == 1
-    assert faded(1.0, 0.1, 0.011, losses=[2.3] * 8) == []
-    assert faded(1.0, 0.1, 0.01, losses=[2.3, *[1.0] * 7]) == []
+    assert "falls 100-fold from `conv0` to `conv2` at step 0" in found.message
+    assert faded(1.0, 0.1, 0.011) == faded(1.0, 1e-5) == faded(1.0, 0.01, 0.0) == []
+    assert faded(1.0, 0.1, 0.01, followed_by=("BatchNorm2d",)) == []
+    assert faded(1.0, 0.1, 1e-9, losses=[2.3, *[1.0] * 7]) == []
+    assert len(faded(1.0, 0.1, 0.01, losses=[None] * 8)) == 1  # the output is constant
+
+
+def test_magnitudes_that_no_healthy_network_starts_with() -> None:
+    (found,) = ExplodingCheck()(record(columns={"maximum": {3: [1e4] * LAST}}))
+    assert (found.layer, found.since_step, found.value) == ("conv3", 0, 1e4)
+    assert "magnitudes in `conv3` are up to 10,000 since step 0" in found.message
+    assert ExplodingCheck()(record(columns={"maximum": {3: [9.9e3] * LAST}})) == []
+    lost = {"maximum": {3: [float("inf")] * LAST, 4: [float("nan")] * LAST}}
+    assert ExplodingCheck()(record(columns=lost)) == []
 
 
 def test_magnitudes_that_grow_over_the_steps() -> None:
