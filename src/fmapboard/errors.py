@@ -44,16 +44,13 @@ def escaped(text: object, *, keep: str = "\t\n") -> str:
     return _CONTROL.sub(escape, str(text))
 
 
-class _ForAnyTerminal(logging.Filter):
-    """Prefixes messages with the library's name and escapes control characters, for any handler."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record's message; keeps every record."""
-        text = escaped(str(record.msg))
-        record.msg = text if text.startswith(_PREFIX) else f"{_PREFIX}{text}"
-        if isinstance(record.args, tuple):
-            record.args = tuple(map(_escaped_argument, record.args))
-        return True
+def _for_any_terminal(record: logging.LogRecord) -> bool:
+    """A filter: prefixes a message with the library's name and escapes control characters."""
+    text = escaped(str(record.msg))
+    record.msg = text if text.startswith(_PREFIX) else f"{_PREFIX}{text}"
+    if isinstance(record.args, tuple):
+        record.args = tuple(map(_escaped_argument, record.args))
+    return True
 
 
 def _escaped_argument(value: object) -> object:
@@ -61,7 +58,7 @@ def _escaped_argument(value: object) -> object:
 
 
 _PREFIX = "fmapboard: "
-log.addFilter(_ForAnyTerminal())
+log.addFilter(_for_any_terminal)
 
 
 class FmapboardError(Exception):

@@ -9,9 +9,8 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -48,8 +47,7 @@ _LARGE = 2**24
 _READING_LARGE = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFile:
+class ImageFile(NamedTuple):
     """An image file that was given by its name, or found in a folder.
 
     Attributes:

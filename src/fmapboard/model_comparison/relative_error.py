@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,8 +16,7 @@ _VALUES_AT_ONCE = 2**22
 """Values converted to float64 at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Error:
+class Error(NamedTuple):
     """How much some tensors of one model differ from those of another.
 
     Attributes:

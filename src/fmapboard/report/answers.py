@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -57,8 +57,7 @@ _INPUTS = "inputs"
 """Role of the maps that a layer receives: those of the first layer are the network's input."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """An answer and the question that it answers.
 
     Attributes:

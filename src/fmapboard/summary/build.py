@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -405,8 +405,7 @@ _SIDES = (48, 32, 24, 16, 12, 8, 4)
 _CHANNELS = (32, 16, 8, 4, 2, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Size limits of pictures.
 
     In a run they only get tighter, so that its steps stay comparable.
