@@ -121,7 +121,7 @@ class ImageListener(CaptureListener):
         milliseconds = self._seconds * 1e3 / self._count
         steps = list[PendingStep]()
         for number, measured in enumerate(own):
-            drawn = tuple(replace(image, sample=0) for image in inputs[number : number + 1])
+            drawn = tuple(image._replace(sample=0) for image in inputs[number : number + 1])
             drawn_kernels = () if number else kernels
             collected = Collected(
                 first + number, lambda: milliseconds, measured, kernels=drawn_kernels, inputs=drawn

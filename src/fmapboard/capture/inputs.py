@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +24,7 @@ MAX_SIDE = 256
 """Larger input images are averaged down to at most this many px per side."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingInputImage:
+class PendingInputImage(NamedTuple):
     """``records.InputImage`` still on the device.
 
     Attributes:
@@ -112,8 +110,7 @@ Compared = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None, str
 """Indices of constant images, pairs of identical ones, and what equal batches have in common."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingBatch:
+class PendingBatch(NamedTuple):
     """What was found in a batch of images, in part still on its device.
 
     Attributes:

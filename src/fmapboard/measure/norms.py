@@ -9,7 +9,7 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,8 +27,7 @@ Factor = float | Tensor
 _RUN = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class PendingNorms:
+class PendingNorms(NamedTuple):
     """Norms still on the device, one per name; None if there are none.
 
     A norm below 0 is not known, because another rank could not read its part of the gradient.

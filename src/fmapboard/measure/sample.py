@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,8 +21,7 @@ sqrt((1 - p) / (16384 * p)): 8 % for a bucket that holds 1 %, 2 % for one that h
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PendingSample:
+class PendingSample(NamedTuple):
     """A ``records.Sample`` that is still on the device.
 
     Attributes:

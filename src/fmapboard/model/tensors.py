@@ -11,10 +11,10 @@ import copy
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -175,8 +175,7 @@ def _rebuilt(value: Any, inside: _Inside, items: list[Any]) -> Any:
     return twin
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """Copies of tensors; those of one device, dtype and row shape share one piece of memory.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -26,7 +25,7 @@ def test_images_are_those_of_the_cpu(shape: tuple[int, ...], dtype: torch.dtype,
     with simulated_device() as machine:
         found = input_images(moved(batch, kind), None, None, sequences=False)
         assert machine.waits == []
-        received = [replace(image, values=image.values.cpu()).to_host() for image in found]
+        received = [image._replace(values=image.values.cpu()).to_host() for image in found]
     for own, other in zip(received, expected, strict=True):
         assert (own.sample, own.block) == (other.sample, other.block)
         np.testing.assert_allclose(own.values, other.values, rtol=1e-5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -26,7 +25,7 @@ def on_an_accelerator(images: Tensor, kind: str = "cuda") -> Found:
         assert found.extremes is not None
         low, high = (end.cpu() for end in found.extremes)
         sums = tuple(one.cpu() for one in found.sums)
-    return replace(found, extremes=(low, high), sums=sums).to_host()[:2]
+    return found._replace(extremes=(low, high), sums=sums).to_host()[:2]
 
 
 BOTH = pytest.mark.parametrize("find", [on_the_cpu, on_an_accelerator], ids=["cpu", "accelerator"])
