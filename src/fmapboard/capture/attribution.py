@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -99,8 +99,7 @@ class AttributionLayers:
         return {**measured, **{name: named[name] for name in self.roles}}
 
 
-@dataclass(frozen=True, slots=True)
-class PendingAttribution:
+class PendingAttribution(NamedTuple):
     """The attribution of the drawn samples at one layer call, still on the device.
 
     Attributes:
@@ -120,8 +119,7 @@ class PendingAttribution:
     passes: PassCount
 
 
-@dataclass(frozen=True, slots=True)
-class PendingAttributions:
+class PendingAttributions(NamedTuple):
     """The attributions of a logged step.
 
     Attributes:
@@ -356,7 +354,7 @@ class AttributionPass(CaptureListener):
                 kept.found = PendingAttribution(layer_call, *parts, batch, kept.tokens, passes)
             elif kept.found is not None:
                 unused = PassCount(1, 2) if passes == ONE_PASS else passes
-                kept.found = replace(kept.found, passes=unused)
+                kept.found = kept.found._replace(passes=unused)
 
         layer_call = kept.layer_call
         self.sums.follow("attribution", tensor, first, record)

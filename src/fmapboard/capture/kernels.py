@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +21,7 @@ ROW = 2048
 """Weights drawn of each row of a weight with two axes: browsers limit the width of a picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingKernels:
+class PendingKernels(NamedTuple):
     """``records.Kernels`` still on the device.
 
     Attributes:
@@ -124,4 +122,4 @@ def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
         flat = [one.weight.flatten(2) if one.weight.dim() == 5 else one.weight for one in found]
         copies = packed(flat, lambda piece: piece.float().contiguous()).split()
     both = zip(found, copies, strict=True)
-    return tuple([replace(one, weight=copy.view(one.weight.shape)) for one, copy in both])
+    return tuple([one._replace(weight=copy.view(one.weight.shape)) for one, copy in both])

@@ -153,7 +153,7 @@ class ProbePass:
                 found = attributions_of(
                     self._model, self.probe, own_loss, layers_drawn, guard, normalization
                 )
-                heat = replace(found, of_probe=True)
+                heat = found._replace(of_probe=True)
         return maps, heat
 
 

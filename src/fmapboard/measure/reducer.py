@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -47,8 +48,7 @@ Extremes = tuple[Tensor, Tensor]
 """Min and max [N, C] of each plane."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingMaps:
+class PendingMaps(NamedTuple):
     """The part of a tensor that is drawn: a copy that is still on the device.
 
     Attributes:

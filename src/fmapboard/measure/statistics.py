@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -51,8 +51,7 @@ _Array = npt.NDArray[Any]
 _Parts = list[_Array]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingStatistics:
+class PendingStatistics(NamedTuple):
     """Statistics of one tensor before the per-plane sums are combined (see ``records.Statistics``).
 
     Attributes:
@@ -412,8 +411,7 @@ def running_state(modules: Sequence[_BatchNorm]) -> Packed:
     return packed(variances + counts)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingGaps:
+class PendingGaps(NamedTuple):
     """The running statistics of BatchNorm layers before and after a forward pass.
 
     Attributes:

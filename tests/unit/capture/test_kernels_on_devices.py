@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -55,7 +54,7 @@ def test_kernels_are_those_of_the_cpu(kind: str, is_last: bool, most: int | None
         move(model, kind)
         found = read_kernels(dict(model.items()), most)
         assert machine.waits == []
-        received = [replace(one, weight=one.weight.cpu()).to_host() for one in found]
+        received = [one._replace(weight=one.weight.cpu()).to_host() for one in found]
     for own, other in zip(received, expected, strict=True):
         assert own.layer_call == other.layer_call
         assert (own.view, own.inputs, own.layout) == (other.view, other.inputs, other.layout)
