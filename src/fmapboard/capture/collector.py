@@ -227,7 +227,7 @@ class ActivationCollector(CaptureListener):
                 else:
                     self.pending[position] = self.pending.pop()
             if position is not None:
-                self.pending[position] = replace(self.pending[position], passes=passes)
+                self.pending[position] = self.pending[position]._replace(passes=passes)
 
         self.sums.follow(
             layer_call.layer, tensor, lambda own: own if is_observable(own) else None, record

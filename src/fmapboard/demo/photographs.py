@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +24,7 @@ LEFT, HELD_OUT, RIGHT = range(3)
 """The parts of a photograph: its left half, its third quarter, its last quarter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Photographs:
+class Photographs(NamedTuple):
     """A data set of crops, each labelled with the photograph that it comes from.
 
     The third quarter of each photograph's width is held out for validation; training crops come

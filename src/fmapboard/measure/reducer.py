@@ -72,8 +72,7 @@ class PendingMaps(NamedTuple):
     extremes: Extremes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PendingMeasurement:
+class PendingMeasurement(NamedTuple):
     """A ``records.LayerMeasurement`` whose parts are still on the device."""
 
     layer_call: LayerCall
@@ -251,7 +250,7 @@ def joined(
             n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
         }
         found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
-        pending = [replace(p, statistics=found.get(n, p.statistics)) for n, p in enumerate(pending)]
+        pending = [p._replace(statistics=found.get(n, p.statistics)) for n, p in enumerate(pending)]
     for part in pending:
         key = (part.layer_call.label, part.kind)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,7 +155,7 @@ def test_a_layer_whose_statistics_fail_is_reported_and_only_it_is_left_out() -> 
     numbers = good[1].statistics
     assert isinstance(numbers, PendingStatistics)
     torn = numbers._replace(parts=(maps[0, :, 0], maps[0, :, :, :0].flatten(1)))
-    pending = [good[2], replace(good[1], statistics=torn), good[0]]
+    pending = [good[2], good[1]._replace(statistics=torn), good[0]]
     found = joined(pending, lambda about, error: failed.append((about, type(error))))
     assert [measured.layer_call.label for measured in found] == ["a", "c"]
     assert failed == [("b", ValueError)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def test_reusing_known_extremes_does_not_change_the_planes(
     assert drawn.counted == (shape[0] == 1)
     uncounted = _pending(maps, max_tile=max_tile, scale=scale)
     assert uncounted.drawn is not None
-    uncounted = replace(uncounted, drawn=uncounted.drawn._replace(counted=False))
+    uncounted = uncounted._replace(drawn=uncounted.drawn._replace(counted=False))
     here, there = pending.to_host().planes, uncounted.to_host().planes
     for name in ("pixels", "flat", "lo", "hi"):
         np.testing.assert_array_equal(getattr(here, name), getattr(there, name), strict=True)
