@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -404,10 +404,6 @@ _ZERO = (
     "threshold, clamping out of range or a weight of 0, or activations that are all off",
     "Find the operation behind these layers whose gradient is 0",
 )
-_AMPLIFIED = (
-    "Each layer amplifies the gradient on its way back",
-    "Use another initialization or normalization layers, or clip the gradients",
-)
 """Meaning and advice."""
 
 
@@ -434,9 +430,23 @@ class VanishingCheck(BuiltInCheck):
             yield faded
             return
         found = gradient_ratios(record, self.least)
-        if found is None or not found.early.max() < self.ratio:
+        if found is None or not found[1].max() < self.ratio:
             return
-        yield found.finding("0.05 or more", *(_SMALL if found.early.any() else _ZERO))
+        since, early, first = found
+        value, size = float(np.median(early)), "are exactly 0"
+        if early.any():
+            size = f"are {value:.0e} times those of the last ones"
+        meaning, advice = _SMALL if early.any() else _ZERO
+        yield Finding(
+            message=f"gradients per weight of the first layers, from `{first}` on, {size} since "
+            f"step {since}",
+            since_step=since,
+            layer=first,
+            value=value,
+            healthy="0.05 or more",
+            meaning=meaning,
+            advice=advice,
+        )
 
     def _faded(self, record: RunRecord) -> Finding | None:
         """The first layer at which hardly anything is left of what differs between the inputs."""
@@ -472,7 +482,7 @@ class VanishingCheck(BuiltInCheck):
 
 @dataclass(frozen=True, slots=True)
 class ExplodingCheck(BuiltInCheck):
-    """Activations that grow through the layers or over the steps, or gradients towards the input.
+    """Activations that are huge at the start, or grow through the layers or over the steps.
 
     Attributes:
         start: largest magnitude at the first logged step from which it is reported.
@@ -483,18 +493,16 @@ class ExplodingCheck(BuiltInCheck):
             first logged step, of those with no normalization between them that are no gates. Images
             of little contrast make those of the first layers small: their responses to images of
             standard deviation 1 count.
-        gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
     start: float = 1e4
     growth: float = 1000.0
     depth: float = 15.0
-    gradients: float = 1e4
     kind: ClassVar[str] = "exploding"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         record.layers()
-        rules = self._at_start, self.over_steps, self._over_layers, self._backward
+        rules = self._at_start, self.over_steps, self._over_layers
         yield from first_of(rule(record) for rule in rules)
 
     def _at_start(self, record: RunRecord) -> Finding | None:
@@ -576,15 +584,6 @@ class ExplodingCheck(BuiltInCheck):
             picture=record.picture(row),
         )
 
-    def _backward(self, record: RunRecord) -> Finding | None:
-        try:
-            found = gradient_ratios(record, 3)
-        except NotRecorded:
-            return None
-        if found is None or not found.early.min() > self.gradients:
-            return None
-        return found.finding(f"less than {self.gradients:.0e}", *_AMPLIFIED)
-
 
 def _stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
     """Three layers or more in a row with no normalization between them, and their numbers.
@@ -619,37 +618,7 @@ _LEAST_WEIGHTS = 40
 _LEAST_LAYERS = 4
 
 
-class GradientRatios(NamedTuple):
-    """The ratios at the logged steps of the first half of a run.
-
-    Attributes:
-        since: the first of these steps.
-        early: finite ratios of at least 0, one per step.
-        first: the first layer in network order.
-    """
-
-    since: int
-    early: Floats
-    first: str
-
-    def finding(self, healthy: str, meaning: str, advice: str) -> Finding:
-        """What a check says of them."""
-        value, size = float(np.median(self.early)), "are exactly 0"
-        if self.early.any():
-            size = f"are {value:.0e} times those of the last ones"
-        return Finding(
-            message="gradients per weight of the first layers, "
-            f"from `{self.first}` on, {size} since step {self.since}",
-            since_step=self.since,
-            layer=self.first,
-            value=value,
-            healthy=healthy,
-            meaning=meaning,
-            advice=advice,
-        )
-
-
-def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
+def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | None:
     """The gradient per weight of the first layers, divided by that of the last ones.
 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
@@ -660,6 +629,10 @@ def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
     Args:
         record: the record of the model.
         least: number of logged steps; None is returned if fewer have a ratio.
+
+    Returns:
+        The first logged step, finite ratios of at least 0 at the logged steps of the first half of
+        the run, and the first layer in network order.
 
     Raises:
         NotRecorded: the run has no overview series, or no gradient norms.
@@ -682,4 +655,4 @@ def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
     steps, ratios = steps[known], ratios[known]
     if len(steps) < max(least, 1):
         return None
-    return GradientRatios(int(steps[0]), ratios[: max(least, len(steps) // 2)], layers[0][0])
+    return int(steps[0]), ratios[: max(least, len(steps) // 2)], layers[0][0]
