@@ -5,21 +5,18 @@ Heavy modules are imported only when a command runs, so ``--help`` is fast.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import shell_complete
 
 from fmapboard import __version__
 from fmapboard.cli.options import EXISTING, HELP, ExampleGroup, command, options_of, taken
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import CaptureError, FmapboardError, escaped
 
-SHELLS = ("bash", "zsh", "fish")
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
 COMMON = (
@@ -114,21 +111,6 @@ def docs(page: str | None) -> None:
     from fmapboard.cli.commands.docs import print_docs
 
     print_docs(page)
-
-
-@command(
-    'eval "$(fmapboard completion bash)"    # in ~/.bashrc',
-    "Print a script that completes the commands in a shell.",
-)
-@click.argument("shell", required=False, type=click.Choice(SHELLS))
-def completion(shell: str | None) -> None:
-    """Print a script that completes the commands and options of fmapboard and visualize in SHELL.
-
-    SHELL is yours by default. In ~/.zshrc, put the line after compinit.
-    """
-    instruction = f"{shell or shell_in(os.environ)}_source"
-    for name, program in (("fmapboard", fmapboard), ("visualize", visualize)):
-        shell_complete(program, {}, name, f"_{name.upper()}_COMPLETE", instruction)
 
 
 @command(
@@ -251,25 +233,10 @@ def patches_command(**options: Any) -> None:
 
 
 for _command in (
-    *(demo, serve, check, why, doctor, docs, completion),
+    *(demo, serve, check, why, doctor, docs),
     *(visualize, diff_command, patches_command, report_command),
 ):
     fmapboard.add_command(_command)
-
-
-def shell_in(environment: Mapping[str, str]) -> str:
-    """The name of the user's shell.
-
-    Raises:
-        click.UsageError: It is none of `SHELLS`.
-    """
-    shell = Path(environment.get("SHELL", "")).name
-    if shell not in SHELLS:
-        raise click.UsageError(
-            f"your shell ({shell or 'unknown'}) is none of {', '.join(SHELLS)}; name one: "
-            "fmapboard completion bash"
-        )
-    return shell
 
 
 def _judged(found: Callable[[], bool]) -> int:

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import click
 import pytest
 from installed_commands import BIN
 
-from fmapboard.cli.main import run, shell_in
-
 COMPLETE = """
-eval "$(fmapboard completion bash)"
+eval "$(_VISUALIZE_COMPLETE=bash_source visualize)"
+eval "$(_FMAPBOARD_COMPLETE=bash_source fmapboard)"
 compopt() { echo "$2"; }  # which kind of file names bash would complete
 for line in "$@"; do
     read -ra COMP_WORDS <<< "$line"
@@ -29,7 +27,7 @@ done
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_options_values_and_files(tmp_path: Path) -> None:
     lines = ["visualize --colorm", "visualize --out ma",
-             "visualize pho", "fmapboard compl"]  # fmt: skip
+             "visualize pho", "fmapboard rep"]  # fmt: skip
     done = subprocess.run(
         ["bash", "--norc", "-c", COMPLETE, "bash", *lines],
         env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
@@ -40,22 +38,5 @@ def test_bash_completes_options_values_and_files(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "--colormap", "dirnames", "", "default", "", "completion",
+        "--colormap", "dirnames", "", "default", "", "report",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script_for_both_commands(
-    capsys: pytest.CaptureFixture[str], shell: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
-    with pytest.raises(SystemExit):
-        run(["completion"])
-    out = capsys.readouterr().out
-    assert f"_FMAPBOARD_COMPLETE={shell}_complete" in out
-    assert f"_VISUALIZE_COMPLETE={shell}_complete" in out
-
-
-def test_an_unknown_shell_is_refused_with_what_to_type() -> None:
-    with pytest.raises(click.UsageError, match=r"shell \(tcsh\) is none of bash.*completion bash"):
-        shell_in({"SHELL": "/bin/tcsh"})
