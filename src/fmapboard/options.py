@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypedDict, get_args
 
@@ -237,30 +237,6 @@ def checked_normalization(given: Any) -> Normalization:
     return mean, std
 
 
-_OTHER_WORDS: Mapping[str, str] = {
-    "every": "freq frequency interval log_freq log_interval log_every every_n_steps n_steps",
-    "log_dir": "dir directory folder path out output output_dir save_dir run_dir",
-    "writer": "summary_writer tb_writer tensorboard board logger",
-    "optimizer": "opt optim",
-    "scaler": "amp grad_scaler",
-    "layers": "module modules names target targets target_layers only",
-    "samples": "n n_samples num_samples n_images num_images",
-    "probe": "images image input fixed_images val_images batch data x",
-    "start_step": "step first_step initial_step global_step offset resume resume_step",
-    "name": "prefix tag tags model_name",
-    "activation_gradients": "grads gradients grad",
-    "attribution": "gradcam grad_cam cam saliency heatmap",
-    "kernels": "weights filters filter",
-    "max_channels": "channels n_channels num_channels",
-    "max_tile": "tile tile_size size resolution max_size",
-    "scale": "normalize_maps scale_each vmin vmax range value_range",
-    "colormap": "cmap palette color colors",
-    "normalization": "mean std norm normalise normalize normalizer transform transforms",
-    "checks": "warn warnings diagnose",
-}
-"""Option -> names by which other tools know it, for the message about an unknown option."""
-
-
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     """Check that options exist.
 
@@ -274,9 +250,7 @@ def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     names = list(known)
     for name in given:
         if name not in names:
-            word = name.lower().strip("_")
-            meant = [n for n in names if word in _OTHER_WORDS.get(n, "").split()]
-            near = f"; closest: {', '.join(meant)}" if meant else closest(word, names)
+            near = closest(name.lower().strip("_"), names)
             raise ConfigurationError(
                 f"no option {name!r}{near or '; help(fmapboard.watch) lists them'}"
             )

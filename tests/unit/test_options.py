@@ -52,11 +52,9 @@ def test_an_unknown_option_is_refused_with_the_closest_name() -> None:
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ("logdir", "log_dir"), ("log_directory", "log_dir"), ("directory", "log_dir"),
-        ("layer", "layers"), ("module", "layers"), ("optimiser", "optimizer"), ("opt", "optimizer"),
-        ("log_freq", "every"), ("freq", "every"), ("interval", "every"), ("every_n_steps", "every"),
-        ("Interval", "every"), ("grad_scaler", "scaler"), ("num_samples", "samples"),
-        ("normalize", "normalization"), ("global_step", "start_step"),
+        ("logdir", "log_dir"), ("layer", "layers"), ("optimiser", "optimizer"),
+        ("Every", "every"), ("num_samples", "samples"), ("normalize", "normalization"),
+        ("_start_steps", "start_step"),
     ],
 )  # fmt: skip
 def test_watch_names_the_closest_of_all_its_options(given: str, meant: str) -> None:
@@ -71,12 +69,10 @@ def test_an_option_that_resembles_none_is_refused_with_where_they_are_listed() -
 
 
 def test_an_integration_names_only_options_that_it_takes() -> None:
-    with pytest.raises(ConfigurationError, match=r"no option 'freq'; closest: every$"):
-        checked(10, freq=3)
     with pytest.raises(ConfigurationError, match=r"no option 'logdir'; closest: log_dir$"):
         checked(10, logdir="x")
-    with pytest.raises(ConfigurationError, match=r"no option 'opt'; help\("):
-        checked(10, opt=None)
+    with pytest.raises(ConfigurationError, match=r"no option 'freq'; help\("):
+        checked(10, freq=None)
 
 
 @pytest.mark.parametrize("others", [("x",), ("x", 100)])

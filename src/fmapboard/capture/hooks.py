@@ -87,11 +87,6 @@ class HookRegistry:
         return by_kernel_shape(self.layers)
 
     @property
-    def armed(self) -> bool:
-        """True while forward passes are awaited and recorded."""
-        return self._recorder.is_open
-
-    @property
     def root_ran(self) -> bool:
         """True if a pass of the model itself was recorded since it was armed last."""
         return self._recorder.root_ran

@@ -256,14 +256,11 @@ class SaturatedCheck(BuiltInCheck):
                 )
                 continue
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
+            is_near = since is not None or max(last.high, -last.low) >= self.end
+            if since is None or len(last.shape) < 2 or last.shape[1] == 1:
+                since = lasting(steps, lambda of: of.away >= self.share, self.least)
             is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
-            is_one_unit = len(last.shape) < 2 or last.shape[1] == 1
-            far = lasting(steps, lambda of: of.away >= self.share, self.least)
-            if is_free or (since is None and max(last.high, -last.low) < self.end):
-                continue
-            if since is None or is_one_unit:
-                since = far
-            if since is None:
+            if since is None or is_free or not is_near:
                 continue
             yield Finding(
                 message=f"the output{f' `{name}`' if name else ''} goes to an end of its range, "

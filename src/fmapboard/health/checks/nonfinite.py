@@ -214,12 +214,8 @@ def _of_later(of: Evidence, row: int) -> Cause:
     """A layer behind others, which were finite: otherwise they would have been named."""
     before = call_text(of.table, of.table.rows[row - 1])
     known = not np.isnan(of.at_step(of.table.columns["nonfinite"])[:row]).any()
-    finite = (
-        f"The {row} layers called before it returned finite values"
-        if row > 1
-        else f"{before}, called before it, returned finite values"
-    )
-    start = f"{finite}, so they arise " if known else "They arise "
+    finite = "What was called before it returned finite values, so they arise "
+    start = finite if known else "They arise "
     where = f"in code between {before} and this layer, or in another input of the network"
     own = " or its weights" * (_own_weights(of) is None)
     where = where if of.place == "inputs" else f"in this layer{own}, {where}"

@@ -90,7 +90,7 @@ def test_weights_that_were_not_read_are_said_to_be_unknown_and_a_possible_cause(
     first = told(Nonfinite(1), "conv1")
     for facts in ((), weights(None, None)):
         found = only(record(columns=lost(1), told=first, facts=facts))
-        assert found.meaning.startswith(f"{UNKNOWN}`conv0`, called before it, returned finite")
+        assert found.meaning.startswith(f"{UNKNOWN}What was called before it returned finite")
         assert "they arise in this layer or its weights, in code between `conv0`" in found.meaning
         assert found.advice.startswith("Check torch.isfinite(parameter).all() for the parameters")
     received = told(Nonfinite(1), "conv1", "inputs")
@@ -118,7 +118,7 @@ def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected
 def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     found = only(record(columns=lost(3), told=told(Nonfinite(5), "conv3")))
     assert found.meaning == (
-        f"{UNKNOWN}The 3 layers called before it returned finite values, so they arise in this "
+        f"{UNKNOWN}What was called before it returned finite values, so they arise in this "
         "layer or its weights, in code between `conv2` and this layer, or in another input of the "
         "network; NaN without an infinity comes from 0 / 0, or a logarithm or square root of a "
         "negative number: no finite value exceeds 1"
@@ -126,7 +126,7 @@ def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     received = told(Nonfinite(5), "conv1", "inputs")
     found = only(record(columns=lost(1), told=received, facts=weights(["conv1.weight"])))
     assert found.meaning.startswith(
-        "`conv0`, called before it, returned finite values, so they arise in code between `conv0` "
+        "What was called before it returned finite values, so they arise in code between `conv0` "
         "and this layer, or in another input of the network; "
     )
 
@@ -138,7 +138,7 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     large = {**lost(2), "maximum": {1: [1.0, 1.0, 1.0, 6e4, 1.0, 1.0, 1.0, 1.0]}}
     found = only(record(columns=large, told=first))
     assert found.meaning.startswith(
-        f"The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. {UNKNOWN}The 2 "
+        f"The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. {UNKNOWN}What was "
     )
     assert "0 / 0" not in found.meaning
     assert found.advice.startswith("Lower the learning rate or clip the gradients")
