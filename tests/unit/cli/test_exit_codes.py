@@ -66,7 +66,7 @@ FAILING = {
     "diff --out": (2, ["mine.pt", "mine.pt", "cat.png", *FINE, "--out", "/proc/none/maps"]),
     "diff": (2, ["raising.pt", "raising.pt", "cat.png", *RAISING]),
 }
-WITHOUT_INPUT = {"completion", "demo", "docs", "doctor"}
+WITHOUT_INPUT = {"demo", "docs", "doctor"}
 
 
 @pytest.fixture(autouse=True)

@@ -58,6 +58,8 @@ FULL = TrainingFacts(
             held=HeldLoss(0, 2.5, None),
             pulled=0.25,
             target=0.5,
+            is_pulled_apart=True,
+            away=1.5,
         ),
     ),
     batch_digest="5a1e",
@@ -117,6 +119,8 @@ def test_the_record_is_the_documented_json() -> None:
                 "given": False,
                 "pulled": 0.25,
                 "target": 0.5,
+                "is_pulled_apart": True,
+                "away": 1.5,
             }
         ],
         "batch_digest": "5a1e",
