@@ -250,10 +250,8 @@ def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     names = list(known)
     for name in given:
         if name not in names:
-            near = closest(name.lower().strip("_"), names)
-            raise ConfigurationError(
-                f"no option {name!r}{near or '; help(fmapboard.watch) lists them'}"
-            )
+            near = closest(name.lower().strip("_"), names) or "; help(fmapboard.watch) lists them"
+            raise ConfigurationError(f"no option {name!r}{near}")
 
 
 def check_depth(depth: int | None) -> None:

@@ -200,7 +200,12 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _place(finding: Finding) -> Place | None:
-    """Where a finding is on the data's way; a loss that merely grows is a result."""
+    """Where a finding is on the data's way; a loss that merely grows is a result.
+
+    An output that is constant whatever was trained, with no first step, is none.
+    """
+    if finding.kind == "constant_output" and finding.since_step is None:
+        return WAY["double_softmax"]
     is_growth = finding.kind == "loss_climbed" and finding.class_ == "note"
     return WAY["constant_output"] if is_growth else WAY.get(finding.kind)
 
@@ -239,9 +244,9 @@ def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool | tuple[int, i
     place = _place(root) or WAY["constant_output"]
     is_certain = any(one.class_ == "warning" for one in (root, *led_to))
     stops = root.kind == "nonfinite" and root.class_ == "warning"
-    leads = place.leads_to != "nothing"
+    idle = place.leads_to == "nothing"
     is_meant = root.kind == "same_batch"  # most often, to see if a batch can be learnt at all
-    return not stops, not is_certain, not leads, is_meant, place.is_result, _moment(root)
+    return not stops, not is_certain, idle, is_meant, place.is_result, _moment(root)
 
 
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -21,9 +21,8 @@ from fmapboard.records import KernelShape
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
-Predicate = Callable[[str, nn.Module], bool]
 Layers: TypeAlias = (
-    "str | re.Pattern[str] | type[nn.Module] | Predicate"
+    "str | re.Pattern[str] | type[nn.Module] | Callable[[str, nn.Module], bool]"
     " | Sequence[str | re.Pattern[str] | type[nn.Module]] | None"
 )
 """Which layers to select. One of:

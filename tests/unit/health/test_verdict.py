@@ -81,6 +81,9 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
          "update_ratio", [], ["loss_climbed"]),
         ([note("exploding", 0), note("loss_climbed", 8)], "exploding", ["loss_climbed"], []),
         ([warning("loss_climbed", 8), note("exploding", 0)], "loss_climbed", ["exploding"], []),
+        # a softmax of one class, not what follows from it
+        ([note("unchanged_weights", 0), note("constant_output", None)],
+         "constant_output", ["unchanged_weights"], []),
         # one batch at all steps is meant, most often
         ([note("same_batch", 0), note("constant_output", 8)],
          "constant_output", [], ["same_batch"]),

@@ -256,7 +256,7 @@ _COLLAPSED = (
     "Look for the first layer whose maps are all alike, and check the labels",
 )
 _SOFTMAX_OF_ONE = (
-    "It is exactly 1: a softmax over a single class always is, and passes no gradient",
+    "A softmax over a single class is always 1, and passes no gradient",
     "Use a sigmoid, or two classes",
 )
 """Meaning and advice."""
@@ -323,11 +323,13 @@ class ConstantOutputCheck(BuiltInCheck):
             return
         last = [list(steps.values())[-1] for steps in every.values()]
         value, begin = max(each.spread or 0.0 for each in last), max(begins)
-        meaning, advice = _SOFTMAX_OF_ONE if all(map(_is_one, last)) else _COLLAPSED
+        text = f"nearly the same for all images since step {begin}: it varies by {rounded(value)} "
+        text += "of its magnitude"
+        is_one = all(map(_is_one, last))
+        meaning, advice = _SOFTMAX_OF_ONE if is_one else _COLLAPSED
         yield Finding(
-            message=f"the output is nearly the same for all images since step {begin}: it varies "
-            f"by {rounded(value)} of its magnitude",
-            since_step=begin,
+            message=f"the output is {'exactly 1 for every image' if is_one else text}",
+            since_step=None if is_one else begin,
             value=value,
             healthy="0.03 or more",
             meaning=meaning,
