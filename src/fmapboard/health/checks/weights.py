@@ -463,14 +463,14 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         values: the same of values per channel, of any number of images.
         few: the same, of ``batch`` images.
         gap: median over the layers of |log(batch variance / running variance)|, and over the second
-            half of the logged steps, from which it is reported; of one image, a quarter of it.
+            half of the logged steps, from which it is reported; of one image, half of it.
         least: number of logged steps.
     """
 
     batch: int = 2
     values: int = 2
     few: int = 8
-    gap: float = 0.4
+    gap: float = 0.5
     least: int = 4
     kind: ClassVar[str] = "batchnorm_small_batch"
 
@@ -485,7 +485,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
         batch = max(sizes)
         seen = f"{batch} image{'s' * (batch > 1)} per step"
-        if batch > self.batch or value < self.gap * (batch / self.batch) ** 2:
+        if batch > self.batch or value < self.gap * batch / self.batch:
             table, most = record.layers(), self.values if batch > self.batch else self.few
             rows = zip(table.rows, table.columns["values"].max(0) <= most, strict=True)
             names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]

@@ -314,8 +314,8 @@ def test_batchnorm_over_one_image_whose_variance_is_not_that_of_eval_mode() -> N
     assert (
         "BatchNorm sees 1 image per step, whose variance differs by a factor of 1.5" in one.message
     )
-    assert len(found(0.1, 1, 1, 1, 1)) == len(found(0.4, 1, 1, 2, 2)) == 1
-    assert found(0.09, 1, 1, 1, 1) == found(0.39, 2, 2, 2, 2) == []
+    assert len(found(0.25, 1, 1, 1, 1)) == len(found(0.5, 1, 1, 2, 2)) == 1
+    assert found(0.24, 1, 1, 1, 1) == found(0.49, 2, 2, 2, 2) == []
     assert found(1.0, 1, 1, 1, 3) == found(1.0, 1, 1, 1) == []
     assert found(1.0, *[None] * 8) == []
     with pytest.raises(NotRecorded, match="batchnorm_gap"):
