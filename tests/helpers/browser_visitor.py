@@ -129,6 +129,11 @@ class Person:
         self.wait("document.documentElement.dataset.ready === 'true'")
 
 
+def told(said: Any) -> str:
+    """A message of the console; only its place tells which request failed."""
+    return f"{said.text} ({said.location['url']})"
+
+
 def is_complaint(said: Any) -> bool:
     """Whether a message of the console is an error; TensorBoard has no icon for the tab alone."""
     return said.type == "error" and not said.location["url"].endswith("/favicon.ico")
@@ -256,7 +261,7 @@ def visit(browser: Any, left_pages: dict[str, Person]) -> Iterator[Callable[...,
         complaints: list[str] = []
         page.add_init_script(WATCH_CSP)
         page.on(
-            "console", lambda said: complaints.append(said.text) if is_complaint(said) else None
+            "console", lambda said: complaints.append(told(said)) if is_complaint(said) else None
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         for where, answer in (routes or {}).items():
