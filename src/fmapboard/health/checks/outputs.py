@@ -354,13 +354,13 @@ class ConstantOutputCheck(BuiltInCheck):
                 continue
             largest = max(of[-1] for of in sizes)
             yield Finding(
-                message=f"the outputs `{name}` and `{other}` are within ±{rounded(largest)} of 0 "
-                "for all images, beside a larger output",
+                message=f"an empty code: the outputs `{name}` and `{other}` are within "
+                f"±{rounded(largest)} of 0 for all images",
                 since_step=min(every[name]),
                 value=largest,
-                healthy="some units beyond it",
-                meaning="If they are mean and log-variance of a code, it has collapsed: it tells "
-                "nothing of the image, since its divergence outweighs the error of the output",
+                healthy=f"some beyond ±{self.code}",
+                meaning="If they are mean and log-variance of an autoencoder's code, it tells "
+                "nothing of the image: its divergence outweighs the error of the output",
                 advice="Weigh the divergence less, or sum the error over the pixels as well",
             )
 
