@@ -240,13 +240,13 @@ def _is_small_update(finding: Finding) -> bool:
     return finding.kind == "update_ratio" and (finding.value or 0.0) < _SMALL_UPDATE
 
 
-def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[bool | tuple[int, int], ...]:
+def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[int | tuple[int, int], ...]:
     place = _place(root) or WAY["constant_output"]
     is_certain = any(one.class_ == "warning" for one in (root, *led_to))
     stops = root.kind == "nonfinite" and root.class_ == "warning"
-    idle = place.leads_to == "nothing"
-    is_meant = root.kind == "same_batch"  # most often, to see if a batch can be learnt at all
-    return not stops, not is_certain, idle, is_meant, place.is_result, _moment(root)
+    # One batch is kept on purpose, most often, to see if it can be learnt at all.
+    idle = (place.leads_to == "nothing") + (root.kind == "same_batch")
+    return not stops, not is_certain, idle, place.is_result, _moment(root)
 
 
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:

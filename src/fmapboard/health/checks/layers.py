@@ -446,12 +446,13 @@ class VanishingCheck(BuiltInCheck):
         )
 
     def _faded(self, record: RunRecord) -> Finding | None:
-        """The first layer at which hardly anything is left of what differs between the inputs."""
+        """Layers behind which hardly anything is left of what differs between the inputs."""
         table, shown = record.layers(), record.first
-        if not any(map(stays, losses_of(record))):
-            with suppress(NotRecorded):
-                if not ConstantOutputCheck()(record):
-                    return None
+        is_stuck = any(map(stays, losses_of(record)))
+        with suppress(NotRecorded):
+            is_stuck = is_stuck or bool(ConstantOutputCheck()(record))
+        if not is_stuck:
+            return None
         stds = [
             float(np.median(shown[row.facts.label]["std"]))
             if row.facts.label in shown and (row.facts.kernel_shape or row.facts.type == "Linear")

@@ -273,8 +273,8 @@ class ConstantOutputCheck(BuiltInCheck):
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
     alike, unless labels of both kinds are known, the loss pulls them apart, or all are 1, as those
     of a softmax. But they do if a loss pulls all of them to one value that is no round number, or
-    another one at each step. So do mean
-    and variance of a code that say the same for every image, beside pictures made from it.
+    another one at each step. So do mean and log-variance of a code next to 0 for every image,
+    beside pictures made from it.
 
     Attributes:
         spread: mean over the units of (standard deviation over the images) / (mean magnitude), of

@@ -434,7 +434,8 @@ def test_nonfinite_and_zero_norms_do_not_matter() -> None:
 def faded(*stds: float, losses: Sequence[float | None] = (2.3,) * 8, **known: Any) -> list[Finding]:
     layers = [layer(i, **(known if i == 1 else {})) for i in range(6)]
     first = {f"conv{i}": statistics(*[(-1.0, 1.0, 0.0, std)] * 4) for i, std in enumerate(stds)}
-    out = OutputFacts("", (8, 10), spread=1e-4 if losses[-1] is None else 1.0, low=0.0, high=1.0)
+    spread = 1e-4 if None in losses else 1.0
+    out = OutputFacts("", (8, 10), spread=spread, low=0.0, high=1.0)
     facts = [TrainingFacts(outputs=(replace(out, loss=each),)) for each in losses]
     given = record(layers, first=first, facts=facts, scalars=gradients(1.0))
     return list(VanishingCheck()(given))
@@ -448,6 +449,7 @@ def test_a_signal_that_fades_through_the_layers_and_a_network_that_stays_as_it_i
     assert faded(1.0, 0.1, 0.01, followed_by=("BatchNorm2d",)) == []
     assert faded(1.0, 0.1, 1e-9, losses=[2.3, *[1.0] * 7]) == []
     assert len(faded(1.0, 0.1, 0.01, losses=[None] * 8)) == 1  # the output is constant
+    assert faded(1.0, 0.1, 1e-9, losses=[]) == []  # it is not known
 
 
 def test_magnitudes_that_no_healthy_network_starts_with() -> None:
