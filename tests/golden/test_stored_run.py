@@ -139,12 +139,12 @@ def test_the_tab_lists_the_stored_layers_with_what_is_known_of_them(server: Stor
     all_roles = ["feature_maps", "inputs", "gradients_of_maps", "kernels"]
     assert {name: listed["refine.call2"][name] for name in (
         "key", "layer", "call", "type", "kernel_shape", "channels", "drawn", "samples", "roles",
-        "activation", "steps", "steps_written", "step_from_first",
+        "activation", "steps", "steps_written",
     )} == {
         "key": "fmapboard/refine.call2", "layer": "refine", "call": 2, "type": "Conv2d",
         "kernel_shape": [5, 5, 3, 3], "channels": 5, "drawn": 5, "samples": 2,
         "roles": all_roles[:3], "activation": "relu.call2", "steps": [0, 10, 20],
-        "steps_written": 3, "step_from_first": False,
+        "steps_written": 3,
     }  # fmt: skip
     assert listed["stem.0"]["roles"] == all_roles
     assert (listed["unused"]["roles"], listed["unused"]["steps"]) == (["kernels"], [0, 20])
@@ -232,12 +232,12 @@ def test_the_tab_has_the_inputs_attributions_and_patches(server: StoredRuns) -> 
 def test_the_stored_first_step_opens_even_if_tensorboard_dropped_it(tmp_path: Path) -> None:
     with stored_runs(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
         for layer in server.layers("training"):
-            assert (layer["steps"], layer["step_from_first"]) == ([0, 20], True)
+            assert layer["steps"] == [0, 20]
             _, pixels = server.maps("training", layer["key"], 0)
             for tag, digests in pixels.items():
                 assert digests == EXPECTED["training"]["pixels"][tag]["0"]
         first = server.tab("attribution", run="training")["series"][0]
-        assert (first["steps"], first["first_is_restored"]) == ([0, 20], True)
+        assert first["steps"] == [0, 20]
 
 
 def test_check_reads_the_stored_runs(capsys: pytest.CaptureFixture[str]) -> None:

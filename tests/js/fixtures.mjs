@@ -22,7 +22,6 @@ export const LAYER = {
   steps: [],
   wall_times: [],
   steps_written: 0,
-  step_from_first: true,
   error: null,
 };
 

@@ -148,7 +148,7 @@ WAY: Mapping[str, Place] = {
     "rate_vanished": Place("optimizer", "less"),
     "copied_channels": Place("weights", "less"),
     "dropout_high": Place("layers", "less"),
-    "batchnorm_small_batch": Place("layers", "any"),
+    "batchnorm_small_batch": Place("layers", "less"),
     "uneven_upsampling": Place("layers", "nothing"),
     # Results in the order in which they arise within a step: forward, backward, update.
     "exploding": Place("layers", "any", is_result=True),

@@ -188,6 +188,12 @@ def stays(losses: Sequence[float], share: float = 0.95) -> bool:
     return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
 
 
+def falls(record: RunRecord, below: float = math.inf) -> bool:
+    """True if losses are known that start below a value, and end at three quarters or less."""
+    losses = losses_of(record)
+    return bool(losses) and all(of[-1] < 0.75 * of[0] and of[0] < below for of in losses)
+
+
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
     """True if the gradient of a parameter is known to be zero at every logged step."""
     norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)

@@ -22,6 +22,7 @@ from fmapboard.health.record import (
     BuiltInCheck,
     NotRecorded,
     RunRecord,
+    falls,
     first_of,
     losses_of,
     over_steps,
@@ -72,11 +73,10 @@ class DeadCheck(BuiltInCheck):
     kind: ClassVar[str] = "dead"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        table, losses = record.layers(), losses_of(record)
+        table, learns = record.layers(), falls(record)
         with suppress(NotRecorded):
             if ConstantImagesCheck()(record):
                 return  # that is the cause
-        learns = bool(losses) and all(of[-1] < 0.75 * of[0] for of in losses)
         listed = []
         for spell, share, behind in dead_layers(table):
             since = self._since(table, spell.since, spell.row)
@@ -491,15 +491,16 @@ class ExplodingCheck(BuiltInCheck):
             first logged step, of those with no normalization between them that are no gates. Images
             of little contrast make those of the first layers small: their responses to images of
             standard deviation 1 count.
+        guess: the same does not count if the loss starts below it, and falls by a quarter.
     """
 
     start: float = 1e4
     growth: float = 1000.0
     depth: float = 15.0
+    guess: float = 10.0
     kind: ClassVar[str] = "exploding"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        record.layers()
         rules = self._at_start, self.over_steps, self._over_layers
         yield from first_of(rule(record) for rule in rules)
 
@@ -566,7 +567,7 @@ class ExplodingCheck(BuiltInCheck):
             for row, std in part[:1]
         ]
         part, value = max(grown, key=lambda one: one[1], default=([], 0.0))
-        if value < self.depth:
+        if value < self.depth or falls(record, self.guess):
             return None
         (first, _), (row, _) = part[0], part[-1]
         return Finding(

@@ -356,7 +356,6 @@ class ConstantOutputCheck(BuiltInCheck):
             yield Finding(
                 message=f"an empty code: the outputs `{name}` and `{other}` are within "
                 f"±{rounded(largest)} of 0 for all images",
-                since_step=min(every[name]),
                 value=largest,
                 healthy=f"some beyond ±{self.code}",
                 meaning="If they are mean and log-variance of an autoencoder's code, it tells "
@@ -400,21 +399,20 @@ class Labels:
 def labels_of(steps: Steps) -> Labels | None:
     """The labels of an output; None if there is no hard label per image or per pixel.
 
-    Not read are two classes per image, of which each batch of a discriminator has one, and losses
-    against more candidates than there are images, whose label is the place of the right one: 0.
+    Not read are losses against more candidates than there are images, whose label is the place of
+    the right one: 0.
     """
-    known = {at: of for at, of in steps.items() if of.labels}
+    known = {at: of for at, of in steps.items() if of.labels and of.classes}
     if not known:
         return None
     last = list(known.values())[-1]
     counts = tuple(dict(of.labels or ()) for of in known.values())
     is_per_image = last.label_changes is not None
-    if last.classes is None or (is_per_image and last.classes < 3):
-        return None
-    if last.classes > last.rows and all(set(each) == {0} for each in counts):
+    classes = last.classes or 0
+    if classes > last.rows and all(set(each) == {0} for each in counts):
         return None
     is_cut = max(map(len, counts)) >= MAX_NAMES
-    return Labels(last.classes, min(known), counts, is_cut, is_per_image)
+    return Labels(classes, min(known), counts, is_cut, is_per_image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,11 +424,13 @@ class OneLabelCheck(BuiltInCheck):
         images: least number of labels.
         pixels: least number of labels if they are pixels of nothing but background, of at least
             ``images`` images.
+        loss: that of two classes up to which it counts; a critic is not as sure of a batch.
     """
 
     steps: int = 4
     images: int = 64
     pixels: int = 20_000
+    loss: float = 0.01
     kind: ClassVar[str] = "one_label"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -446,8 +446,11 @@ class OneLabelCheck(BuiltInCheck):
             if is_empty and count < self.pixels:
                 continue
             last = list(steps.values())[-1]
-            if labels.classes == 1 and not (is_empty and _is_full(record, last)):
-                continue  # a critic of patches, whose batch has one label
+            may_be_critic = labels.classes == 1 and not (is_empty and _is_full(record, last))
+            if labels.is_per_image:
+                may_be_critic = labels.classes < 3 and (last.loss is None or last.loss > self.loss)
+            if may_be_critic:
+                continue  # its batch has one label
             yield Finding(
                 message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
                 f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
@@ -487,7 +490,7 @@ class SortedLabelsCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None or not labels.is_per_image:
+            if labels is None or not labels.is_per_image or labels.classes < 3:
                 continue
             sizes = [sum(each.values()) for each in labels.counts]
             if len(sizes) < self.steps or min(sizes) < self.images:

@@ -263,25 +263,25 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
+        least = self.idle if any(stays(of, 0.9) for of in losses_of(record)) else self.low
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
         before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
         large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
             value, most = float(np.nanmax(moved)), ratios[at]
-            least = float(np.nanmin(moved))
-            low = "" if least > 0.9 * value else f"{percent(least)} to "
+            lowest = float(np.nanmin(moved))
+            low = "" if lowest > 0.9 * value else f"{percent(lowest)} to "
             text = (
                 f"an optimizer step changes the weights by {low}{percent(value)} of their norm "
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
-        elif len(steps) >= 4 and np.nanmax(ratios) < (self.low if _learns(record) else self.idle):
+        elif len(steps) >= 4 and np.nanmax(ratios) < least:
             at = 0
             value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
             text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
-            clipped = _clipped(record)
-            meaning, advice = _SMALL if clipped is None else _of_clipped(clipped)
+            meaning, advice = _clipped(record) or _SMALL
         else:
             return
         since, parameter = steps[at], list(chosen)[int(np.nanargmax(most))]
@@ -318,23 +318,16 @@ class UpdateRatioCheck(BuiltInCheck):
         return slice(0)
 
 
-def _learns(record: RunRecord) -> bool:
-    """False if the loss of an output is known and stays."""
-    return not any(stays(of, 0.9) for of in losses_of(record))
-
-
-def _clipped(record: RunRecord) -> float | None:
-    """The norm to which the gradients are clipped at every logged step; None if they are not."""
+def _clipped(record: RunRecord) -> tuple[str, str] | None:
+    """Meaning and advice if gradients are clipped to the same norm at every logged step."""
     total = record.scalars.get(tags.GRADIENT_NORM, {}).get(tags.TOTAL)
     if total is None or len(total.values) < 4 or not (total.values > 0).all():
         return None
     low, high = float(total.values.min()), float(total.values.max())
-    return high if high < 1.01 * low else None
-
-
-def _of_clipped(norm: float) -> tuple[str, str]:
+    if high >= 1.01 * low:
+        return None
     return (
-        f"The norm of all gradients is {norm:.2g} at every logged step: they are clipped to it",
+        f"The norm of all gradients is {high:.2g} at every logged step: they are clipped to it",
         "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
     )
 
@@ -462,8 +455,9 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         batch: largest number of images.
         values: the same of values per channel, of any number of images.
         few: the same, of ``batch`` images.
-        gap: median over the layers of |log(batch variance / running variance)|, and over the second
-            half of the logged steps, from which it is reported; of one image, half of it.
+        gap: |log(batch variance / running variance)| from which it is reported: of each layer the
+            median over the second half of the logged steps, of these that over the layers or, of
+            one image, the largest.
         least: number of logged steps.
     """
 
@@ -482,10 +476,12 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             return
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
-        value = float(np.nanmedian(late)) if np.isfinite(late).any() else 0.0
-        batch = max(sizes)
+        late, batch = late[:, np.isfinite(late).any(0)], max(sizes)  # [steps, layers]
+        value = float(np.nanmedian(late)) if late.size else 0.0
+        if batch == 1:
+            value = float(np.nanmedian(late, axis=0).max(initial=0.0))
         seen = f"{batch} image{'s' * (batch > 1)} per step"
-        if batch > self.batch or value < self.gap * batch / self.batch:
+        if batch > self.batch or value < self.gap:
             table, most = record.layers(), self.values if batch > self.batch else self.few
             rows = zip(table.rows, table.columns["values"].max(0) <= most, strict=True)
             names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]
@@ -494,7 +490,8 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             seen = f"at most {most} values per channel behind {named(names)}"
         else:
             seen += f", whose variance differs by a factor of {math.exp(min(value, 700)):.2g} from "
-            seen += f"its running variance (median of {len(record.group(BATCHNORM_GAP))} layers),"
+            of = "the most" if batch == 1 else "median"
+            seen += f"its running variance ({of} of {late.shape[1]} layers),"
         yield Finding(
             message=f"BatchNorm sees {seen} since step {steps[0]}",
             since_step=int(steps[0]),

@@ -62,7 +62,6 @@ class AttributionSeries:
         sample: index of the sample.
         steps: the steps that can be shown, ascending.
         wall_times: their times, s.
-        first_is_restored: True if the first of them is that of the first-step record.
         facts: what else is known.
         gradients: norm of the gradient at each step; None if unknown.
     """
@@ -73,7 +72,6 @@ class AttributionSeries:
     sample: int
     steps: list[int]
     wall_times: list[float]
-    first_is_restored: bool
     facts: AttributionFacts
     gradients: list[float | None]
 
@@ -153,12 +151,9 @@ def _first_record(header: bytes | None) -> _FirstRecord:
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
     name, own = tags.split(series.key)
     label, _, sample = own.removeprefix(f"{tags.ATTRIBUTION}/").rpartition("/sample_")
-    steps, wall_times = timeline(series.points)
+    steps, times = timeline(series.points)
     logged = [norms.get(step, math.nan) for step in steps]
     gradients = [norm if math.isfinite(norm) else None for norm in logged]
-    restored = series.first_step_is_restored
-    if restored and gradients[0] is None:
+    if series.first_step_is_restored and gradients[0] is None:
         gradients[0] = first.gradient
-    return AttributionSeries(
-        series.key, name, label, int(sample), steps, wall_times, restored, first, gradients
-    )
+    return AttributionSeries(series.key, name, label, int(sample), steps, times, first, gradients)

@@ -27,7 +27,6 @@ class Layer:
         key: tag of its records.
         name: name of the model; "" for none.
         facts: what is known about it.
-        step_from_first: True if the first step is that of the first-step record.
         error: why its newest record cannot be read; None if it can.
         steps_written: number of its records, those that are not kept included.
         steps: the steps that can be shown, ascending; None if they are those of the answer.
@@ -37,7 +36,6 @@ class Layer:
     key: str
     name: str
     facts: LayerFacts
-    step_from_first: bool
     error: str | None
     steps_written: int
     steps: Sequence[int] | None = None
@@ -167,8 +165,7 @@ def _layer(
 def _shown(series: Kept) -> dict[str, Any]:
     """The steps of a `Layer` that can be shown, and their times."""
     steps, times = timeline(series.points)
-    restored = series.first_step_is_restored
-    return {"steps": steps, "wall_times": times, "step_from_first": restored}
+    return {"steps": steps, "wall_times": times}
 
 
 def _facts(label: str, known: list[Header]) -> LayerFacts:

@@ -492,6 +492,15 @@ def test_a_signal_that_grows_through_the_layers_at_the_first_step() -> None:
     assert ExplodingCheck()(record(columns={"std": {5: from_step(1, 99.0, 1.0)}})) == []
 
 
+def test_a_signal_that_grows_through_the_layers_does_not_count_if_the_network_learns() -> None:
+    def found(*losses: float) -> list[Finding]:
+        facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+        return list(ExplodingCheck()(record(columns={"std": {5: [15.0] * LAST}}, facts=facts)))
+
+    assert found(9.9, 8.0, 7.5, 7.4) == []
+    assert len(found(9.9, 8.0, 7.5, 7.43)) == len(found(10.0, 8.0, 7.5, 7.0)) == 1
+
+
 def test_only_layers_without_a_normalization_between_them_are_compared() -> None:
     layers = [layer(i) for i in range(6)]
     columns = {"std": {0: [0.05] * LAST, 1: [0.05] * LAST}}

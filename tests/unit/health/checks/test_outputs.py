@@ -230,7 +230,7 @@ def test_a_code_that_tells_nothing_beside_the_pictures_made_from_it() -> None:
         return said(ConstantOutputCheck(), *[(*others, mean, code) for code in codes])
 
     (one,) = found(0.4, 0.3, picture)
-    assert (one.class_, one.since_step, one.value) == ("note", 0, 0.3)
+    assert (one.class_, one.since_step, one.value) == ("note", None, 0.3)
     assert "the outputs `1` and `2` are within ±0.3 of 0 for all images" in one.message
     assert found(0.4, 0.31, picture) == found(0.4, 0.3) == []
     assert found(0.25, 0.29, picture) == []  # it grows
@@ -285,6 +285,17 @@ def test_pixels_of_nothing_but_background_are_one_label_only_if_they_are_many() 
     assert one.message.endswith("are 0, of 2 classes")
     # Of a critic, each batch has one label: those of patches, or of true pictures.
     assert of_maps(13 * 64 * 64) == of_maps(13 * 32 * 32, label=1) == []
+
+
+def test_one_label_of_two_classes_counts_only_if_the_network_is_sure_of_it() -> None:
+    sure = labels((0, 32), shape=(32, 1), classes=1, loss=0.01)
+    (one,) = said(OneLabelCheck(), *[sure] * 4)
+    assert one.message.endswith("are 0, of 2 classes")
+    for critic in (replace(sure, loss=0.011), replace(sure, classes=2, loss=None)):
+        assert said(OneLabelCheck(), *[critic] * 8) == []
+    assert said(OneLabelCheck(), *[replace(sure, classes=None)] * 8) == []
+    both = [replace(sure, labels=((n, 32),)) for n in (0, 0, 1, 1)]
+    assert said(SortedLabelsCheck(), *both) == []
 
 
 def test_batches_of_nearly_one_class_each() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -303,23 +305,29 @@ def test_a_momentum_that_keeps_hardly_more_than_the_last_batch() -> None:
         assert BatchnormGapCheck()(record(facts=late, scalars=fits)) == []
 
 
-def test_batchnorm_over_one_image_whose_variance_is_not_that_of_eval_mode() -> None:
-    def found(value: float, *batches: int | None, gap: str = "batchnorm_gap") -> list[Finding]:
+def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> None:
+    def found(*batches: int | None, gaps: Sequence[float], of: str = "gap") -> list[Finding]:
         facts = [TrainingFacts(batch=batch) for batch in batches]
-        given = record(facts=facts, scalars={f"{gap}/bn": [5.0] * 4 + [value] * 4})
-        return list(BatchnormSmallBatchCheck()(given))
+        series = {f"batchnorm_{of}/bn{n}": [5.0] * 4 + [gap] * 4 for n, gap in enumerate(gaps)}
+        series[f"batchnorm_{of}/other"] = [math.nan] * 8
+        return list(BatchnormSmallBatchCheck()(record(facts=facts, scalars=series)))
 
-    (one,) = found(-0.4, 1, 1, 1, 1)
-    assert (one.class_, one.since_step, one.value) == ("note", 0, 0.4)
-    assert (
-        "BatchNorm sees 1 image per step, whose variance differs by a factor of 1.5" in one.message
+    (one,) = found(1, 1, 1, 1, gaps=[0.1, -0.6, 0.1])  # of one image, the largest counts
+    assert (one.class_, one.since_step, one.value) == ("note", 0, 0.6)
+    assert one.message == (
+        "BatchNorm sees 1 image per step, whose variance differs by a factor of 1.8 from its "
+        "running variance (the most of 3 layers), since step 0"
     )
-    assert len(found(0.25, 1, 1, 1, 1)) == len(found(0.5, 1, 1, 2, 2)) == 1
-    assert found(0.24, 1, 1, 1, 1) == found(0.49, 2, 2, 2, 2) == []
-    assert found(1.0, 1, 1, 1, 3) == found(1.0, 1, 1, 1) == []
-    assert found(1.0, *[None] * 8) == []
+    assert len(found(1, 1, 1, 1, gaps=[0.5])) == 1
+    assert found(1, 1, 1, 1, gaps=[0.49]) == found(2, 2, 2, 2, gaps=[0.1, 1.0, 0.1]) == []
+    (one,) = found(1, 1, 2, 2, gaps=[0.5, 0.5, 0.0])
+    assert "2 images per step, whose variance differs by a factor of 1.6" in one.message
+    assert "(median of 3 layers)" in one.message
+    for silent in ((1, 1, 1, 3), (1, 1, 1), [None] * 8):
+        assert found(*silent, gaps=[1.0]) == []
+    assert found(1, 1, 1, 1, gaps=[]) == []
     with pytest.raises(NotRecorded, match="batchnorm_gap"):
-        found(1.0, 1, 1, 1, 1, gap="update_ratio")
+        found(1, 1, 1, 1, gaps=[1.0], of="ratio")
 
 
 def test_batchnorm_over_two_values_leaves_only_which_one_is_larger() -> None:

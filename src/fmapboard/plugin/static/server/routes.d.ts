@@ -241,8 +241,6 @@ export interface Layer {
   transposed_stride: number[] | null;
   /** see `records.LayerCall`. */
   followed_by: string[];
-  /** true if the first step is that of the first-step record. */
-  step_from_first: boolean;
   /** why its newest record cannot be read; null if it can. */
   error: string | null;
   /** number of its records, those that are not kept included. */
@@ -464,8 +462,6 @@ export interface AttributionSeries {
   steps: number[];
   /** their times, s. */
   wall_times: number[];
-  /** true if the first of them is that of the first-step record. */
-  first_is_restored: boolean;
   /** of the layer; "" if unknown. */
   type: string;
   /** of the layer in the order of calls; 2**31 if unknown. */
