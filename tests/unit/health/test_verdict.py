@@ -63,6 +63,8 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
          "not_in_optimizer", [], ["eval_mode"]),
         # what fades does not lead to what grows
         ([note("dead", 0), warning("nonfinite", 50)], "nonfinite", [], ["dead"]),
+        ([note("batchnorm_small_batch", 0), warning("nonfinite", 5)],
+         "nonfinite", [], ["batchnorm_small_batch"]),
         ([note("update_ratio", 0, **SMALL), note("exploding", 20)],
          "update_ratio", [], ["exploding"]),
         ([warning("not_in_optimizer"), note("update_ratio", 0, **SMALL)],
