@@ -60,6 +60,11 @@ def lasting(steps: Steps, is_so: Callable[[OutputFacts], bool], least: int) -> i
     return since if count >= least else None
 
 
+def _read(steps: Steps) -> Steps:
+    """The steps at which the loss is known: where a network has diverged, it cannot be read."""
+    return {at: of for at, of in steps.items() if of.kind != "not certain"}
+
+
 def _of(name: str) -> str:
     return f" `{name}`" if name else ""
 
@@ -76,9 +81,9 @@ class DoubleSoftmaxCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            since = lasting(steps, lambda each: each.is_softmax_of_softmax, 2)
+            since = lasting(_read(steps), lambda each: each.is_softmax_of_softmax, 2)
             if since is not None:
-                is_output = list(steps.values())[-1].rows_are == "probabilities"
+                is_output = steps[since].rows_are == "probabilities"
                 yield Finding(
                     class_="warning",
                     message=f"the output{_of(name)} is probabilities, and the loss applies a "
@@ -114,13 +119,17 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 yield other
                 continue
             known = [each for each in steps.values() if self._is_known(each)]
-            if len(known) < self.least or any(each.low < 0 for each in known):
+            last = known[-self.least :]
+            is_tanh = all(0.9 <= end <= 1 for of in last for end in (-of.low, of.high))
+            if len(known) < self.least or not (is_tanh or all(of.low >= 0 for of in known)):
                 continue
             low, high = min(each.low for each in known), max(each.high for each in known)
             is_single = math.prod(known[-1].shape[1:]) == 1
             if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
                 continue
-            if 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
+            if is_tanh:
+                what = "a tanh"
+            elif 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
                 what = "a ReLU"
@@ -133,17 +142,17 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
                 f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
                 since_step=min(steps),
                 value=low,
-                healthy="logits of both signs",
-                meaning=f"It looks like the output of {what} in front of a loss that applies its "
-                "own: the gradient is flattened, and the loss cannot come near 0",
+                healthy="logits of both signs and any size",
+                meaning=f"It looks like the output of {what} in front of a loss that applies a "
+                "softmax or sigmoid: the gradient is flattened, and the loss cannot come near 0",
                 advice="Return what is computed before it, the logits",
             )
 
     def _without_logarithm(self, name: str, steps: Steps) -> Finding | None:
-        since = lasting(steps, lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
+        since = lasting(_read(steps), lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
         if since is None:
             return None
-        kind = list(steps.values())[-1].kind
+        kind = list(_read(steps).values())[-1].kind
         what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
         return Finding(
             message=f"the loss of the output{_of(name)} is linear in {what} of the label since "
@@ -193,7 +202,7 @@ class LossClimbedCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
             # A model that returns a log-likelihood is trained to make it larger.
-            since = lasting(steps, lambda each: each.is_climbed and bool(each.shape), 2)
+            since = lasting(_read(steps), lambda each: each.is_climbed and bool(each.shape), 2)
             if since is None:
                 yield from self._growing(name, steps)
                 yield from self._endless(name, steps)
@@ -380,14 +389,12 @@ class Labels:
         classes: size of the class axis.
         first: the first of the steps.
         counts: label -> number of images, of each step.
-        is_cut: True if not all labels of a step are known.
         is_per_image: False for those of pixels, which are not independent of each other.
     """
 
     classes: int
     first: int
     counts: tuple[Mapping[int, int], ...]
-    is_cut: bool
     is_per_image: bool
 
     @property
@@ -411,8 +418,7 @@ def labels_of(steps: Steps) -> Labels | None:
     classes = last.classes or 0
     if classes > last.rows and all(set(each) == {0} for each in counts):
         return None
-    is_cut = max(map(len, counts)) >= MAX_NAMES
-    return Labels(classes, min(known), counts, is_cut, is_per_image)
+    return Labels(classes, min(known), counts, is_per_image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,9 +447,7 @@ class OneLabelCheck(BuiltInCheck):
             (label, count) = labels.total.most_common(1)[0]
             is_empty = not (label or labels.is_per_image)
             images = sum(of.shape[0] for of in steps.values() if of.labels)
-            if min(count, images if is_empty else count) < self.images:
-                continue
-            if is_empty and count < self.pixels:
+            if count < self.images or (is_empty and (images < self.images or count < self.pixels)):
                 continue
             last = list(steps.values())[-1]
             may_be_critic = labels.classes == 1 and not (is_empty and _is_full(record, last))
@@ -497,10 +501,8 @@ class SortedLabelsCheck(BuiltInCheck):
                 continue
             shares = [max(of.values()) / n for of, n in zip(labels.counts, sizes, strict=True)]
             share, total = float(np.median(shares)), labels.total
-            changes = [
-                (of.label_changes or 0, len(of.labels)) for of in steps.values() if of.labels
-            ]
-            is_in_order = all(number == kinds - 1 for number, kinds in changes)
+            known = [of for of in steps.values() if of.labels]
+            is_in_order = all(of.label_changes == len(of.labels or ()) - 1 for of in known)
             least = self.in_order if is_in_order else self.share
             if share < least or max(total.values()) / total.total() > 0.75 * share:
                 continue
@@ -542,8 +544,8 @@ class UnusedClassesCheck(BuiltInCheck):
             return
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None or labels.is_cut or len(labels.total) < 2:
-                continue
+            if labels is None or len(labels.total) < 2 or max(map(len, labels.counts)) >= MAX_NAMES:
+                continue  # of more labels than these, not all are known
             images = sum(of.shape[0] for of in steps.values())
             is_few = len(labels.total) * 4 <= labels.classes and images >= self.images
             if not labels.is_per_image and not is_few:
@@ -587,7 +589,7 @@ class InitialLossCheck(BuiltInCheck):
     """
 
     factor: float = 2.0
-    away: float = 100.0
+    away: float = 50.0
     first: int = 4
     span: int = 20
     kind: ClassVar[str] = "initial_loss"

@@ -109,6 +109,27 @@ def test_probabilities_or_a_relu_in_front_of_a_loss_on_logits(
     assert said(ProbabilitiesIntoLossCheck(), *[each] * 7, replace(FINE, low=-1e-3)) == []
 
 
+def test_a_tanh_in_front_of_a_loss_on_logits() -> None:
+    bounded = replace(FINE, low=-0.9, high=1.0)
+    (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[bounded] * 4)
+    assert "the output of a tanh in front of a loss" in found.meaning
+    for ends in ({"low": -0.89}, {"high": 0.89}, {"low": -1.01}, {"high": 1.01}):
+        assert said(ProbabilitiesIntoLossCheck(), *[bounded] * 3, replace(bounded, **ends)) == []  # type: ignore[arg-type]
+
+
+def test_what_is_wrong_with_the_loss_is_told_of_a_network_that_has_diverged_since() -> None:
+    lost = OutputFacts("", FINE.shape, rows=32, low=-1e6, high=1e6)  # its loss cannot be read
+    for check, changes in (
+        (LossClimbedCheck(), {"is_climbed": True}),
+        (DoubleSoftmaxCheck(), {"is_softmax_of_softmax": True}),
+        (ProbabilitiesIntoLossCheck(), {"kind": LossKind.NLL_OF_LOGITS}),
+    ):
+        wrong = replace(FINE, **changes)  # type: ignore[arg-type]
+        (found,) = said(check, *[wrong] * 4, lost, lost)
+        assert found.since_step == 0
+        assert said(check, *[wrong] * 4, lost, FINE) == []
+
+
 def test_probabilities_in_front_of_a_loss_of_logarithms() -> None:
     linear = replace(FINE, kind=LossKind.NLL_OF_PROBABILITIES, loss=None)
     (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[linear] * 4)
@@ -382,11 +403,11 @@ def test_a_first_loss_far_above_that_of_guessing() -> None:
 
 
 def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
-    far = OutputFacts("", (32, 1), low=0.0, high=1.0, away=100.0)
+    far = OutputFacts("", (32, 1), low=0.0, high=1.0, away=50.0)
     (found,) = said(InitialLossCheck(), *[replace(far, away=300.0)] * 3, far, FINE)
-    assert (found.class_, found.since_step, found.value) == ("note", 0, 100.0)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 50.0)
     assert found.message.startswith("the targets of the output are far beyond all of its values")
-    assert said(InitialLossCheck(), *[far] * 3, replace(far, away=99.0), far) == []
+    assert said(InitialLossCheck(), *[far] * 3, replace(far, away=49.0), far) == []
     assert said(InitialLossCheck(), *[far] * 3) == []
 
     def at_each(*every: OutputFacts) -> list[Finding]:
