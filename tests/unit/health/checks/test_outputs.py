@@ -119,14 +119,16 @@ def test_a_tanh_in_front_of_a_loss_on_logits() -> None:
 
 def test_what_is_wrong_with_the_loss_is_told_of_a_network_that_has_diverged_since() -> None:
     lost = OutputFacts("", FINE.shape, rows=32, low=-1e6, high=1e6)  # its loss cannot be read
-    for check, changes in (
-        (LossClimbedCheck(), {"is_climbed": True}),
-        (DoubleSoftmaxCheck(), {"is_softmax_of_softmax": True}),
-        (ProbabilitiesIntoLossCheck(), {"kind": LossKind.NLL_OF_LOGITS}),
+    double = {"is_softmax_of_softmax": True, "rows_are": "probabilities"}
+    for check, changes, message in (
+        (LossClimbedCheck(), {"is_climbed": True}, "the optimizer makes the loss"),
+        (DoubleSoftmaxCheck(), double, "the output is probabilities"),
+        (ProbabilitiesIntoLossCheck(), {"kind": LossKind.NLL_OF_LOGITS}, "the loss of the output"),
     ):
         wrong = replace(FINE, **changes)  # type: ignore[arg-type]
         (found,) = said(check, *[wrong] * 4, lost, lost)
         assert found.since_step == 0
+        assert found.message.startswith(message)
         assert said(check, *[wrong] * 4, lost, FINE) == []
 
 
