@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -207,8 +207,7 @@ def positional(x: Any) -> tuple[Any, ...]:
     return arguments
 
 
-@dataclass(frozen=True, slots=True)
-class LayerGradients:
+class LayerGradients(NamedTuple):
     """Gradients of a loss with respect to a layer's outputs and inputs, as in a full backward hook.
 
     Attributes:

@@ -219,7 +219,9 @@ def _moment(finding: Finding) -> tuple[int, int]:
     since = -1 if finding.since_step is None else finding.since_step
     if place is not None and place.stage in ("labels", "loss") and not place.is_result:
         since = -1
-    return since, len(kinds) if place is None else kinds.index(finding.kind)
+    is_late = finding.kind == "update_ratio" and since > 0 and not _is_small_update(finding)
+    kind = "saturated" if is_late else finding.kind  # after steps that were not logged
+    return since, len(kinds) if place is None else kinds.index(kind)
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +33,7 @@ class NotRecorded(Exception):
     """A check lacks what it reads; the message says which series is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """A scalar over the steps.
 
     Attributes:
@@ -50,8 +49,7 @@ VANISHED = 1e-4
 """Share of its highest value below which a learning rate has vanished."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateHistory:
+class RateHistory(NamedTuple):
     """The learning rate of a parameter group over all logged steps, also those that were dropped.
 
     Attributes:

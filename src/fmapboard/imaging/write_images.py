@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -40,8 +41,7 @@ THREADS = min(8, os.cpu_count() or 1)
 """Threads that encode PNGs."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenImage:
+class WrittenImage(NamedTuple):
     """An image whose step and PNG files have been written."""
 
     step: LoggedStep

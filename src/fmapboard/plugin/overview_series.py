@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import StoredChecks, unpack_checks
@@ -25,8 +26,7 @@ _RECENT = 1.0
 """Time in s for which what was read is not renewed: a page asks for several answers at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOverview:
+class ModelOverview(NamedTuple):
     """The overview series of one model.
 
     Attributes:

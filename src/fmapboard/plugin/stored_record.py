@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,7 @@ _PICTURE_OF = {"activation": ROLES[0], WEIGHTS: ROLES[0]}
 """Role of the picture with the channels of further arrays."""
 
 
-@dataclass(frozen=True, slots=True)
-class PictureFacts:
+class PictureFacts(NamedTuple):
     """An entry of a header's list of pictures.
 
     Attributes:
@@ -47,8 +46,7 @@ class PictureFacts:
     counted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Activation:
+class Activation(NamedTuple):
     """The activation that directly follows a layer."""
 
     label: str
@@ -85,8 +83,7 @@ class Header:
         return self.activation is not None or self.type in FLOORED
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A header, also as it is stored, and its arrays, which are read-only."""
 
     header: Header

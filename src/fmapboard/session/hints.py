@@ -57,8 +57,6 @@ _TEXTS = {
     "transformed": f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, "
     "grad), where tensors have no values yet; to see its layers, also call the model itself on "
     "the batch",
-    "meta device": f"{_NOTHING_RAN}; its parameters are on the meta device, which holds no values; "
-    "give them memory with model.to_empty(device=...) and initialize or load them",
     "frozen in eval mode": f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input "
     f"requires a gradient count; {_MARK}",
     "frozen later": f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze them "
@@ -150,8 +148,6 @@ class Hints:
             return "in vain"
         if passes.were_transformed:
             return "transformed"
-        if {p.device.type for p in self._selection.model.parameters()} == {"meta"}:
-            return "meta device"
         if not passes.has_trainable():
             return "frozen in eval mode" if passes.is_frozen else "frozen later"
         return "nothing ran" if passes.disabled_by is None else "nothing trained"

@@ -82,23 +82,6 @@ def test_a_call_of_the_model_beside_per_sample_gradients_is_logged(
 
 
 @both_ways
-def test_a_model_on_the_meta_device(by_hand: bool, said: Callable[[], list[str]]) -> None:
-    with torch.device("meta"):
-        model = two_convolutions()
-    optimizer = sgd(model)
-    step, _ = steps_of(model, optimizer, by_hand=by_hand)
-    for number in range(2):
-        with step(number):
-            model(torch.rand(3, 1, 8, 8, device="meta")).mean().backward()
-            optimizer.step()
-    assert said() == [
-        "fmapboard: step 0: no watched layer ran in a training pass; its parameters are on the "
-        "meta device, which holds no values; give them memory with model.to_empty(device=...) and "
-        "initialize or load them"
-    ]
-
-
-@both_ways
 def test_style_transfer_with_a_network_that_is_not_frozen(
     by_hand: bool, said: Callable[[], list[str]]
 ) -> None:

@@ -53,6 +53,10 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
         ([note("exploding", 0), note("update_ratio", 0, **LARGE)],
          "exploding", ["update_ratio"], []),
         ([note("update_ratio", 10, **LARGE), note("dead", 0)], "dead", [], ["update_ratio"]),
+        # steps before it, which were not logged, were as large
+        ([note("dead", 10), note("update_ratio", 10, **LARGE)], "update_ratio", ["dead"], []),
+        ([note("dead", 0), note("update_ratio", 0, **LARGE)], "dead", [], ["update_ratio"]),
+        ([note("dead", 10), note("update_ratio", 10, **SMALL)], "dead", ["update_ratio"], []),
         # a first loss far too high is there before anything grows
         ([note("exploding", 20), note("initial_loss", 0)], "initial_loss", ["exploding"], []),
         ([note("initial_loss", 0), note("update_ratio", 0, **LARGE), note("input_scale")],

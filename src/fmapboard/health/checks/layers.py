@@ -15,7 +15,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
-from fmapboard.health.checks.outputs import ConstantOutputCheck, lasting, outputs
+from fmapboard.health.checks.outputs import ConstantOutputCheck, lasting, outputs, quoted
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
 from fmapboard.health.record import (
@@ -59,7 +59,7 @@ _BIASES = (
 class DeadCheck(BuiltInCheck):
     """The same channels of an activation off for all inputs at four logged steps in a row.
 
-    Only maps of at least 500 values per channel count.
+    Only maps of at least 500 values per channel count. Or the whole output of the network is 0.
 
     Attributes:
         share: share of a layer's channels, 0 to 1, from which it is reported.
@@ -77,6 +77,8 @@ class DeadCheck(BuiltInCheck):
         with suppress(NotRecorded):
             if ConstantImagesCheck()(record):
                 return  # that is the cause
+        with suppress(NotRecorded):
+            yield from self._output(record)
         listed = []
         for spell, share, behind in dead_layers(table):
             since = self._since(table, spell.since, spell.row)
@@ -109,6 +111,19 @@ class DeadCheck(BuiltInCheck):
                 advice=advice,
                 picture=record.picture(row),
             )
+
+    def _output(self, record: RunRecord) -> Iterator[Finding]:
+        for name, steps in outputs(record).items():
+            since = lasting(steps, lambda of: bool(of.shape) and of.low == of.high == 0, 4)
+            if since is not None:
+                yield Finding(
+                    message=f"the output{quoted(name)} is 0 for all inputs since step {since}",
+                    since_step=since,
+                    value=1.0,
+                    healthy="other values",
+                    meaning="If a ReLU is at its end, it is off and passes no gradient",
+                    advice="Leave out the activation at the end",
+                )
 
     def _since(self, table: HealthTable, since: int, index: int) -> int:
         """First of the consecutive last steps at which this many channels of a layer are dead."""
@@ -242,12 +257,15 @@ class SaturatedCheck(BuiltInCheck):
         for name, steps in outputs(record).items():
             last = list(steps.values())[-1]
             since = lasting(steps, lambda of: of.pulled >= self.pulled, self.least)
-            if since is not None and last.rows_are != "probabilities":
+            if (
+                since is not None
+                and last.rows_are != "probabilities"
+                and any((last.low, last.high))
+            ):
                 yield Finding(
                     message=f"{100 * last.pulled:.0f} % of the values of the output"
-                    f"{f' `{name}`' if name else ''} are at one end of its range, "
-                    f"{last.low:.3g} to {last.high:.3g}, and the loss pulls them further, "
-                    f"since step {since}",
+                    f"{quoted(name)} are at one end of its range, {last.low:.3g} to "
+                    f"{last.high:.3g}, and the loss pulls them further, since step {since}",
                     since_step=since,
                     value=last.pulled,
                     healthy=f"below {100 * self.pulled:.0f} %",
@@ -263,7 +281,7 @@ class SaturatedCheck(BuiltInCheck):
             if since is None or is_free or not is_near:
                 continue
             yield Finding(
-                message=f"the output{f' `{name}`' if name else ''} goes to an end of its range, "
+                message=f"the output{quoted(name)} goes to an end of its range, "
                 f"from {last.low:.3g} to {last.high:.3g} since step {since}",
                 since_step=since,
                 value=last.low,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -76,8 +76,7 @@ class NonfiniteCheck(BuiltInCheck):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What is known about the first non-finite value.
 
     Attributes:
@@ -174,9 +173,7 @@ def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
         )
     known = of.record.facts.get(of.before)
     if known is not None and known.nonfinite_weights == ():
-        meaning += (
-            f". At step {of.before}, the logged step before, the recorded weights were finite"
-        )
+        meaning += f". At step {of.before}, the logged step before, the recorded ones were finite"
     return (
         f"{meaning}: an optimizer step since then had a non-finite gradient or was far too large, "
         "or other code changed them",
@@ -197,11 +194,7 @@ def _of_first(of: Evidence) -> Cause:
             "Check how the images are loaded and normalized: a standard deviation of 0, a "
             "logarithm, a damaged file, a missing value",
         )
-    drawn = (
-        "the drawn ones are finite, the others of the batch are not recorded"
-        if "nonfinite" in images
-        else "they are not recorded"
-    )
+    drawn = "the drawn ones are finite" if "nonfinite" in images else "they are not recorded"
     return (
         f"It is the first layer: what it received were the images of the batch ({drawn}) or what "
         "code before it made of them",
@@ -274,9 +267,7 @@ def _of_parameter(of: Evidence) -> Cause:
     lost = [norm for norm in known if not math.isfinite(norm)]
     start = "All activations of the step are finite"
     peak, layer = _peak(of)
-    large = f"; magnitudes reach {peak:.2g} in {layer}, so this may be an overflow" * (
-        peak >= LARGE
-    )
+    large = f"; magnitudes reach {peak:.2g} in {layer}: an overflow, perhaps" * (peak >= LARGE)
     advice = f"{_LOSS}; {_SMALLER}" if large else _LOSS
     after = ". The optimizer writes such a gradient into the weights"
     if known and len(lost) == len(known):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,8 @@ def _read(steps: Steps) -> Steps:
     return {at: of for at, of in steps.items() if of.kind != "not certain"}
 
 
-def _of(name: str) -> str:
+def quoted(name: str) -> str:
+    """The name of an output in a sentence, with a space in front of it; "" if it has none."""
     return f" `{name}`" if name else ""
 
 
@@ -86,10 +87,10 @@ class DoubleSoftmaxCheck(BuiltInCheck):
                 is_output = steps[since].rows_are == "probabilities"
                 yield Finding(
                     class_="warning",
-                    message=f"the output{_of(name)} is probabilities, and the loss applies a "
+                    message=f"the output{quoted(name)} is probabilities, and the loss applies a "
                     f"softmax to them again, since step {since}"
                     if is_output
-                    else f"two softmaxes follow the output{_of(name)}, since step {since}",
+                    else f"two softmaxes follow the output{quoted(name)}, since step {since}",
                     since_step=since,
                     meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
                     advice="Give the loss the logits: cross_entropy applies log_softmax itself. Or "
@@ -127,8 +128,8 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             is_single = math.prod(known[-1].shape[1:]) == 1
             if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
                 continue
-            if is_tanh:
-                what = "a tanh"
+            if is_tanh or all(of.rows_are == "probabilities" for of in known):
+                what = "a tanh" if is_tanh else "a softmax"
             elif 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
                 what = "a sigmoid, or a softmax over another axis than that of the classes,"
             elif high > 1 and all(each.low == 0 for each in known):
@@ -138,7 +139,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             if _averages_activations(record, known[-1]):
                 continue
             yield Finding(
-                message=f"the output{_of(name)} is from {low:.2g} to {high:.2g} at {len(known)} "
+                message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at {len(known)} "
                 f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
                 since_step=min(steps),
                 value=low,
@@ -155,7 +156,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
         kind = list(_read(steps).values())[-1].kind
         what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
         return Finding(
-            message=f"the loss of the output{_of(name)} is linear in {what} of the label since "
+            message=f"the loss of the output{quoted(name)} is linear in {what} of the label since "
             f"step {since}",
             since_step=since,
             healthy="in the logarithm of its probability",
@@ -213,8 +214,8 @@ class LossClimbedCheck(BuiltInCheck):
             grew = f": it went from {known[0]:.3g} to {known[-1]:.3g}" if known else ""
             yield Finding(
                 class_="warning",
-                message=f"the optimizer makes the loss of the output{_of(name)} larger since step "
-                f"{since}{grew}",
+                message=f"the optimizer makes the loss of the output{quoted(name)} larger since "
+                f"step {since}{grew}",
                 since_step=since,
                 value=known[-1] if known else None,
                 meaning="The gradient is that of the loss with the wrong sign: a minus too many, "
@@ -229,8 +230,8 @@ class LossClimbedCheck(BuiltInCheck):
             since, largest = min(known), max(n for of in known.values() for n, _ in of or ((2, 0),))
             yield Finding(
                 class_="warning",
-                message=f"labels of the output{_of(name)} are up to {largest} since step {since}, "
-                f"and the loss ({_BINARY}) expects 0 to 1",
+                message=f"labels of the output{quoted(name)} are up to {largest} since step {since}"
+                f", and the loss ({_BINARY}) expects 0 to 1",
                 since_step=since,
                 value=largest,
                 healthy="0 to 1",
@@ -249,7 +250,7 @@ class LossClimbedCheck(BuiltInCheck):
         if losses[-1] < max(self.grown * losses[0], 2 * guess) or rises < 0.8 * (len(losses) - 1):
             return
         yield Finding(
-            message=f"the loss of the output{_of(name)} grows: it went from {losses[0]:.3g} at "
+            message=f"the loss of the output{quoted(name)} grows: it went from {losses[0]:.3g} at "
             f"step {min(known)} to {losses[-1]:.3g} at step {max(known)}",
             since_step=min(known),
             value=losses[-1],
@@ -314,7 +315,7 @@ class ConstantOutputCheck(BuiltInCheck):
                 continue  # the labels of a critic's batch are the same round number at each step
             first, second = list(targets)[:2]
             yield Finding(
-                message=f"the loss pulls all outputs{_of(name)} to one value, to "
+                message=f"the loss pulls all outputs{quoted(name)} to one value, to "
                 f"{rounded(targets[first])} at step {first} and to {rounded(targets[second])} at "
                 f"step {second}",
                 since_step=first,
@@ -381,8 +382,7 @@ class ConstantOutputCheck(BuiltInCheck):
         return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(NamedTuple):
     """The hard labels of the images, or of their pixels, of several logged steps.
 
     Attributes:
@@ -456,7 +456,7 @@ class OneLabelCheck(BuiltInCheck):
             if may_be_critic:
                 continue  # its batch has one label
             yield Finding(
-                message=f"all {count:,} labels of the output{_of(name)} at {len(labels.counts)} "
+                message=f"all {count:,} labels of the output{quoted(name)} at {len(labels.counts)} "
                 f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
                 since_step=labels.first,
                 value=label,
@@ -509,7 +509,7 @@ class SortedLabelsCheck(BuiltInCheck):
             yield Finding(
                 message=f"{100 * share:.0f} % of the labels of a batch are the same (median of "
                 f"{len(sizes)} {record.steps_called}), and {len(total)} labels occur at these "
-                f"steps, in the output{_of(name)}",
+                f"steps, in the output{quoted(name)}",
                 since_step=labels.first,
                 value=share,
                 healthy="batches of several classes",
@@ -557,8 +557,8 @@ class UnusedClassesCheck(BuiltInCheck):
             if used >= labels.classes or math.exp(-least) >= chance:
                 continue
             yield Finding(
-                message=f"the output{_of(name)} has {labels.classes} classes, and {count:,} labels "
-                f"at {len(labels.counts)} {record.steps_called} name {used} of them",
+                message=f"the output{quoted(name)} has {labels.classes} classes, and {count:,} "
+                f"labels at {len(labels.counts)} {record.steps_called} name {used} of them",
                 since_step=labels.first,
                 value=labels.classes - used,
                 healthy="each class occurs",
@@ -602,7 +602,7 @@ class InitialLossCheck(BuiltInCheck):
             is_long = len(far) >= self.first and early[-1] >= start + self.span
             if is_long and min(far) >= self.away:
                 yield Finding(
-                    message=f"the targets of the output{_of(name)} are far beyond all of its "
+                    message=f"the targets of the output{quoted(name)} are far beyond all of its "
                     f"values, {rounded(min(far))} times as far as the largest or more at each of "
                     f"the first {len(far)} logged steps (taken for a mean squared error)",
                     since_step=start,
@@ -622,7 +622,7 @@ class InitialLossCheck(BuiltInCheck):
             if loss < max(self.factor * guessed, guessed + 1) or not guessed:
                 continue
             yield Finding(
-                message=f"the loss of the output{_of(name)} is {loss:.3g} at step 0, with "
+                message=f"the loss of the output{quoted(name)} is {loss:.3g} at step 0, with "
                 f"{classes} classes",
                 since_step=0,
                 value=loss,

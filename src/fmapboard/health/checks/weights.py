@@ -248,7 +248,7 @@ class UpdateRatioCheck(BuiltInCheck):
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
-        chosen = trained or weights or series
+        chosen = trained or weights or {n: s for n, s in series.items() if not n.endswith("bias")}
         chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
         if not chosen:
             return

@@ -64,6 +64,21 @@ def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
     assert len(found(0.5, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
 
 
+def test_an_output_that_is_0_for_all_inputs_is_dead_and_not_merely_at_an_end() -> None:
+    off = OutputFacts("b", (16, 3), predictions=1, pulled=1.0)
+    on = replace(off, high=0.5)
+
+    def found(check: DeadCheck | SaturatedCheck, *every: OutputFacts) -> list[Finding]:
+        return list(check(record(facts=[TrainingFacts(outputs=(each,)) for each in every])))
+
+    (one,) = found(DeadCheck(), *[on] * 4, *[off] * 4)
+    assert (one.class_, one.since_step, one.value) == ("note", 40, 1.0)
+    assert one.message == "the output `b` is 0 for all inputs since step 40"
+    assert found(DeadCheck(), *[on] * 5, *[off] * 3) == found(SaturatedCheck(), *[off] * 8) == []
+    assert found(DeadCheck(), *[replace(off, shape=())] * 8) == []  # a loss
+    assert len(found(SaturatedCheck(), *[on] * 8)) == 1
+
+
 def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
     for share, count in ((0.89, 0), (0.9, 1)):
         columns = {"dead": {2: [share] * len(STEPS)}, "dead_lasting": {2: [share] * len(STEPS)}}

@@ -82,6 +82,7 @@ def test_the_output_is_named_if_there_are_several() -> None:
         ({"low": 0.3, "high": 0.7, "kind": "BCE with logits"}, "a sigmoid"),
         ({"low": 0.01, "high": 0.2}, "a softmax over another axis"),
         ({"low": 0.01, "high": 0.2, "classes": 5}, ""),
+        ({"low": 0.1, "high": 0.4, "rows_are": "probabilities"}, "a softmax in front"),
         ({"low": 0.04, "high": 0.2}, ""),  # above 1 / 32
         ({"low": 0.0, "high": 0.4}, ""),
         ({"low": 0.1, "high": 3.0}, ""),

@@ -243,7 +243,10 @@ def test_large_updates_of_a_fresh_head_on_frozen_kernels_are_silent() -> None:
 def test_the_median_over_the_weights_decides_and_biases_do_not_count() -> None:
     scalars = updates([1e-3] * LAST)
     scalars["update_ratio/conv0.weight"] = [5.0] * LAST
-    scalars |= {f"update_ratio/conv{i}.bias": [9.0] * LAST for i in range(6)}
+    biases = {f"update_ratio/conv{i}.bias": [9.0] * LAST for i in range(6)}
+    linear = [layer(i, kernel_shape=None) for i in range(6)]
+    assert UpdateRatioCheck()(record(linear, scalars=biases)) == []
+    scalars |= biases
     assert UpdateRatioCheck()(record(scalars=scalars)) == []
     with pytest.raises(NotRecorded, match="update_ratio"):
         UpdateRatioCheck()(record())
