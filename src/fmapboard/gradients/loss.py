@@ -424,14 +424,18 @@ def _sigmoid(rows: _Rows) -> Reading:
 
 
 def _beyond_1(rows: _Rows, q: Array) -> Reading:
-    """BCE with whole numbers as labels, some above 1: masks of 0 and 255, or numbers of classes."""
+    """BCE with whole numbers as labels, some above 1: masks of 0 and 255, or numbers of classes.
+
+    Where all q are the same, the gradient of an absolute error looks like it, too.
+    """
     gradient, is_zero = rows.gradient, rows.gradient > 0
     if rows.classes > 1 or is_zero.sum() < LEAST_ROWS // 2:
         return NOTHING
     scale = float(np.median(gradient[is_zero] / q[is_zero]))
     targets = np.where(is_zero, 0.0, np.round(q - gradient / scale))
     noise = scale * rows.unit * (1 + 2 * np.abs(q - targets)) + 2 * rows.own
-    if 2 <= targets.max() <= _MOST_LABEL and _fits(gradient - scale * (q - targets), noise):
+    off, flat = gradient - scale * (q - targets), gradient[is_zero] - np.median(gradient[is_zero])
+    if 2 <= targets.max() <= _MOST_LABEL and _fits(off, noise) and not _fits(flat, noise[is_zero]):
         return Reading(LossKind.BEYOND_1, labels=targets[:, 0].astype(np.intp))
     return NOTHING
 

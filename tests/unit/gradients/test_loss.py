@@ -132,6 +132,21 @@ def test_labels_beyond_1_of_bce_are_seen(dtype: torch.dtype) -> None:
         assert facts_of(output, bce(target=other)).kind == "not certain"
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("share", "size", "least"), [(0.5, 25, 12), (0.1, 25, 12), (0.1, 0.01, 0)])
+def test_the_absolute_error_is_no_bce_of_labels_beyond_1(
+    dtype: torch.dtype, share: float, size: float, least: float
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    output = (torch.rand(32, 1, generator=generator) * size + least).to(dtype)
+    target = output + torch.randn(32, 1, generator=generator).to(dtype)
+
+    def quantile(x: Tensor) -> Tensor:
+        return torch.maximum(share * (x - target), (share - 1) * (x - target)).mean()
+
+    assert facts_of(output, quantile).kind == "not certain"
+
+
 def test_the_one_value_that_broadcast_targets_pull_outputs_to_is_found() -> None:
     generator = torch.Generator().manual_seed(0)
     output, targets = torch.randn(16, 1, generator=generator), torch.rand(16, generator=generator)

@@ -142,7 +142,8 @@ class CopiedChannelsCheck(BuiltInCheck):
     Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
     and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
     not count, nor layers whose channels start in equal groups of 4, 9 or 16 neighbours: the usual
-    initialization in front of a PixelShuffle, nor those behind one of a single channel.
+    initialization in front of a PixelShuffle, nor those behind one of a single channel. Layers
+    without kernels other than linear ones, such as normalizations, are left out.
 
     Attributes:
         share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
@@ -163,7 +164,7 @@ class CopiedChannelsCheck(BuiltInCheck):
             for row in takewhile(lambda row: row.facts.channels != 1, table.rows)
             if row.facts.label in record.first
         ]
-        copied = [(row, share) for row, share in shares if share >= self.share]
+        copied = [(row, share) for row, share in shares if share >= self.share and is_weighted(row)]
         if not copied:
             return
         row, share = copied[0]
@@ -362,8 +363,6 @@ class UnevenUpsamplingCheck(BuiltInCheck):
 
 _EQUAL = 1e-4
 """Numbers of copies differ by at most this share of the channel's range."""
-_NEIGHBOURS = 64
-"""Channels that are compared with each one, of those with the nearest numbers."""
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
@@ -391,7 +390,7 @@ def _twins(shape: Floats) -> Flags:
     key = shape.sum(1)  # of copies, it differs by at most 3 times the tolerance
     order = np.argsort(key)
     ranked, key, found = shape[order], key[order], np.zeros(len(shape), bool)
-    for lag in range(1, min(len(shape), _NEIGHBOURS + 1)):
+    for lag in range(1, min(len(shape), 65)):  # of those with the nearest numbers
         same = _same(ranked[:-lag], ranked[lag:])
         found[order[:-lag][same]] = found[order[lag:][same]] = True
         if found.all() or (key[lag:] - key[:-lag] > 3 * _EQUAL * ranked[:-lag, 0]).all():
@@ -473,7 +472,7 @@ class VanishingCheck(BuiltInCheck):
             return None
         stds = [
             float(np.median(shown[row.facts.label]["std"]))
-            if row.facts.label in shown and (row.facts.kernel_shape or row.facts.type == "Linear")
+            if row.facts.label in shown and is_weighted(row)
             else math.nan
             for row in table.rows
         ]
@@ -602,6 +601,11 @@ class ExplodingCheck(BuiltInCheck):
         )
 
 
+def is_weighted(row: HealthRow) -> bool:
+    """True for layers with kernels and linear layers."""
+    return row.facts.kernel_shape is not None or row.facts.type == "Linear"
+
+
 def _stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
     """Three layers or more in a row with no normalization between them, and their numbers.
 
@@ -632,7 +636,6 @@ def _usual(magnitudes: Floats) -> Floats:
 
 _LEAST_WEIGHTS = 40
 """Weights of a layer below which it is left out."""
-_LEAST_LAYERS = 4
 
 
 def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | None:
@@ -662,7 +665,7 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
         series = norms.get(f"{row.facts.layer}.weight")
         if series is not None and weights >= _LEAST_WEIGHTS:
             layers.append((row.facts.layer, series, math.sqrt(weights)))
-    if len(layers) < _LEAST_LAYERS:
+    if len(layers) < 4:
         return None
     steps, norm = over_steps(series for _, series, _ in layers)
     norm /= [root for _, _, root in layers]  # [S, layers], per weight

@@ -183,6 +183,13 @@ def test_channels_behind_a_single_one_are_no_copies() -> None:
         assert len(CopiedChannelsCheck()(record(layers, first={"conv1": rows}))) == found
 
 
+@pytest.mark.parametrize(("kind", "count"), [("LayerNorm", 0), ("Linear", 1)])
+def test_copies_behind_a_normalization_are_not_due_to_its_weights(kind: str, count: int) -> None:
+    rows = statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 16)
+    layers = [layer(i, type=kind, kernel_shape=None) for i in range(6)]
+    assert len(CopiedChannelsCheck()(record(layers, first={"conv1": rows}))) == count
+
+
 def test_channels_that_are_all_there_twice_are_copies() -> None:
     rows = [(-1.0, 1.0, v / 16, 0.5) for v in range(8)]
     (found,) = CopiedChannelsCheck()(record(first={"conv1": statistics(*rows, *rows)}))
