@@ -7,9 +7,9 @@ from collections.abc import Callable
 from data import Draw, P, photos
 from loops import Case, Hook, Recipe, Task
 from losses import named
-from nets.classifiers import head, sweep_net, with_norm, without_norm
+from nets.classifiers import sweep_net, with_norm, without_norm
 from optimizers import ADAM
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 COLOUR = photos(48, "own")
@@ -51,19 +51,3 @@ def each(
 def at(step: int, change: Callable[[nn.Module, Optimizer], object]) -> Hook:
     """A hook that does something at one step."""
     return lambda number, model, optimizer: number == step and change(model, optimizer)
-
-
-class Unrolled(nn.Module):
-    """One convolution, applied many times; only the last state counts."""
-
-    def __init__(self, times: int, gain: float, act: nn.Module) -> None:
-        super().__init__()
-        self.first, self.again = nn.Conv2d(3, 24, 3, 2, 1), nn.Conv2d(24, 24, 3, padding=1)
-        nn.init.orthogonal_(self.again.weight, gain)
-        self.act, self.last, self.times = act, nn.Sequential(*head(24, 8)), times
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for _ in range(self.times):
-            x = self.act(self.again(x))
-        return self.last(x)

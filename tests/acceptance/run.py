@@ -2,7 +2,7 @@
 
     python tests/acceptance/run.py healthy/signals faults          # files or folders of cases/
     python tests/acceptance/run.py --first-seen 2026-11-23T08:43   # one set, as it was first seen
-    python tests/acceptance/run.py faults/dead --first-steps 3     # a dry run
+    python tests/acceptance/run.py faults/nonfinite --first-steps 3  # a dry run
 
 Each training runs on one thread and logs into a temporary directory; then ``fmapboard check
 --json`` reads it in a process of its own. Without ``--out`` the table goes to stdout: one row per
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 def files(places: list[str]) -> list[str]:
-    """The files of cases/ at or below ``places``, such as "healthy" or "faults/dead"."""
+    """The files of cases/ at or below ``places``, such as "healthy" or "faults/nonfinite"."""
     known = [path.relative_to(HERE / "cases") for path in HERE.glob("cases/*/*.py")]
     names = sorted(path.with_suffix("").as_posix() for path in known)
     for place in places:

@@ -225,10 +225,3 @@ class Sinc(nn.Module):
         kernel = (low_pass(high) - low_pass(self.low.abs())) * self.window
         y = functional.conv1d(x, kernel[:, None], padding=40)
         return self.rest(functional.max_pool1d(y.abs(), 4))
-
-
-def sound_net() -> nn.Module:
-    layers: list[nn.Module] = []
-    for into, out in ((1, 24), (24, 32), (32, 48)):
-        layers += [nn.Conv1d(into, out, 9, 4, 4), nn.ReLU()]
-    return nn.Sequential(*layers, *pooled(48, 6))

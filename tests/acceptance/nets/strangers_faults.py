@@ -45,17 +45,3 @@ def relabelled(draw: Draw, change: Callable[[Tensor], Tensor]) -> Draw:
         return images, change(labels), *rest
 
     return again
-
-
-class Doubling(nn.Module):
-    """A residual block without norm, whose branch is as large as its input, or larger."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width, width, 3, padding=1)
-        self.conv2 = nn.Conv2d(width, width, 3, padding=1)
-        for conv in (self.conv1, self.conv2):
-            nn.init.normal_(conv.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.conv2(self.conv1(x).relu())

@@ -54,7 +54,7 @@ FIT = partial(how, steps=120, every=10)
 SGD = partial(FIT, kind=optim.SGD, momentum=0.9)
 LONG, FEW = threads.LONG, threads.FEW
 DIGITS, SCENES, CE, SUM = data.digits, data.scenes, losses.classes(), threads.SUM
-NORMED, AFTER = threads.NORMED, threads.after_first
+NORMED = threads.NORMED
 NEXT = threads.words(64, 16, lambda x: (x[:, -1] + 1) % 64)
 ANSWERS = [
     *one("scaled", cnn.tutorial, DIGITS, CE, SGD(0.03, **LONG), "MNIST example"),
