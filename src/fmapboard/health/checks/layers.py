@@ -15,7 +15,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.checks.loop import ConstantImagesCheck
-from fmapboard.health.checks.outputs import ConstantOutputCheck, lasting, outputs, quoted
+from fmapboard.health.checks.outputs import ConstantOutputCheck, is_full, lasting, outputs, quoted
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
 from fmapboard.health.record import (
@@ -276,7 +276,7 @@ class SaturatedCheck(BuiltInCheck):
                 continue
             since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
             is_near = since is not None or max(last.high, -last.low) >= self.end
-            if since is None or len(last.shape) < 2 or last.shape[1] == 1:
+            if since is None or (last.shape[1:2] in ((), (1,)) and not is_full(record, last)):
                 since = lasting(steps, lambda of: of.away >= self.share, self.least)
             is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
             if since is None or is_free or not is_near:

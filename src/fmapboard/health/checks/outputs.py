@@ -108,7 +108,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
     receives probabilities or logits.
 
     Attributes:
-        least: number of logged steps, of which all must have it.
+        least: number of logged steps, of which all must have it, and two a known loss.
     """
 
     least: int = 4
@@ -119,12 +119,13 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             if (other := self._without_logarithm(name, steps)) is not None:
                 yield other
                 continue
-            known = [each for each in steps.values() if self._is_known(each)]
-            last = known[-self.least :]
-            is_tanh = all(0.9 <= end <= 1 for of in last for end in (-of.low, of.high))
-            if len(known) < self.least or not (is_tanh or all(of.low >= 0 for of in known)):
+            every, known = list(steps.values()), [of for of in steps.values() if self._is_known(of)]
+            ends = [end for of in known[-self.least :] for end in (-of.low, of.high)]
+            is_tanh = len(ends) == 2 * self.least and 0.9 <= min(ends) <= max(ends) <= 1
+            is_positive = len(every) >= self.least and all(of.low >= 0 for of in every)
+            if len(known) < 2 or not (is_tanh or is_positive):
                 continue
-            low, high = min(each.low for each in known), max(each.high for each in known)
+            low, high = min(each.low for each in every), max(each.high for each in every)
             is_single = math.prod(known[-1].shape[1:]) == 1
             if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
                 continue
@@ -139,7 +140,7 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             if _averages_activations(record, known[-1]):
                 continue
             yield Finding(
-                message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at {len(known)} "
+                message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at {len(every)} "
                 f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
                 since_step=min(steps),
                 value=low,
@@ -281,10 +282,10 @@ class ConstantOutputCheck(BuiltInCheck):
     """The same output for every image, at the last two logged steps, the first not counted.
 
     Outputs of one unit do not count, since the answers of a critic to a batch of one kind are
-    alike, unless labels of both kinds are known, the loss pulls them apart, or all are 1, as those
-    of a softmax. But they do if a loss pulls all of them to one value that is no round number, or
-    another one at each step. So do mean and log-variance of a code next to 0 for every image,
-    beside pictures made from it.
+    alike, unless they are maps as large as the images, labels of both kinds are known, the loss
+    pulls them apart, or all are 1, as those of a softmax. But they do if a loss pulls all of them
+    to one value that is no round number, or another one at each step. So do mean and log-variance
+    of a code next to 0 for every image, beside pictures made from it.
 
     Attributes:
         spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
@@ -327,7 +328,7 @@ class ConstantOutputCheck(BuiltInCheck):
             )
             return
         later = (dict(list(steps.items())[1:]) for steps in every.values())
-        since = (lasting(steps, self._is_constant, 2) for steps in later)
+        since = (lasting(of, lambda at: self._is_constant(record, at), 2) for of in later)
         begins = [step for step in since if step is not None]
         if not begins or len(begins) < len(every):
             return
@@ -373,8 +374,8 @@ class ConstantOutputCheck(BuiltInCheck):
                 advice="Weigh the divergence less, or sum the error over the pixels as well",
             )
 
-    def _is_constant(self, output: OutputFacts) -> bool:
-        is_one_unit = len(output.shape) < 2 or output.shape[1] == 1
+    def _is_constant(self, record: RunRecord, output: OutputFacts) -> bool:
+        is_one_unit = output.shape[1:2] in ((), (1,)) and not is_full(record, output)
         may_be_critic = len(output.labels or ()) < 2 and not output.is_pulled_apart
         if is_one_unit and may_be_critic and not _is_one(output):
             return False
@@ -450,7 +451,7 @@ class OneLabelCheck(BuiltInCheck):
             if count < self.images or (is_empty and (images < self.images or count < self.pixels)):
                 continue
             last = list(steps.values())[-1]
-            may_be_critic = labels.classes == 1 and not (is_empty and _is_full(record, last))
+            may_be_critic = labels.classes == 1 and not (is_empty and is_full(record, last))
             if labels.is_per_image:
                 may_be_critic = labels.classes < 3 and (last.loss is None or last.loss > self.loss)
             if may_be_critic:
@@ -467,10 +468,10 @@ class OneLabelCheck(BuiltInCheck):
             )
 
 
-def _is_full(record: RunRecord, output: OutputFacts) -> bool:
-    """True if the maps of an output are as large as the largest maps of the network."""
-    own = math.prod(output.shape) // output.shape[1]
-    return record.health is not None and own >= float(np.nanmax(record.health.columns["values"]))
+def is_full(record: RunRecord, of: OutputFacts) -> bool:
+    """True if an output is maps as large as the largest maps of the network."""
+    own, table = math.prod((*of.shape[:1], *of.shape[2:])), record.health
+    return len(of.shape) > 2 and table is not None and not own < np.nanmax(table.columns["values"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,12 +108,20 @@ def test_probabilities_or_a_relu_in_front_of_a_loss_on_logits(
     assert all(words in one.meaning for one in found)
     assert said(ProbabilitiesIntoLossCheck(), *[each] * 3) == []
     assert said(ProbabilitiesIntoLossCheck(), *[each] * 7, replace(FINE, low=-1e-3)) == []
+    unread = replace(each, kind="not certain")  # at two steps, the loss must be known
+    assert len(said(ProbabilitiesIntoLossCheck(), unread, each, each, unread)) == bool(words)
+    assert said(ProbabilitiesIntoLossCheck(), *[unread] * 3, each) == []
 
 
-def test_a_tanh_in_front_of_a_loss_on_logits() -> None:
+def test_a_tanh_in_front_of_a_loss_on_logits_and_the_range_at_all_steps() -> None:
     bounded = replace(FINE, low=-0.9, high=1.0)
     (found,) = said(ProbabilitiesIntoLossCheck(), FINE, *[bounded] * 4)
     assert "the output of a tanh in front of a loss" in found.meaning
+    assert said(ProbabilitiesIntoLossCheck(), *[bounded] * 3) == []
+    sigmoid = replace(FINE, low=0.3, high=0.7)
+    unread = replace(sigmoid, low=0.05, kind="not certain")
+    (found,) = said(ProbabilitiesIntoLossCheck(), unread, *[sigmoid] * 3)
+    assert found.message.startswith("the output is from 0.05 to 0.7 at 4 logged steps")
     for ends in ({"low": -0.89}, {"high": 0.89}, {"low": -1.01}, {"high": 1.01}):
         assert said(ProbabilitiesIntoLossCheck(), *[bounded] * 3, replace(bounded, **ends)) == []  # type: ignore[arg-type]
 
@@ -226,6 +234,18 @@ def test_a_critics_answers_to_one_kind_of_images_may_be_alike() -> None:
     assert said(ConstantOutputCheck(), *[critic] * 8) == []
     assert said(ConstantOutputCheck(), *[replace(critic, labels=((1, 32),))] * 8) == []
     assert len(said(ConstantOutputCheck(), *[replace(critic, labels=((1, 9), (0, 9)))] * 8)) == 1
+
+
+def test_a_map_as_large_as_the_images_is_no_critic() -> None:
+    same = OutputFacts("", (32, 1, 8, 8), rows=32, high=0.9, spread=1e-4, predictions=1)
+
+    def found(values: float, shape: tuple[int, ...]) -> list[Finding]:
+        sizes = {"values": {n: [values] * 8 for n in range(6)}}
+        outputs = [replace(same, shape=shape)] * 8
+        return list(ConstantOutputCheck()(of(outputs, columns=sizes)))
+
+    assert len(found(32 * 64, same.shape)) == 1
+    assert found(32 * 65, same.shape) == found(32, (32, 1)) == found(32, (32,)) == []
 
 
 def test_a_network_that_says_the_same_while_the_loss_pulls_its_outputs_apart() -> None:
