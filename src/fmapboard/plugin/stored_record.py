@@ -26,7 +26,8 @@ _PICTURE_OF = {"activation": ROLES[0], WEIGHTS: ROLES[0]}
 """Role of the picture with the channels of further arrays."""
 
 
-class PictureFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PictureFacts:
     """An entry of a header's list of pictures.
 
     Attributes:
@@ -46,7 +47,8 @@ class PictureFacts(NamedTuple):
     counted: bool = True
 
 
-class Activation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Activation:
     """The activation that directly follows a layer."""
 
     label: str

@@ -126,8 +126,9 @@ def cause(of: Evidence) -> Cause:
             "or behind this layer",
             _LOSS,
         )
+    against = _SCALED if of.table.is_of_images else _AGAINST_OVERFLOW
     if of.row is None and _is_overflow(of):
-        return _overflow(of), _against_overflow(of)
+        return _overflow(of), against
     if of.row is None:
         return f"It is not recorded what computed them; {_arithmetic(of)}", _LOSS
     own = _own_weights(of)
@@ -139,7 +140,7 @@ def cause(of: Evidence) -> Cause:
         weights = _UNKNOWN
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
     if _is_overflow(of) and not _images(of).get("nonfinite"):
-        return f"{_overflow(of)}. {weights}{meaning}", _against_overflow(of)
+        return f"{_overflow(of)}. {weights}{meaning}", against
     return f"{weights}{meaning}", _LOOK_AT_WEIGHTS * (weights is _UNKNOWN) + advice
 
 
@@ -223,10 +224,6 @@ def _images(of: Evidence) -> Mapping[str, float]:
 
 def _is_overflow(of: Evidence) -> bool:
     return _peak(of)[0] >= LARGE
-
-
-def _against_overflow(of: Evidence) -> str:
-    return _SCALED if of.table.is_of_images else _AGAINST_OVERFLOW
 
 
 def _overflow(of: Evidence) -> str:

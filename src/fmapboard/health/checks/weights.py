@@ -503,14 +503,11 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         )
 
 
-_CLOSE = 0.2
-"""Gap up to which a running variance fits the batches, whatever it is made of."""
-
-
 def _is_close(record: RunRecord, layer: str) -> bool:
+    """True if a running variance fits the batches, whatever it is made of."""
     series = record.scalars.get(BATCHNORM_GAP, {}).get(layer)
     known = np.zeros(0) if series is None else series.values[np.isfinite(series.values)]
-    return bool(known.size and np.median(np.abs(known[-max(1, known.size // 4) :])) <= _CLOSE)
+    return bool(known.size and np.median(np.abs(known[-max(1, known.size // 4) :])) <= 0.2)
 
 
 def _kernels(record: RunRecord) -> set[str]:
