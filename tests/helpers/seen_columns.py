@@ -30,7 +30,7 @@ def notes(person: Person) -> list[str]:
 _WATCH = """() => { const drawn = (window.drawn = new Map());
   window.saved = null;
   const canvas = CanvasRenderingContext2D.prototype;
-  const { fillText, fillRect, drawImage } = canvas;
+  const { fillText, fillRect, drawImage, putImageData } = canvas;
   const { toBlob } = HTMLCanvasElement.prototype;
   const add = (to, texts) => drawn.set(to, [...(drawn.get(to) ?? []), ...texts]);
   canvas.fillText = function (text, ...rest) {
@@ -39,6 +39,9 @@ _WATCH = """() => { const drawn = (window.drawn = new Map());
   canvas.drawImage = function (image, ...rest) {
     add(this.canvas, drawn.get(image) ?? []);
     return drawImage.call(this, image, ...rest); };
+  canvas.putImageData = function (image, ...rest) {
+    if (image.width >= this.canvas.width) drawn.delete(this.canvas);
+    return putImageData.call(this, image, ...rest); };
   canvas.fillRect = function (x, y, width, height) {
     const whole = this.canvas.width / devicePixelRatio - 1;
     if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
