@@ -62,7 +62,7 @@ def run_command(name: str, directory: Path) -> dict[str, Any]:
     """Run a command in a directory with photographs of several sizes; return what it printed."""
     code, words = COMMANDS[name]
     photos = directory.parent / f"{directory.name}_photos" / "photos"
-    photos.mkdir(parents=True)
+    photos.mkdir(parents=True, exist_ok=True)
     for stem, side in SIDES.items():
         with Image.open(PHOTOGRAPHS / f"{stem}.jpg") as opened:
             image = opened.convert("RGB")

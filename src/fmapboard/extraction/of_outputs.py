@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -207,7 +207,8 @@ def positional(x: Any) -> tuple[Any, ...]:
     return arguments
 
 
-class LayerGradients(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LayerGradients:
     """Gradients of a loss with respect to a layer's outputs and inputs, as in a full backward hook.
 
     Attributes:
