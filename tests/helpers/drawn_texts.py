@@ -4,32 +4,44 @@ from __future__ import annotations
 
 from browser_visitor import Person
 
-_WATCH = """(selector) => new Promise((done) => {
-  const kind = CanvasRenderingContext2D.prototype;
-  const { fillText: write, fillRect: fill } = kind;
-  let found = [];
+WATCH = """() => {
+  window.saved = null;
+  if (window.drawn) return window.drawn.clear();
+  const drawn = (window.drawn = new Map());
+  const canvas = CanvasRenderingContext2D.prototype;
+  const { fillText, fillRect, drawImage, putImageData } = canvas;
+  const { toBlob } = HTMLCanvasElement.prototype;
+  const add = (to, texts) => drawn.set(to, [...(drawn.get(to) ?? []), ...texts]);
+  canvas.fillText = function (text, ...rest) {
+    add(this.canvas, [text]);
+    return fillText.call(this, text, ...rest); };
+  canvas.drawImage = function (image, ...rest) {
+    add(this.canvas, drawn.get(image) ?? []);
+    return drawImage.call(this, image, ...rest); };
+  canvas.putImageData = function (image, ...rest) {
+    if (image.width >= this.canvas.width) drawn.delete(this.canvas);
+    return putImageData.call(this, image, ...rest); };
+  canvas.fillRect = function (x, y, width, height) {
+    const whole = this.canvas.width / devicePixelRatio - 1;
+    if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
+    return fillRect.call(this, x, y, width, height); };
+  HTMLCanvasElement.prototype.toBlob = function (...how) {
+    window.saved = drawn.get(this) ?? [];
+    return toBlob.apply(this, how); }; }"""
+"""Keeps in ``window.drawn`` the texts of each canvas, as it was painted last."""
+
+_DRAW = """(selector) => new Promise((done) => {
   const canvas = document.querySelector(selector);
-  kind.fillText = function (text, ...place) {
-    if (this.canvas === canvas || !this.canvas.isConnected) found.push(text);  // one that is copied
-    return write.call(this, text, ...place);
-  };
-  kind.fillRect = function (...place) {
-    const wiped = place[0] === 0 && place[1] === 0 && place[2] >= canvas.width;
-    if (this.canvas === canvas && wiped) found = [];
-    return fill.apply(this, place);
-  };
   canvas.dispatchEvent(new MouseEvent("mousemove", { clientX: -9, clientY: -9, bubbles: true }));
   window.dispatchEvent(new Event("resize"));
-  requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => {
-    kind.fillText = write;
-    kind.fillRect = fill;
-    done(found);
-  })));
+  requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() =>
+    done(window.drawn.get(canvas) ?? []))));
 })"""
 
 
 def drawn_texts(person: Person, selector: str) -> list[str]:
     """Draw the tab once more; returns the texts on a canvas in the order that they are drawn."""
     person.settle()
-    texts: list[str] = person.frame.evaluate(_WATCH, selector)
+    person.frame.evaluate(WATCH)
+    texts: list[str] = person.frame.evaluate(_DRAW, selector)
     return texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from browser_visitor import Person
+from drawn_texts import WATCH
 
 
 def inputs(person: Person) -> list[str]:
@@ -27,36 +28,12 @@ def notes(person: Person) -> list[str]:
     return found
 
 
-_WATCH = """() => { const drawn = (window.drawn = new Map());
-  window.saved = null;
-  const canvas = CanvasRenderingContext2D.prototype;
-  const { fillText, fillRect, drawImage, putImageData } = canvas;
-  const { toBlob } = HTMLCanvasElement.prototype;
-  const add = (to, texts) => drawn.set(to, [...(drawn.get(to) ?? []), ...texts]);
-  canvas.fillText = function (text, ...rest) {
-    add(this.canvas, [text]);
-    return fillText.call(this, text, ...rest); };
-  canvas.drawImage = function (image, ...rest) {
-    add(this.canvas, drawn.get(image) ?? []);
-    return drawImage.call(this, image, ...rest); };
-  canvas.putImageData = function (image, ...rest) {
-    if (image.width >= this.canvas.width) drawn.delete(this.canvas);
-    return putImageData.call(this, image, ...rest); };
-  canvas.fillRect = function (x, y, width, height) {
-    const whole = this.canvas.width / devicePixelRatio - 1;
-    if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
-    return fillRect.call(this, x, y, width, height); };
-  HTMLCanvasElement.prototype.toBlob = function (...how) {
-    window.saved = drawn.get(this) ?? [];
-    return toBlob.apply(this, how); }; }"""
-
-
 def written(person: Person, act: Callable[[], object]) -> list[str]:
     """The texts on the page's canvases painted during ``act``, each canvas as it was painted last.
 
     The canvases of a picture that is saved meanwhile do not count: see `saved_texts`.
     """
-    person.frame.evaluate(_WATCH)
+    person.frame.evaluate(WATCH)
     act()
     person.settle()
     texts: list[str] = person.frame.evaluate(
@@ -67,7 +44,7 @@ def written(person: Person, act: Callable[[], object]) -> list[str]:
 
 def saved_texts(person: Person) -> list[str]:
     """The texts in the picture that ``p`` saves, whatever the page paints meanwhile."""
-    person.frame.evaluate(_WATCH)
+    person.frame.evaluate(WATCH)
     with person.page.expect_download():
         person.press("p")
     texts: list[str] = person.frame.evaluate("window.saved")

@@ -172,5 +172,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     gc.freeze()  # otherwise each process, when it ends, looks through all that is imported
     _code = _requested(socket.socket(fileno=int(sys.argv[1])))
+    torch.set_num_threads(1)  # makes torch's pool anew: two threads that do so at once break it
     _names = {"__name__": "__main__", "__builtins__": __builtins__}
     exec(compile(_code, "<string>", "exec"), _names)

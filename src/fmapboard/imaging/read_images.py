@@ -60,6 +60,8 @@ def prefetched(
         while waiting:
             yield waiting.popleft()[0].result()
     finally:
+        for future, _ in reversed(waiting):  # from the front, the threads would overtake it
+            future.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -175,11 +177,10 @@ class ReadImages:
             # Several threads read, so the first one that was noted need not be the first one.
             files = (source for source in self.sources if isinstance(source, ImageFile))
             name = next(file.name for file in files if file.name in self.dark)
-            peak = self.dark[name]
             others = f", and {len(self.dark) - 1:,} more are alike" if len(self.dark) > 1 else ""
             dark = (
-                f"{name}: its brightest pixel is {100 * peak:.1f} % of 16 bits, so it is drawn dark"
-                f"{others}; multiply the values of 12-bit images by 16 first"
+                f"{name}: its brightest pixel is {100 * self.dark[name]:.1f} % of 16 bits, so it "
+                f"is drawn dark{others}; multiply the values of 12-bit images by 16 first"
             )
             say(escaped(dark, keep=""))
         for name, reason in self.left_out[:LISTED]:
@@ -195,10 +196,9 @@ class ReadImages:
         """
         self.say_left_out(lambda line: print(line, file=sys.stderr))
         if self.left_out:
-            files = len(self.sources)
             raise FmapboardError(
-                f"{len(self.left_out):,} of {files:,} files could not be read and were left out; "
-                "everything else is done"
+                f"{len(self.left_out):,} of {len(self.sources):,} files could not be read and were "
+                "left out; everything else is done"
             )
 
 

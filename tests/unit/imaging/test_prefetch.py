@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,29 @@ def test_items_of_a_size_are_taken_until_they_are_as_large_as_allowed() -> None:
     assert next(results) == 0
     assert asked == [0, 1, 2, 3, 4]
     results.close()
+
+
+def test_what_is_dropped_if_it_is_closed_early_comes_after_all_that_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[int] = []
+    cancel = Future.cancel
+
+    def step(number: int) -> None:
+        started.append(number)
+        time.sleep(0.01)
+
+    def slow(future: Future[None]) -> bool:
+        done = cancel(future)
+        time.sleep(0.02)  # the thread goes on meanwhile
+        return done
+
+    monkeypatch.setattr(Future, "cancel", slow)
+    results = prefetched(step, range(30), ahead=20, threads=1)
+    next(results)
+    results.close()
+    assert 1 < len(started) < 22
+    assert started == list(range(len(started)))
 
 
 def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:
