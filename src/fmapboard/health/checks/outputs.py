@@ -295,7 +295,7 @@ class ConstantOutputCheck(BuiltInCheck):
         least: number of logged steps at the end of the run at which they must be so.
     """
 
-    spread: float = 2e-3
+    spread: float = 5e-3
     images: int = 4
     code: float = 0.3
     least: int = 4
