@@ -237,7 +237,7 @@ class UpdateRatioCheck(BuiltInCheck):
     """
 
     low: float = 3e-5
-    idle: float = 2e-4
+    idle: float = 6e-4
     high: float = 0.2
     replaced: float = 1.0
     lasting: int = 3

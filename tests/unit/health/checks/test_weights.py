@@ -203,10 +203,10 @@ def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
         return list(UpdateRatioCheck()(record(scalars=updates([ratio] * LAST), facts=facts)))
 
     stays = [2.3, *[2.29] * (LAST - 1)]
-    assert len(found(1.9e-4, *stays)) == 1
-    assert found(2.1e-4, *stays) == []
-    assert len(found(1.9e-4, *stays[:-1], 2.08)) == 1
-    assert found(1.9e-4, *stays[:-1], 2.06) == []
+    assert len(found(5.9e-4, *stays)) == 1
+    assert found(6.1e-4, *stays) == []
+    assert len(found(5.9e-4, *stays[:-1], 2.08)) == 1
+    assert found(5.9e-4, *stays[:-1], 2.06) == []
     assert found(1.9e-4, *[None] * (LAST - 3), 2.3, 2.3, 2.3) == []
 
 
