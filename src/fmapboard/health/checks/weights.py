@@ -224,7 +224,7 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        idle: the same if the loss is known and has not fallen by a tenth.
+        idle: the same if the loss is known and has not fallen by a tenth in 50 steps or more.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
@@ -263,14 +263,14 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
-        least = self.idle if any(stays(of, 0.9) for of in losses_of(record)) else self.low
+        stands = steps[-1] - steps[0] >= 50 and any(stays(of, 0.9) for of in losses_of(record))
+        least = self.idle if stands else self.low
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
         before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
         large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
-            value, most = float(np.nanmax(moved)), ratios[at]
-            lowest = float(np.nanmin(moved))
+            lowest, value, most = float(np.nanmin(moved)), float(np.nanmax(moved)), ratios[at]
             low = "" if lowest > 0.9 * value else f"{percent(lowest)} to "
             text = (
                 f"an optimizer step changes the weights by {low}{percent(value)} of their norm "
@@ -290,7 +290,7 @@ class UpdateRatioCheck(BuiltInCheck):
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy="0.01 to 4 %",
+            healthy=f"{percent(least)} to 4 %",
             meaning=meaning,
             advice=advice,
         )
