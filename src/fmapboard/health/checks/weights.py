@@ -290,7 +290,7 @@ class UpdateRatioCheck(BuiltInCheck):
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy=f"{percent(least)} to 4 %",
+            healthy=f"{percent(max(least, 1e-4))} to 4 %",
             meaning=meaning,
             advice=advice,
         )

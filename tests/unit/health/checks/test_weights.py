@@ -125,7 +125,7 @@ def updates(values: list[float]) -> dict[str, list[float]]:
 def test_updates_that_are_too_small_at_every_step() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([2.9e-5] * LAST)))
     assert (found.class_, found.parameter, found.value) == ("note", "conv0.weight", 2.9e-5)
-    assert found.healthy == "0.003 % to 4 %"
+    assert found.healthy == "0.01 % to 4 %"
     assert UpdateRatioCheck()(record(scalars=updates([3.1e-5] * LAST))) == []
     assert UpdateRatioCheck()(record(scalars=updates([2.9e-5] * 3))) == []
 
