@@ -602,7 +602,7 @@ def _away(values: Array, gradient: Array, size: int) -> float:
     is_mixed = np.abs(np.sign(gradient).sum()) < _ONE_SIDE * gradient.size
     if is_mixed or np.ptp(gradient) < _END * strongest or not np.ptp(values):
         return 0.0
-    is_function = np.corrcoef(values.ravel(), gradient.ravel())[0, 1] ** 2 > 0.5
+    is_function = np.corrcoef(values.ravel(), gradient.ravel())[0, 1] > 0.7
     return 0.0 if is_function else float(size * np.abs(gradient).mean() / 2 / largest)
 
 

@@ -59,8 +59,7 @@ _TEXTS = {
     "the batch",
     "frozen in eval mode": f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input "
     f"requires a gradient count; {_MARK}",
-    "frozen later": f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze them "
-    "before that call",
+    "frozen later": f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze first",
     "nothing trained": f"{_NOTHING_RAN}; the model ran under {{disabled_by}} alone, where nothing "
     f"can be trained; {_MARK}",
     "in vain": "step {step}: many forward passes ran without a backward pass, so later ones were "

@@ -176,6 +176,8 @@ def test_how_far_targets_are_that_differ_and_are_all_on_one_side() -> None:
     far = facts_of(output, partial(F.mse_loss, target=200 + 50 * noise))
     assert far.away == pytest.approx(float((200 + 50 * noise - output).mean() / output.max()))
     assert not far.is_pulled_apart
+    ahead = facts_of(output, partial(F.mse_loss, target=200 + 100 * output))
+    assert ahead.away > 200  # of outputs that are already in the order of the targets
     maps, others = (torch.rand(32, 1, 8, 8, generator=generator) for _ in range(2))
     assert 140 < facts_of(maps, partial(F.mse_loss, target=100 + 99 * others)).away < 160
     gradient = (maps - 100 - 99 * others) * 2 / maps.numel()  # of which each second pixel is kept

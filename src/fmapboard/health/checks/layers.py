@@ -37,10 +37,7 @@ from fmapboard.health.table import (
     is_normalized,
 )
 
-_FROM_START = (
-    "These channels pass no gradient, since the first logged step, before this run can have done "
-    "it: "
-)
+_FROM_START = "These channels pass no gradient, since the first logged step, so not by this run: "
 _WEIGHTS = (
     f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
     "Initialize the weights at random, and check the checkpoint if one was loaded",
@@ -165,6 +162,10 @@ class CopiedChannelsCheck(BuiltInCheck):
             if row.facts.label in record.first
         ]
         copied = [(row, share) for row, share in shares if share >= self.share and is_weighted(row)]
+        weighted = [row for row, _ in shares if is_weighted(row)]
+        firsts = [record.first[row.facts.label] for row in weighted]
+        if len(firsts) > 1 and all((of["minimum"] == of["maximum"]).all() for of in firsts):
+            copied = [(row, 1.0) for row in weighted]  # all weights are 0
         if not copied:
             return
         row, share = copied[0]
@@ -524,20 +525,23 @@ class ExplodingCheck(BuiltInCheck):
     def _at_start(self, record: RunRecord) -> Finding | None:
         """Magnitudes that no healthy network starts with."""
         table = record.layers()
-        magnitude = np.nan_to_num(table.magnitudes[0], posinf=0.0)
-        at = int(magnitude.argmax())
-        if magnitude[at] < self.start:
+        magnitude, first = np.nan_to_num(table.magnitudes[0], posinf=0.0), table.steps[0]
+        row, value = table.rows[int(magnitude.argmax())], float(magnitude.max())
+        outputs = record.facts[first].outputs if first in record.facts else ()
+        sizes = [max(-of.low, of.high) for of in outputs if (of.classes or 1) > 1]
+        where = call_text(table, row) if value >= self.start else "the output"
+        value = value if value >= self.start else max(sizes, default=0.0)
+        if not self.start <= value < math.inf:
             return None
         return Finding(
-            message=f"magnitudes in {call_text(table, table.rows[at])} are up to "
-            f"{rounded(float(magnitude[at]))} {table.since_text(table.steps[0])}",
-            since_step=table.steps[0],
-            layer=table.rows[at].facts.label,
-            value=float(magnitude[at]),
+            message=f"magnitudes in {where} are up to {rounded(value)} {table.since_text(first)}",
+            since_step=first,
+            layer=row.facts.label,
+            value=value,
             healthy="below 50",
             meaning="The initial weights are too large, or the inputs are not scaled",
             advice="Use the layers' own initialization, and scale the inputs",
-            picture=record.picture(table.rows[at]),
+            picture=record.picture(row),
         )
 
     def over_steps(self, record: RunRecord) -> Finding | None:

@@ -122,8 +122,7 @@ def cause(of: Evidence) -> Cause:
         return _of_parameter(of)
     if of.place == "gradients_of_maps":
         return (
-            "All activations of the step are finite: the values arise on the way back, in the loss "
-            "or behind this layer",
+            "Activations are finite; these arise on the way back, in the loss or behind this layer",
             _LOSS,
         )
     against = _SCALED if of.table.is_of_images else _AGAINST_OVERFLOW
@@ -162,10 +161,7 @@ def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
     facts = of.record.facts[of.step]
     others = facts.count("nonfinite_weights") - len(own)
     besides = f", and {others} further parameter{'s' * (others > 1)} of the network" * (others > 0)
-    meaning = (
-        f"The fault is in the weights: {_not_finite(own)}{besides}, so the output is lost "
-        "whatever the layer receives"
-    )
+    meaning = f"The fault is in the weights: {_not_finite(own)}{besides}, so the output is lost"
     if of.before is None:
         return (
             f"{meaning}. It was so at the first logged step",
@@ -176,11 +172,9 @@ def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
     if known is not None and known.nonfinite_weights == ():
         meaning += f". At step {of.before}, the logged step before, the recorded ones were finite"
     return (
-        f"{meaning}: an optimizer step since then had a non-finite gradient or was far too large, "
-        "or other code changed them",
-        "Go back to a checkpoint from before: these weights do not recover. Call clip_grad_norm_ "
-        "with error_if_nonfinite=True, which stops at the first such gradient, and log every step "
-        f"from {of.before} on",
+        f"{meaning}: a gradient since then was not finite, a step too large, or other code did it",
+        "Go back to a checkpoint: these weights do not recover. clip_grad_norm_ with "
+        f"error_if_nonfinite=True stops at the first such gradient; log each step from {of.before}",
     )
 
 

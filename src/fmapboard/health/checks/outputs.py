@@ -76,13 +76,14 @@ def _is_over_classes(output: OutputFacts) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DoubleSoftmaxCheck(BuiltInCheck):
-    """The loss applies a softmax to probabilities, at each of the last two logged steps."""
+    """The loss applies a softmax to probabilities, at the last two steps at which it is known."""
 
     kind: ClassVar[str] = "double_softmax"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            since = lasting(_read(steps), lambda each: each.is_softmax_of_softmax, 2)
+            known = _read(steps)
+            since = lasting(known, lambda each: each.is_softmax_of_softmax, min(len(known), 2))
             if since is not None:
                 is_output = steps[since].rows_are == "probabilities"
                 yield Finding(
@@ -219,8 +220,7 @@ class LossClimbedCheck(BuiltInCheck):
                 f"step {since}{grew}",
                 since_step=since,
                 value=known[-1] if known else None,
-                meaning="The gradient is that of the loss with the wrong sign: a minus too many, "
-                "or a log-likelihood that is minimized",
+                meaning="The sign is wrong: a minus too many, or a log-likelihood is minimized",
                 advice="Minimize the loss itself; to maximize on purpose, silence this check with "
                 'checks={"loss_climbed": False}',
             )
@@ -237,8 +237,7 @@ class LossClimbedCheck(BuiltInCheck):
                 value=largest,
                 healthy="0 to 1",
                 meaning="The loss has no least value: it falls below 0 while the logits grow",
-                advice=f"Divide a mask of 0 and {largest} by {largest}; for several classes, use "
-                "cross_entropy with one output per class",
+                advice=f"Divide masks by {largest}; for classes, cross_entropy, an output each",
             )
 
     def _growing(self, name: str, steps: Steps) -> Iterator[Finding]:

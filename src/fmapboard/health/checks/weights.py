@@ -19,11 +19,11 @@ from fmapboard.health.record import (
     BuiltInCheck,
     NotRecorded,
     RunRecord,
+    falls,
     first_of,
     has_zero_gradient,
     losses_of,
     over_steps,
-    stays,
 )
 from fmapboard.health.table import is_normalized
 
@@ -99,8 +99,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
         why = (
             "An optimizer holds them, and none of its steps lies in a logged step"
             if idle.is_held
-            else "No optimizer holds a parameter of this model: it may hold those of the model "
-            "before it was copied or rebuilt"
+            else "No optimizer holds a parameter of this model, but perhaps of a former copy"
         )
         return Finding(
             message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
@@ -137,8 +136,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
         if not norms and not set.intersection(*none.values()):
             return None
         return Finding(
-            message=f"no parameter has a gradient other than 0 at any of {len(none)} logged steps "
-            "at which an optimizer stepped",
+            message=f"no parameter has a gradient other than 0 at any of {len(none)} logged steps",
             since_step=min(none),
             value=len(none),
             healthy=_CHANGES,
@@ -224,20 +222,21 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        idle: the same if the loss is known and has not fallen by a tenth in 50 steps or more.
+        idle: the same of their median if the loss is known and, over 50 steps or more, its median
+            in the second half of the run is not a tenth below that in the first one.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another, or if it is above four times as much at one, and not
-            of a single weight, which may start near 0. Before activations explode, a single step
-            above ``high`` is enough.
+            above half of ``high`` at another, or of more than eight weights, or if it is above four
+            times as much at one, and not of a single weight, which may start near 0. Before
+            activations explode, a single step above ``high`` is enough.
         lasting: number of logged steps.
     """
 
-    low: float = 3e-5
-    idle: float = 6e-4
+    low: float = 1e-4
+    idle: float = 4e-4
     high: float = 0.2
     replaced: float = 1.0
     lasting: int = 3
@@ -248,6 +247,8 @@ class UpdateRatioCheck(BuiltInCheck):
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
+        if 0 < len(trained) < 0.2 * len(weights):  # that of a transformer's patches is one of many
+            trained = weights
         chosen = trained or weights or {n: s for n, s in series.items() if not n.endswith("bias")}
         chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
         if not chosen:
@@ -263,8 +264,10 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
-        stands = steps[-1] - steps[0] >= 50 and any(stays(of, 0.9) for of in losses_of(record))
-        least = self.idle if stands else self.low
+        halves = [np.array_split(of, 2) for of in losses_of(record)]
+        stands = any(np.median(last) > 0.9 * np.median(first) for first, last in halves)
+        stands = stands and steps[-1] - steps[0] >= 50
+        least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
         before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
         large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
@@ -277,10 +280,11 @@ class UpdateRatioCheck(BuiltInCheck):
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
-        elif len(steps) >= 4 and np.nanmax(ratios) < least:
-            at = 0
-            value, most = float(np.nanmax(ratios)), np.nan_to_num(ratios).max(0)
+        elif len(steps) >= 4 and slow(ratios) < least and not falls(record):
+            at, value, most = 0, float(slow(ratios)), np.nan_to_num(ratios).max(0)
             text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
+            if stands:
+                text = f"the median update is {percent(value)} of the weights, and the loss stays,"
             meaning, advice = _clipped(record) or _SMALL
         else:
             return
@@ -310,7 +314,7 @@ class UpdateRatioCheck(BuiltInCheck):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        factor = 1 if len(moved) > 1 else 4 if weights > 1 else math.inf
+        factor = 1 if len(moved) > 1 or weights > 8 else 4 if weights > 1 else math.inf
         if most <= factor * self.replaced:
             moved = np.flatnonzero(median[:before] > self.high)
         if moved.size:

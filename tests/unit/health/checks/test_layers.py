@@ -88,7 +88,7 @@ def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
 def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_rate() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     (found,) = DeadCheck()(record(columns=dead))
-    assert "before this run can have done it" in found.meaning
+    assert "so not by this run" in found.meaning
     assert "learning rate" not in found.advice
     later = {"dead": {2: from_step(2, 0.9, 0.0)}, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
     (found,) = DeadCheck()(record(columns=later))
@@ -174,6 +174,15 @@ def test_copied_channels_from_a_quarter_of_the_layer_on() -> None:
     (found,) = CopiedChannelsCheck()(record(first={"conv1": channels(4)}))
     assert (found.layer, found.since_step, found.value) == ("conv1", 0, 0.25)
     assert CopiedChannelsCheck()(record(first={"conv1": channels(3)})) == []
+
+
+def test_layers_that_are_all_constant_have_equal_weights() -> None:
+    constant = statistics(*[(0.1 * v, 0.1 * v, 0.1 * v, 0.0) for v in range(16)])
+    varied = statistics(*[(-1.0, 1.0, v / 16, 0.5) for v in range(16)])
+    (found,) = CopiedChannelsCheck()(record(first={"conv1": constant, "conv2": constant}))
+    assert (found.layer, found.value) == ("conv1", 1.0)
+    for few in ({"conv1": constant}, {"conv1": constant, "conv2": varied}):
+        assert CopiedChannelsCheck()(record(first=few)) == []
 
 
 def test_channels_behind_a_single_one_are_no_copies() -> None:
@@ -482,6 +491,18 @@ def test_magnitudes_that_no_healthy_network_starts_with() -> None:
     assert ExplodingCheck()(record(columns={"maximum": {3: [9.9e3] * LAST}})) == []
     lost = {"maximum": {3: [float("inf")] * LAST, 4: [float("nan")] * LAST}}
     assert ExplodingCheck()(record(columns=lost)) == []
+
+
+def test_the_first_output_over_classes_counts_too() -> None:
+    output = OutputFacts("", (16, 8), low=-1e4, high=1.0, classes=8)
+    (found,) = ExplodingCheck()(record(facts=[TrainingFacts(outputs=(output,))] * LAST))
+    assert (found.since_step, found.value) == (0, 1e4)
+    assert found.message == "magnitudes in the output are up to 10,000 since step 0"
+    for changes in ({"low": -9.9e3}, {"classes": 1}, {"low": -np.inf}):
+        other = replace(output, **changes)  # type: ignore[arg-type]  # one of several fields
+        assert ExplodingCheck()(record(facts=[TrainingFacts(outputs=(other,))] * LAST)) == []
+    later = [TrainingFacts(outputs=(replace(output, low=-1.0),)), TrainingFacts(outputs=(output,))]
+    assert ExplodingCheck()(record(facts=later)) == []
 
 
 def test_magnitudes_that_grow_over_the_steps() -> None:

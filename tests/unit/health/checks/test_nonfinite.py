@@ -58,12 +58,12 @@ def test_a_weight_that_is_not_finite_is_the_cause_and_no_overflow() -> None:
         found.message == "NaN since step 30, first in `conv1`, whose `conv1.weight` is not finite"
     )
     assert found.meaning.startswith(
-        "The fault is in the weights: `conv1.weight` is not finite, so the output is lost whatever "
-        "the layer receives. At step 20, the logged step before, the recorded ones were finite: "
-        "an optimizer step since then had a non-finite gradient"
+        "The fault is in the weights: `conv1.weight` is not finite, so the output is lost. "
+        "At step 20, the logged step before, the recorded ones were finite: a gradient since then "
+        "was not finite, a step too large"
     )
     assert "error_if_nonfinite=True" in found.advice
-    assert "log every step from 20 on" in found.advice
+    assert "log each step from 20" in found.advice
     assert "overflow" not in found.text
 
 

@@ -65,6 +65,9 @@ def test_a_softmax_in_front_of_a_softmax_at_the_last_two_steps() -> None:
     assert found.message == "two softmaxes follow the output, since step 0"
     assert said(DoubleSoftmaxCheck(), double, double, FINE) == []
     assert said(DoubleSoftmaxCheck(), FINE, double) == []
+    lost = replace(FINE, kind="not certain")  # two steps agreed when it was read
+    (found,) = said(DoubleSoftmaxCheck(), lost, double, lost)
+    assert found.since_step == 10
 
 
 def test_the_output_is_named_if_there_are_several() -> None:
