@@ -172,12 +172,16 @@ def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
 
 
 def losses_of(record: RunRecord) -> list[list[float]]:
-    """The losses of each output, where they are known at four logged steps or more."""
+    """The losses of each output, where they are known at four logged steps or more.
+
+    That of the first step too, if it was certain only later.
+    """
     known: dict[str, list[float]] = {}
     for facts in record.facts.values():
         for each in facts.outputs:
             if each.loss is not None:
-                known.setdefault(each.name, []).append(each.loss)
+                held = [] if each.held is None or each.held.loss is None else [each.held.loss]
+                known.setdefault(each.name, []).extend([*held, each.loss])
     return [losses for losses in known.values() if len(losses) > 3]
 
 

@@ -648,7 +648,8 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
     last three; the gradient per weight is its 2-norm divided by the square root of the number of
     weights. None if fewer than four such layers of at least 40 weights have gradients. In a network
-    of linear layers alone it is the norm itself.
+    of linear layers alone it is the norm itself, and three layers are the first ones: two may be
+    queries and keys, which hardly learn at first.
 
     Args:
         record: the record of the model.
@@ -663,8 +664,8 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
     """
     norms = record.group(tags.GRADIENT_NORM)
     layers = []
-    linear = [row for row in record.layers().rows if row.facts.type == "Linear"]
-    for row in record.weighted_layers() or linear:
+    rows, is_linear = record.weighted_layers(), not record.weighted_layers()
+    for row in rows or [row for row in record.layers().rows if row.facts.type == "Linear"]:
         weights = math.prod(row.facts.kernel_shape or (_LEAST_WEIGHTS,))
         series = norms.get(f"{row.facts.layer}.weight")
         if series is not None and weights >= _LEAST_WEIGHTS:
@@ -674,7 +675,7 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
     steps, norm = over_steps(series for _, series, _ in layers)
     norm /= [root for _, _, root in layers]  # [S, layers], per weight
     with np.errstate(all="ignore"):
-        ratios = norm[:, :2].max(1) / norm[:, -3:].max(1)
+        ratios = norm[:, : 2 + is_linear].max(1) / norm[:, -3:].max(1)
     known = np.isfinite(ratios) & ~np.isnan(norm).any(1)
     steps, ratios = steps[known], ratios[known]
     if len(steps) < max(least, 1):

@@ -310,11 +310,11 @@ class UpdateRatioCheck(BuiltInCheck):
         is_large = np.concatenate([[False], median > self.high, [False]])
         ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
         for start, stop in ends.tolist():
-            if stop - start >= self.lasting:
+            if stop - start >= self.lasting and (weights > 1 or stop == len(median)):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        factor = 1 if len(moved) > 1 or weights > 8 else 4 if weights > 1 else math.inf
+        factor = math.inf if weights == 1 else 1 if len(moved) > 1 or weights > 8 else 4
         if most <= factor * self.replaced:
             moved = np.flatnonzero(median[:before] > self.high)
         if moved.size:
