@@ -13,7 +13,7 @@ from check_records import STEPS, from_step, layer, record
 
 from fmapboard.checks import Finding, NotRecorded, RunRecord
 from fmapboard.formats.overview import StepSource
-from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
+from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.checks.layers import (
     CopiedChannelsCheck,
     DeadCheck,
@@ -53,14 +53,19 @@ def test_many_dead_layers_are_counted_in_the_last_of_five_findings() -> None:
 
 
 def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
-    def found(share: float, *losses: float | None) -> list[Finding]:
+    def found(share: float, *losses: float | None, held: HeldLoss | None = None) -> list[Finding]:
         columns = {name: {2: from_step(4, share, 0.0)} for name in ("dead", "dead_lasting")}
-        facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+        outputs = [OutputFacts("", (8, 10), loss=each) for each in losses]
+        outputs[1] = replace(outputs[1], held=held)
+        facts = [TrainingFacts(outputs=(each,)) for each in outputs]
         return list(DeadCheck()(record(columns=columns, facts=facts)))
 
     falls = [2.3, *[1.7] * 7]
     assert found(0.89, *falls) == []
     assert len(found(0.9, *falls)) == len(found(0.5, *[2.3] * 7, 1.8)) == 1
+    later = [None, *[1.7] * 7]
+    assert found(0.89, *later, held=HeldLoss(0, 2.3, None)) == []
+    assert len(found(0.89, *later)) == len(found(0.89, *later, held=HeldLoss(0, None, 0.1))) == 1
     assert len(found(0.5, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
 
 
@@ -438,10 +443,13 @@ def test_gradients_per_weight_are_compared() -> None:
 
 def test_norms_of_linear_layers_are_compared_where_there_are_no_others() -> None:
     linear = [layer(i, kernel_shape=None, type="Linear") for i in range(6)]
-    (found,) = VanishingCheck()(record(linear, scalars=gradients(9e-5)))
+    two = gradients(9e-5)  # they may be queries and keys, whose gradients are small at first
+    assert VanishingCheck()(record(linear, scalars=two)) == []
+    three = {**two, "gradient_norm/conv2.weight": [9e-5] * LAST}
+    (found,) = VanishingCheck()(record(linear, scalars=three))
     assert found.value == pytest.approx(9e-5)
     mixed = [layer(9), *linear]
-    assert VanishingCheck()(record(mixed, scalars=gradients(9e-5))) == []
+    assert VanishingCheck()(record(mixed, scalars=three)) == []
 
 
 def test_gradients_that_are_small_at_the_end_only_are_silent() -> None:

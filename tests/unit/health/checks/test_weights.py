@@ -184,6 +184,9 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
         assert len(UpdateRatioCheck()(record(layers, scalars=of))) == least
     of_one = {"update_ratio/conv0.weight": [62.0, 0.09, *[1e-3] * 6]}
     assert UpdateRatioCheck()(record(scalars=of_one)) == []  # it may start near 0
+    for ratios, count in (([1.1, 0.9, 0.5, 0.19] * 2, 0), ([1e-3] * 4 + [0.3] * 4, 1)):
+        one = record(scalars={"update_ratio/conv0.weight": ratios})
+        assert len(UpdateRatioCheck()(one)) == count
     assert UpdateRatioCheck()(record(scalars=updates([0.9, 0.19, *[1e-3] * 6]))) == []
 
 
