@@ -160,7 +160,7 @@ CLASSIFIERS = [
          m.apply(quant.disable_observer if step == 90 else
          torch.ao.nn.intrinsic.qat.freeze_bn_stats)), "CNN, 8 bits"),
     *one("prototypes", lambda: nn.Sequential(*(layer for a in (3, 24, 24, 24) for layer in (unit(a,
-         24), nn.MaxPool2d(2))), nn.Flatten()), data.few_classes, few_shot, FIT(1e-3),
+         24), nn.MaxPool2d(2))), nn.Flatten()), data.few_classes, few_shot, FIT(1e-3, steps=100),
          "prototypical network"),
     *one("steering", lambda: nn.Sequential(Function(lambda x: x / 127.5 - 1), *(unit(a, b, k, s,
          None, nn.ELU) for a, b, k, s in ((3, 24, 5, 2), (24, 36, 5, 2), (36, 48, 3, 1), (48, 64, 3,
@@ -184,8 +184,8 @@ CLASSIFIERS = [
          guess=agent(32), fixed=agent(32).requires_grad_(False)), data.catch, lambda m, x, _: m(x),
          FIT(1e-3, batch=64), "RND"),
     *one("alpha_zero", partial(agent, 4), data.catch, lambda m, x, y: entropy((f := m(x))[:, :3],
-         0.8 * functional.one_hot(y.long(), 3) + 0.2 / 3) + (f[:, 3].tanh() - (y !=
-         1).float()).square().mean(), SGD(0.02, weight_decay=1e-4, batch=64), "policy and value"),
+         0.8 * functional.one_hot(y.long(), 3) + 0.2 / 3) + (f[:, 3].tanh() - (y -
+         1)).square().mean(), FIT(1e-3, weight_decay=1e-4, batch=64, **LONG), "policy and value"),
 ]  # fmt: skip
 MAPS = [
     *one("change", lambda: Net(lambda m, a, b: m["up"]((m["down"](a) - m["down"](b)).abs()),
@@ -199,12 +199,12 @@ MAPS = [
          nn.Conv2d(24, 96, 3, 1, 1), nn.PixelShuffle(2), nn.Conv2d(24, 3, 3, 1, 1), Function(lambda
          x: x + 114.0)), data.RAW, losses.larger, FIT(1e-4, batch=8), "EDSR"),
     *one("focal_tversky", partial(nets.Gate, 1), data.slices, lambda m, x, y: (1 - ((f := m(
-         x).sigmoid()) * y).sum() / (f * (0.7 * y + 0.3) + 0.7 * y * (1 - f)).sum().add(1)) ** 0.75,
-         FIT(2e-3, o.poly, batch=8), "attention U-Net"),
+         x).sigmoid()) * y).sum() / (0.3 * f + 0.7 * y).sum().add(1)) ** 0.75, FIT(3e-3, o.poly,
+         batch=8, steps=150), "attention U-Net"),
     *one("frozen_encoder", lambda: nn.Sequential(cnn.pretrained(NORMED)[:5].requires_grad_(False),
          unit(64, 48), nn.Upsample(scale_factor=2), unit(48, 32), nn.Upsample(scale_factor=2),
          nn.Conv2d(32, 1, 3, 1, 1)), changed(SCENES, lambda x: data.scaled((x + 1) / 2,
-         "imagenet")), losses.dice, FIT(1e-3, batch=8), "decoder on a frozen CNN"),
+         "imagenet")), losses.dice, FIT(3e-3, batch=8), "decoder on a frozen CNN"),
     *one("perceptual", fifth.enlarger, data.pictures(32, "imagenet"), lambda m, x: (
          teacher().forward_features(m(functional.avg_pool2d(x, 2))) - teacher().forward_features(
          x)).square().mean(), FIT(1e-3, batch=8), "SRResNet, perceptual loss"),
@@ -223,11 +223,11 @@ MAPS = [
 WORDS = [
     *(case for name, more in READERS.items() for case in one(name.split("For")[0].lower(), partial(
          hf, name, **TINY | more, num_labels=4), data.sentences, told, FIT(1e-3, o.linear_down,
-         **DECAY, clip=1.0, batch=32), name)),
+         **DECAY, clip=1.0, batch=24), name)),
     *(case for name, more in SPEAKERS.items() for case in one(name.split("For")[0].lower(), partial(
          hf, name, **TINY | more), TEXT, told, FIT(2e-3, o.warm_up, **NANO), name)),
     *one("fine_vit", partial(cnn.pretrained, library.vit), data.colourless(), CE, FIT(5e-5,
-         o.linear_down, kind=optim.AdamW, clip=1.0, **LONG), "ViT, fine-tuned"),
+         o.linear_down, kind=optim.AdamW, clip=1.0, steps=130), "ViT, fine-tuned"),
     *one("reward", partial(hf, "LlamaForSequenceClassification", **TINY, num_labels=1,
          pad_token_id=0), TEXT, lambda m, x: -functional.logsigmoid(m(x).logits - m(x.where(
          torch.rand(x.shape) < 0.5, x[torch.randperm(len(x))])).logits).mean(), FIT(1e-3, o.cosine,
@@ -250,9 +250,9 @@ WORDS = [
     *one("sentence_pairs", partial(hf, "BertModel", **TINY), data.sentences, lambda m, x, _:
          entropy(20 * functional.cosine_similarity(m(x)[0].mean(1)[:, None], m(x * (torch.rand(
          x.shape) < 0.8))[0].mean(1)[None], dim=2), torch.arange(len(x))), FIT(1e-3, o.linear_down,
-         **DECAY), "Sentence-BERT"),
-    *one("bit_fit", only_biases, data.colourless(), CE, FIT(4e-3, o.cosine, kind=optim.AdamW),
-         "ViT, biases only"),
+         **DECAY, steps=100), "Sentence-BERT"),
+    *one("bit_fit", only_biases, data.colourless(), CE, FIT(4e-3, o.cosine, kind=optim.AdamW,
+         steps=100), "ViT, biases only"),
     *one("names", lambda: Net(lambda m, x: m["last"](m["body"](functional.one_hot(x, 32).float())[
          1][0]).log_softmax(1), body=nn.RNN(32, 128, batch_first=True), last=nn.Linear(128, 4)),
          threads.words(32, 8, lambda x: x[:, -1] // 8), lambda m, x, y: functional.nll_loss(m(x),
