@@ -311,7 +311,7 @@ class DropoutHighCheck(BuiltInCheck):
         probability: from which it is reported.
     """
 
-    probability: float = 0.9
+    probability: float = 0.8
     kind: ClassVar[str] = "dropout_high"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -577,7 +577,7 @@ class ExplodingCheck(BuiltInCheck):
         sizes = {each.facts.values for each in table.rows}
         least = min(sizes) if len(sizes) > 1 else 0
         stds = [
-            std if each.facts.kernel_shape and not _is_gate(each, least) else math.nan
+            std if is_weighted(each) and not _is_gate(each, least) else math.nan
             for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True)
         ]
         at = next((n for n, std in enumerate(stds) if math.isfinite(std)), 0)

@@ -241,8 +241,8 @@ class InputScaleCheck(BuiltInCheck):
             values are next to nothing beside it.
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
-        first: standard deviation of the outputs of a first, linear layer at the first logged step
-            from which its inputs, which are no images, are reported.
+        first: standard deviation of the first weighted layer's outputs at the first logged step
+            from which the network's inputs, which are no images, are reported.
     """
 
     largest: float = 30.0
@@ -303,7 +303,8 @@ class InputScaleCheck(BuiltInCheck):
         """
         rows = [] if record.health is None else list(record.health.rows)[:1]
         std = float(record.layers().columns["std"][0, 0]) if rows else math.nan
-        if not rows or rows[0].facts.type != "Linear" or not std > self.first:
+        is_first = rows and (rows[0].facts.kernel_shape or rows[0].facts.type == "Linear")
+        if not is_first or not std > self.first:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
         return Finding(
             message=f"the outputs of the first layer, `{rows[0].facts.layer}`, have a standard "

@@ -166,8 +166,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
             parameters=tuple(names),
             value=len(names),
             healthy=_CHANGES,
-            meaning="They keep their values: the layer runs under torch.no_grad(), its weight or "
-            "its output is detached, or its output is not used",
+            meaning="The layer runs in torch.no_grad(), it or its output is detached or not used",
             advice="Remove the torch.no_grad() or detach(), or freeze the layer",
         )
 
@@ -473,10 +472,11 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
     kind: ClassVar[str] = "batchnorm_small_batch"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        sizes = [of.batch for of in record.training_facts().values() if of.batch is not None]
+        known = [(of.batch, of.outputs) for of in record.training_facts().values()]
+        sizes = [n or next((o.shape[0] for o in all_of if o.shape), 0) for n, all_of in known]
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
-        if len(sizes) < self.least:
+        if len(sizes) < self.least or not all(sizes):
             return
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
@@ -501,8 +501,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             since_step=int(steps[0]),
             value=value,
             healthy="8 images or more",
-            meaning="So few values are normalized by their own statistics in training, and by "
-            "those of all images in eval mode: the network then computes something else",
+            meaning="Few values set their own scale; eval mode takes that of all, another network",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )
 
