@@ -360,11 +360,11 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
 
 
 def test_dropout_that_leaves_hardly_anything() -> None:
-    high = TrainingFacts(dropouts={"drop": 0.9, "other": 0.5})
+    high = TrainingFacts(dropouts={"drop": 0.8, "other": 0.5})
     (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(), high, high]))
-    assert (found.layer, found.since_step, found.value) == ("drop", 10, 0.9)
-    assert found.message == "dropout sets 90 % of the values to 0 since step 10: `drop`"
-    some = TrainingFacts(dropouts={"drop": 0.89})
+    assert (found.layer, found.since_step, found.value) == ("drop", 10, 0.8)
+    assert found.message == "dropout sets 80 % of the values to 0 since step 10: `drop`"
+    some = TrainingFacts(dropouts={"drop": 0.79})
     for facts in ([some] * 8, [high], [TrainingFacts(), high], [high, TrainingFacts()]):
         assert list(DropoutHighCheck()(record(facts=facts))) == []
 
@@ -542,6 +542,10 @@ def test_a_signal_that_grows_through_the_layers_at_the_first_step() -> None:
     assert (found.layer, found.since_step, found.value) == ("conv5", 0, 15.0)
     assert ExplodingCheck()(record(columns={"std": {5: [14.9] * LAST}})) == []
     assert ExplodingCheck()(record(columns={"std": {5: from_step(1, 99.0, 1.0)}})) == []
+    for kind, count in (("Linear", 1), ("ReLU", 0)):
+        layers = [layer(i, kernel_shape=None, type=kind) for i in range(6)]
+        grown = record(layers, columns={"std": {5: [15.0] * LAST}})
+        assert len(ExplodingCheck()(grown)) == count
 
 
 def test_a_signal_that_grows_through_the_layers_does_not_count_if_the_network_learns() -> None:

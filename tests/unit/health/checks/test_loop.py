@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from check_records import STEPS, layer, record
@@ -334,14 +335,15 @@ def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> No
         InputScaleCheck()(record(inputs={"mean": 0.5}))
 
 
-def test_the_first_linear_layer_tells_of_inputs_that_are_no_images() -> None:
-    def found(std: float, kind: str = "Linear") -> list[Finding]:
-        layers = [layer(0, type=kind, kernel_shape=None), layer(1)]
+def test_the_first_layer_tells_of_inputs_that_are_no_images() -> None:
+    def found(std: float, kind: str = "Linear", kernel: Any = None) -> list[Finding]:
+        layers = [layer(0, type=kind, kernel_shape=kernel), layer(1)]
         return list(InputScaleCheck()(record(layers, columns={"std": {0: [std] * LAST}})))
 
     (one,) = found(101.0)
     assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 101.0)
-    for silent in ((100.0, "Linear"), (101.0, "Conv1d")):
+    assert len(found(101.0, "Conv1d", (64, 8, 3))) == 1
+    for silent in ((100.0, "Linear"), (100.0, "Conv1d", (64, 8, 3)), (101.0, "LSTM")):
         with pytest.raises(NotRecorded, match="the input's range"):
             found(*silent)
 

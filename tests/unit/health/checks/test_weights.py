@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from check_records import STEPS, from_step, layer, record
@@ -335,12 +336,22 @@ def test_a_momentum_that_keeps_hardly_more_than_the_last_batch() -> None:
 
 
 def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> None:
-    def found(*batches: int | None, gaps: Sequence[float], of: str = "gap") -> list[Finding]:
+    def found(
+        *batches: int | None, gaps: Sequence[float], of: str = "gap", shape: Any = None
+    ) -> list[Finding]:
         facts = [TrainingFacts(batch=batch) for batch in batches]
         series = {f"batchnorm_{of}/bn{n}": [5.0] * 4 + [gap] * 4 for n, gap in enumerate(gaps)}
         series[f"batchnorm_{of}/other"] = [math.nan] * 8
+        if shape is not None:
+            facts = [replace(each, outputs=(OutputFacts("", shape),)) for each in facts]
         return list(BatchnormSmallBatchCheck()(record(facts=facts, scalars=series)))
 
+    unknown = [None] * 4
+    assert len(found(*unknown, gaps=[0.6], shape=(2, 1))) == 1
+    assert found(*unknown, gaps=[0.6], shape=(3, 1)) == found(*unknown, gaps=[0.6]) == []
+    assert (
+        found(*unknown, gaps=[0.6], shape=()) == found(3, 3, 3, 3, gaps=[0.6], shape=(2, 1)) == []
+    )
     (one,) = found(1, 1, 1, 1, gaps=[0.1, -0.6, 0.1])  # of one image, the largest counts
     assert (one.class_, one.since_step, one.value) == ("note", 0, 0.6)
     assert one.message == (
