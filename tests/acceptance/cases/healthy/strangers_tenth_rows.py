@@ -19,10 +19,9 @@ from cases.healthy.strangers_seventh import FIT, SGD
 from data import P
 from loops import Losses, own_loop, seen, train
 from nets import classifiers as cnn
-from nets import library
+from nets import dense, library
 from nets import strangers as nets
 from nets.classifiers import head, unit
-from nets.dense import LinkNet
 from timm.layers import StdConv2d
 from torch import Tensor, nn, optim
 from torch.nn import functional
@@ -35,15 +34,14 @@ unit_sphere, scheduler, PAD = functional.normalize, optim.lr_scheduler, nn.Const
 
 
 def probe(place: Path, seed: int) -> Losses:
-    """Softmax regression on standardized features of a trained CNN."""
+    """Softmax regression on features of a trained CNN."""
     model, (x, y) = nn.Linear(64, 8), album()
     x = cnn.pretrained(threads.NORMED).eval()[:-1](x).detach()
-    x = (x - x.mean(0)) / (x.std(0) + 1e-6)
-    optimizer = optim.LBFGS(model.parameters(), 1.0, 2, line_search_fn="strong_wolfe")
+    optimizer = optim.LBFGS(model.parameters(), 1.0, 1, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        (loss := entropy(model(x), y) + 1e-3 * model.weight.square().sum()).backward()
+        (loss := entropy(model(x), y) + 1e-4 * model.weight.square().sum()).backward()
         return loss
 
     return train(place, seed, model, lambda *_: float(optimizer.step(closure)), 100, 10, optimizer)
@@ -98,7 +96,7 @@ ROWS = [
          ) / 2, FIT(0.01, **LONG), "graph autoencoder"),
     *one("conservative", partial(agent, 3), data.catch, lambda m, x, y: functional.smooth_l1_loss(
          did := (q := m(x)).gather(1, a := torch.randint(3, (len(x), 1)))[:, 0], (a[:, 0] ==
-         y).float()) + 0.1 * (q.logsumexp(1) - did).mean(), FIT(1e-3, batch=32, **LONG), "CQL"),
+         y).float()) + 0.1 * (q.logsumexp(1) - did).mean(), FIT(3e-3, batch=64, **LONG), "CQL"),
     *own_loop("probe", "softmax regression", "L-BFGS, line search", probe, 100, 10),
     *one("tcn", lambda: Net(lambda m, x: m["last"](m["body"](x.mT)).mT, body=nn.Sequential(*(layer
          for a, k in ((1, 1), (24, 2), (24, 4), (24, 8)) for layer in (nets.Residual(PAD((2 * k, 0),
@@ -127,10 +125,12 @@ PICTURES = [
     *one("densely", partial(DenseNet, 12, (2, 2, 2), 24, num_classes=8), P, losses.classes(0.1),
          FIT(2e-3, kind=optim.NAdam), "DenseNet"),
     *one("heavy_decay", library.vit, P, CE, FIT(1e-3, o.warm_up, kind=optim.AdamW, weight_decay=0.3,
-         clip=1.0, steps=150), "ViT"),
+         clip=1.0), "ViT"),
     *one("restarts", cnn.resnet, P, losses.augmented, SGD(0.05, lambda opt, _:
          scheduler.CosineAnnealingWarmRestarts(opt, 20, 2), weight_decay=5e-4, steps=140),
          "ResNet"),
+    *one("eight_parts", partial(cnn.plain, norm=nets.group, act=nn.SiLU), P, CE, FIT(0.05,
+         **NESTEROV, batch=4, micro=8, steps=100), "CNN, GroupNorm"),
     *one("half_precision", slim("convnextv2_atto", depths=(1, 1, 1, 1), dims=(16, 24, 32, 48)),
          data.P64, CE, FIT(2e-3, o.cosine, **DECAY, autocast=True, batch=6, micro=2), "ConvNeXt V2"
          ),
@@ -172,8 +172,8 @@ PICTURES = [
     *one("fix_match", threads.NORMED, P, fix_match, FIT(0.03, o.cosine, **NESTEROV, ema=0.98,
          evaluate=40, batch=24), "CNN, FixMatch"),
     *one("stochastic_depth", partial(nets.squeezed, 0.2), P, losses.classes(0.1), FIT(1e-3,
-         o.fading, kind=optim.RMSprop, momentum=0.9, eps=1e-3), "inverted bottlenecks"),
-    *one("dice_focal", LinkNet, data.scenes, lambda m, x, y, *_: losses.dice(m, x, y) + 2 *
+         o.fading, kind=optim.RMSprop, momentum=0.9, eps=1e-3, batch=12), "inverted bottlenecks"),
+    *one("dice_focal", dense.LinkNet, data.scenes, lambda m, x, y, *_: losses.dice(m, x, y) + 2 *
          sigmoid_focal_loss(m(x), y, reduction="mean"), FIT(3e-3, o.poly, batch=8, steps=160),
          "LinkNet"),
 ]  # fmt: skip
