@@ -147,12 +147,6 @@ def spectrograms(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return ((found + 1e-3).log()[:, None, :, :32] + 3) / 3, labels
 
 
-def decibels(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """`power` in dB, about -80 to 20, [N, 1, 32, 33] (time, frequency), and labels."""
-    found, labels = power(generator, count)
-    return 10 * (found + 1e-8).log10()[:, None, :, :32].transpose(2, 3), labels
-
-
 def clips(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """A window that moves over a photograph, [N, 3, 8, 24, 24], and its direction 0 to 3."""
     images, _ = pixels(generator, count, 48)
@@ -235,31 +229,12 @@ def slices(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return grey * body * inside, masks * body * inside
 
 
-def sorted_by_class(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Each batch shows one photograph only, as an unshuffled folder gives them."""
-    images, labels = HALF(generator, 12 * count)
-    return (images[labels == labels[0]][:count],)
-
-
 def few_classes(generator: Generator, _: int) -> tuple[Tensor, ...]:
     """Four classes with eight examples each, as metric learning samples them."""
     images, labels = P(generator, 320)
     chosen = torch.randperm(8, generator=generator)[:4]
     rows = torch.cat([(labels == kind).nonzero()[:8, 0] for kind in chosen])
     return images[rows], labels[rows]
-
-
-def with_replacement(draw: Draw, examples: int) -> Draw:
-    """What a WeightedRandomSampler gives: an example may be twice in a batch."""
-    kept: list[tuple[Tensor, ...]] = []
-
-    def again(generator: Generator, count: int) -> tuple[Tensor, ...]:
-        if not kept:
-            kept.append(draw(generator, examples))
-        chosen = torch.randint(examples, (count,), generator=generator)
-        return tuple(part[chosen] for part in kept[0])
-
-    return again
 
 
 def one_batch(draw: Draw) -> Draw:
@@ -346,20 +321,6 @@ def hounsfield(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return torch.where(body > 0, tissue, air) + noise, mask
 
 
-def voxels(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Occupied cells of 16³, 0 or 1: hollow ball, full cube, plate or rod, and the class."""
-    along = torch.linspace(-1, 1, 16)
-    grid = torch.stack(torch.meshgrid(along, along, along, indexing="ij"))
-    turn = torch.linalg.qr(torch.randn(count, 3, 3, generator=generator))[0]
-    place = torch.einsum("nij,jzyx->nizyx", turn, grid)
-    ball = ((place.norm(dim=1) - 0.7).abs() < 0.1).float()
-    cube = (place.abs().amax(1) < 0.5).float()
-    plate = ((place[:, 0].abs() < 0.12) & (place[:, 1:].abs().amax(1) < 0.8)).float()
-    rod = ((place[:, :2].abs().amax(1) < 0.15) & (place[:, 2].abs() < 0.9)).float()
-    labels = torch.randint(4, (count,), generator=generator)
-    return torch.stack([ball, cube, plate, rod])[labels, torch.arange(count), None], labels
-
-
 def gestures(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Six channels of an inertial unit in m/s² and rad/s, gravity on one, and 5 classes."""
     time = torch.arange(96) / 50
@@ -384,14 +345,6 @@ def demand(generator: Generator, count: int) -> tuple[Tensor, ...]:
     series = (200 + 2000 * size) * (1 + 0.3 * day + 0.2 * week + 0.002 * slope * torch.arange(120))
     series = series * (1 + 0.03 * torch.randn(count, 120, generator=generator))
     return series[:, None, :96], series[:, None, 96:]
-
-
-def bags(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Bags of 6 crops, [N, 6, 3, 32, 32]; positive if one of them is of class 0 or 1."""
-    images, labels = photos(32)(generator, 6 * count)
-    order = torch.randperm(6 * count, generator=generator)
-    kinds = labels[order].view(count, 6)
-    return images[order].view(count, 6, 3, 32, 32), (kinds < 2).any(1).float()
 
 
 def catch(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -423,21 +376,6 @@ def captions(generator: Generator, count: int) -> tuple[Tensor, ...]:
     words = torch.randint(20, 60, (count, 6), generator=generator)
     words[:, 0], words[:, 3], words[:, 5] = 1, labels + 3, 2
     return images, words, labels
-
-
-def fixed_noise(channels: int, size: int) -> Draw:
-    """Deep image prior: the same noise in each step."""
-    kept = torch.randn(1, channels, size, size, generator=torch.Generator().manual_seed(3)) * 0.1
-    return lambda generator, count: (kept,)
-
-
-def moved_right(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """Pictures of 128 px in [-1, 1], moved by 1 to 7 px to the right, and the flow."""
-    images, _ = photos(160, "half")(generator, count)
-    moves = torch.randint(1, 8, (count,), generator=generator)
-    rows = [x[:, 16:144, 16 - m : 144 - m] for x, m in zip(images, moves.tolist(), strict=True)]
-    flow = torch.stack([moves.float(), torch.zeros(count)], 1)[..., None, None]
-    return images[..., 16:144, 16:144], torch.stack(rows), flow.expand(-1, -1, 128, 128)
 
 
 def panned(generator: Generator, count: int) -> tuple[Tensor, ...]:

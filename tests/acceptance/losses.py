@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
-from fmapboard.demo.network import load_trained
-
 
 def masks(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(model(images), mask)
@@ -54,14 +52,6 @@ def again(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
 def repaired(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     """From an image with noise to the image."""
     return functional.mse_loss(model(images + 0.2 * torch.randn_like(images)), images)
-
-
-def filled(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """From an image with a hole, and the hole's mask as a fourth channel, to the image."""
-    hole = torch.zeros(len(images), 1, *images.shape[2:])
-    hole[..., 10:22, 10:22] = 1
-    found = model(torch.cat([images * (1 - hole), hole], 1))
-    return functional.l1_loss(found, images)
 
 
 def larger(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
@@ -152,19 +142,6 @@ def angular(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(10 * (cosine.acos() + margin).cos(), labels)
 
 
-class Styled(nn.Module):
-    """A network that paints, and the one whose features compare style and content."""
-
-    def __init__(self, net: nn.Module, scale: float = 1.0) -> None:
-        super().__init__()
-        self.net, self.scale = net, scale
-        judge = load_trained().eval().requires_grad_(False)
-        self.judge = [nn.Sequential(judge.conv1, judge.norm1, nn.ReLU())]  # not a submodule
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
-
-
 def gram(x: Tensor) -> Tensor:
     flat = x.flatten(2)
     return flat @ flat.transpose(1, 2) / flat.shape[2]
@@ -216,18 +193,6 @@ def one_picture(draw: Draw) -> Tensor:
     return draw(torch.Generator().manual_seed(5), 1)[0]
 
 
-class Painting(nn.Module):
-    """A network and the one picture that it learns; the input never changes."""
-
-    def __init__(self, net: nn.Module, picture: Tensor, noise: float = 0.0) -> None:
-        super().__init__()
-        self.net = net
-        self.register_buffer("picture", picture + noise * torch.randn_like(picture))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.mse_loss(self.net(x), self.picture)
-
-
 def augmented(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """Flips, shifts by up to 3 px, and contrast, all per image."""
     images = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images.flip(3), images)
@@ -265,23 +230,3 @@ def both_views(images: Tensor) -> list[Tensor]:
 
 def named(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images), labels)
-
-
-def perturbed(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Adversarial training with one signed gradient step."""
-    shown = images.clone().requires_grad_()
-    loss = functional.cross_entropy(model(shown), labels)
-    if not torch.is_grad_enabled():
-        return loss
-    (slope,) = torch.autograd.grad(loss, shown)
-    return functional.cross_entropy(model(images + 0.05 * slope.sign()), labels)
-
-
-def smooth_input(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy and the squared norm of its gradient in the pictures: double backward."""
-    shown = images.clone().requires_grad_()
-    loss = functional.cross_entropy(model(shown), labels)
-    if not torch.is_grad_enabled():
-        return loss
-    (slope,) = torch.autograd.grad(loss, shown, create_graph=True)
-    return loss + 0.1 * len(images) * slope.square().sum((1, 2, 3)).mean()

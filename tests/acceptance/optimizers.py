@@ -53,16 +53,6 @@ def lion(model: nn.Module) -> Optimizer:
     return timm.optim.Lion(model.parameters(), 2e-4, weight_decay=0.1)
 
 
-def lars(model: nn.Module) -> Optimizer:
-    rates = {"lr": 0.3, "momentum": 0.9, "weight_decay": 1e-4, "trust_coeff": 0.02}
-    return timm.optim.Lars(model.parameters(), **rates)
-
-
-def lookahead(model: nn.Module) -> Optimizer:
-    """Every fifth step goes back to half of the way."""
-    return timm.optim.Lookahead(optim.AdamW(model.parameters(), lr=2e-3), k=5)
-
-
 def adafactor(model: nn.Module) -> Optimizer:
     return optim.Adafactor(model.parameters(), lr=0.01)
 
@@ -72,25 +62,8 @@ def layer_decay(model: nn.Module) -> Optimizer:
     return timm.optim.create_optimizer_v2(model, "adamw", 5e-4, 0.05, layer_decay=0.6)
 
 
-def clipped_by_value(model: nn.Module) -> Optimizer:
-    """Gradients are clipped by a hook on each parameter."""
-    for parameter in model.parameters():
-        parameter.register_hook(lambda gradient: gradient.clamp(-0.01, 0.01))
-    return optim.RMSprop(model.parameters(), lr=3e-4, momentum=0.9)
-
-
 def poly(optimizer: Optimizer, steps: int) -> LRScheduler:
     return lr_scheduler.PolynomialLR(optimizer, steps, 0.9)
-
-
-def slow_warm_up(optimizer: Optimizer, steps: int) -> LRScheduler:
-    """From a millionth of the rate over half of the training."""
-    return lr_scheduler.LinearLR(optimizer, 1e-6, 1.0, steps // 2)
-
-
-def down_to_zero(optimizer: Optimizer, steps: int) -> LRScheduler:
-    """Zero over the last fifth."""
-    return lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / (0.8 * steps)))
 
 
 def adaptive(model: nn.Module) -> Optimizer:
@@ -99,13 +72,6 @@ def adaptive(model: nn.Module) -> Optimizer:
     clip = timm.utils.agc.adaptive_clip_grad
     optimizer.register_step_pre_hook(lambda *_: clip(model.parameters(), 0.02))
     return optimizer
-
-
-def triangles(optimizer: Optimizer, steps: int) -> LRScheduler:
-    """Up and down between a tenth of the rate and the rate, three times."""
-    rate = optimizer.param_groups[0]["lr"]
-    options = {"step_size_up": steps // 6, "cycle_momentum": False}
-    return lr_scheduler.CyclicLR(optimizer, rate / 10, rate, mode="triangular2", **options)
 
 
 def fading(optimizer: Optimizer, steps: int) -> LRScheduler:

@@ -9,7 +9,6 @@ import timm
 import torch
 from data import P
 from losses import named
-from timm.models.byobnet import RepVggBlock
 from torch import Tensor, nn, optim
 
 from fmapboard.demo.network import load_trained
@@ -112,31 +111,8 @@ def resnet(
     return model
 
 
-class ReZero(nn.Module):
-    """x + a · f(x) without norm; a begins at 0."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.share = nn.Parameter(torch.zeros(()))
-        self.body = nn.Sequential(unit(width, width, norm=None), unit(width, width, norm=None))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.share * self.body(x)
-
-
-def skip_init() -> nn.Module:
-    layers = [nn.Conv2d(3, 32, 3, padding=1), ReZero(32), ReZero(32), nn.AvgPool2d(2)]
-    layers += [nn.Conv2d(32, 48, 1), ReZero(48), ReZero(48), nn.ReLU()]
-    return he(nn.Sequential(*layers, *head(48, 8)))
-
-
 def convmixer() -> nn.Module:
     return timm.models.convmixer.ConvMixer(48, 3, 5, 4, num_classes=8)
-
-
-def repvgg() -> nn.Module:
-    pairs = ((3, 24, 1), (24, 24, 1), (24, 48, 2), (48, 48, 1), (48, 64, 2), (64, 64, 1))
-    return nn.Sequential(*(RepVggBlock(a, b, stride=n) for a, b, n in pairs), *head(64, 8))
 
 
 def encoder(out: int = 32, norm: bool = True) -> nn.Module:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from nets.classifiers import he, unit
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.ops import SqueezeExcitation
 
 Act = Callable[[], nn.Module]
 Norm = Callable[[int], nn.Module] | None
@@ -17,11 +15,6 @@ Body = Callable[[int, int, Norm, Act], nn.Module]
 
 
 BATCH = nn.BatchNorm2d
-INSTANCE = partial(nn.InstanceNorm2d, affine=True)
-
-
-def GROUP(width: int) -> nn.Module:  # beside the other norms
-    return nn.GroupNorm(4, width)
 
 
 def single(into: int, out: int, norm: Norm, act: Act, size: int = 3) -> nn.Module:
@@ -53,13 +46,6 @@ def separable(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
     return nn.Sequential(linear(into, into, norm, 7, into), unit(into, out, 1, 1, norm, act))
 
 
-def asymmetric(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
-    flat = nn.Conv2d(into, out, (1, 5), padding=(0, 2), bias=norm is None)
-    tall = nn.Conv2d(out, out, (5, 1), padding=(2, 0), bias=norm is None)
-    norms = [norm(out)] if norm else []
-    return nn.Sequential(flat, act(), tall, *norms, act())
-
-
 class Branches(nn.Module):
     """Convolutions in parallel, joined and mixed by 1 × 1; sizes or dilations differ."""
 
@@ -78,33 +64,9 @@ class Branches(nn.Module):
         return self.mix(torch.cat([part(x) for part in self.parts], 1))
 
 
-def grouped(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
-    layers = [unit(into, out, 1, norm=norm, act=act), nn.ChannelShuffle(4)]
-    return nn.Sequential(*layers, linear(out, out, norm, 3, 4))
-
-
 def gated(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
     """GLU over channels."""
     return nn.Sequential(linear(into, 2 * out, norm), nn.GLU(1), linear(out, out, norm, 1), act())
-
-
-def excited(into: int, out: int, norm: Norm, act: Act) -> nn.Module:
-    return nn.Sequential(double(into, out, norm, act), SqueezeExcitation(out, out // 4))
-
-
-class Attends(nn.Module):
-    """A convolution, then attention over all places in front of a LayerNorm."""
-
-    def __init__(self, into: int, out: int, norm: Norm, act: Act) -> None:
-        super().__init__()
-        self.conv, self.norm = unit(into, out, norm=norm, act=act), nn.LayerNorm(out)
-        self.look = nn.MultiheadAttention(out, 4, batch_first=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(x)
-        seen = self.norm(y.flatten(2).transpose(1, 2))
-        found = self.look(seen, seen, seen, need_weights=False)[0]
-        return y + found.transpose(1, 2).view_as(y)
 
 
 class Skip(nn.Module):
@@ -229,6 +191,3 @@ def net(
             into = into + width if skip == "join" else width
     model = nn.Sequential(*layers, *finish(last, into, out))
     return he(model) if init else model
-
-
-LEAKY = partial(nn.LeakyReLU, 0.1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import torch
 from nets.classifiers import unit
 from torch import Tensor, nn
@@ -85,77 +83,6 @@ class Spots(nn.Module):
         return self.score(y), self.box(y)
 
 
-class Register(nn.Module):
-    """VoxelMorph: a field of shifts, begun near zero, that moves one image onto the other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [nn.Conv2d(2, 24, 3, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(24, 32, 3, 2, 1)]
-        layers += [nn.LeakyReLU(0.2), nn.Conv2d(32, 32, 3, padding=1), nn.LeakyReLU(0.2)]
-        self.net = nn.Sequential(*layers, nn.Upsample(scale_factor=4, mode="bilinear"))
-        self.flow = nn.Conv2d(32, 2, 3, padding=1)
-        nn.init.normal_(self.flow.weight, 0, 1e-5)
-        nn.init.zeros_(self.flow.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        field = self.flow(self.net(x))
-        same = torch.eye(2, 3).expand(len(x), 2, 3)
-        grid = functional.affine_grid(same, [len(x), 1, *x.shape[2:]], align_corners=False)
-        grid = grid + field.permute(0, 2, 3, 1)
-        moved = functional.grid_sample(x[:, :1], grid, align_corners=False)
-        return functional.mse_loss(moved, x[:, 1:]) + 0.1 * field.diff(dim=2).square().mean()
-
-
-class ConvLstm(nn.Module):
-    """A convolutional LSTM; predicts each next frame of [N, T, 1, H, W]; returns the loss."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gates, self.last = nn.Conv2d(17, 64, 3, padding=1), nn.Conv2d(16, 1, 3, padding=1)
-
-    def forward(self, frames: Tensor) -> Tensor:
-        shape = (len(frames), 16, *frames.shape[3:])
-        hidden, cell, losses = torch.zeros(shape), torch.zeros(shape), []
-        for time in range(frames.shape[1] - 1):
-            parts = self.gates(torch.cat([frames[:, time], hidden], 1)).chunk(4, 1)
-            cell = parts[0].sigmoid() * cell + parts[1].sigmoid() * parts[2].tanh()
-            hidden = parts[3].sigmoid() * cell.tanh()
-            guess = frames[:, time] + self.last(hidden)
-            losses.append(functional.mse_loss(guess, frames[:, time + 1]))
-        return torch.stack(losses).mean()
-
-
-def style_net() -> nn.Module:
-    """Johnson's network for style transfer: reflection padding, InstanceNorm, upsampling."""
-    layers: list[nn.Module] = []
-    for into, out, size, stride in ((3, 16, 9, 1), (16, 32, 3, 2), (32, 32, 3, 1), (32, 16, 3, -2)):
-        layers += [nn.Upsample(scale_factor=2)] if stride < 0 else []
-        layers += [nn.ReflectionPad2d(size // 2), nn.Conv2d(into, out, size, max(stride, 1))]
-        layers += [nn.InstanceNorm2d(out, affine=True), nn.ReLU()]
-    return nn.Sequential(*layers, nn.ReflectionPad2d(4), nn.Conv2d(16, 3, 9))
-
-
-class Holistic(nn.Module):
-    """HED: a map of edges from each stage, and one fused from them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        widths = (3, 16, 32, 48)
-        pairs = itertools.pairwise(widths)
-        self.stages = nn.ModuleList(nn.Sequential(unit(a, b), unit(b, b)) for a, b in pairs)
-        self.sides = nn.ModuleList(nn.Conv2d(width, 1, 1) for width in widths[1:])
-        self.fuse = nn.Conv2d(3, 1, 1)
-        nn.init.constant_(self.fuse.weight, 1 / 3)
-
-    def forward(self, x: Tensor) -> list[Tensor]:
-        size, found = x.shape[2:], []
-        for stage, side in zip(self.stages, self.sides, strict=True):
-            x = stage(x)
-            found.append(functional.interpolate(side(x), size, mode="bilinear"))
-            x = functional.max_pool2d(x, 2)
-        return [*found, self.fuse(torch.cat(found, 1))]
-
-
 def balanced(model: nn.Module, images: Tensor, target: Tensor) -> Tensor:
     weight = torch.where(target > 0, 0.85, 0.15)
     entropy = functional.binary_cross_entropy_with_logits
@@ -184,10 +111,3 @@ class LinkNet(nn.Module):
         for up in self.ups:
             y = up(y) + maps.pop()
         return self.last(y)
-
-
-def tversky(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
-    """Misses cost more than false alarms."""
-    share = model(images).sigmoid()
-    hit, miss, wrong = (share * mask).sum(), ((1 - share) * mask).sum(), (share * (1 - mask)).sum()
-    return 1 - (hit + 1) / (hit + 0.7 * miss + 0.3 * wrong + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from nets.classifiers import unit
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,27 +25,6 @@ class VAE(nn.Module):
         again = self.decode(self.start(mean + (spread / 2).exp() * torch.randn_like(mean)))
         divergence = -0.5 * (1 + spread - mean.square() - spread.exp()).mean()
         return functional.mse_loss(again, x) + 0.01 * divergence
-
-
-class VectorQuantized(nn.Module):
-    """VQ-VAE with a straight-through estimate; returns the loss."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encode = nn.Sequential(unit(3, 24, 4, 2), unit(24, 32, stride=2), nn.Conv2d(32, 16, 1))
-        self.book = nn.Embedding(64, 16)
-        nn.init.uniform_(self.book.weight, -1, 1)
-        layers = [nn.ConvTranspose2d(16, 24, 4, 2, 1), nn.ReLU()]
-        self.decode = nn.Sequential(*layers, nn.ConvTranspose2d(24, 3, 4, 2, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        code = self.encode(functional.pad(x, (0, 1, 0, 1)))
-        flat = code.permute(0, 2, 3, 1)
-        near = torch.cdist(flat.flatten(0, 2), self.book.weight).argmin(1)
-        found = self.book(near).view_as(flat).permute(0, 3, 1, 2)
-        commit = functional.mse_loss(code, found.detach()) * 0.25
-        again = self.decode(code + (found - code).detach())
-        return functional.mse_loss(again, x) + functional.mse_loss(found, code.detach()) + commit
 
 
 class Timed(nn.Module):
@@ -73,26 +51,6 @@ class Timed(nn.Module):
         y = y + self.conv2(functional.silu(self.norm2(y)))
         y = torch.cat([first, self.up(y)], 1)
         return self.last(functional.silu(self.norm3(y)))
-
-
-class Masked(nn.Conv2d):
-    """PixelCNN's convolution, which sees only earlier pixels."""
-
-    def __init__(self, into: int, out: int, size: int, own: bool) -> None:
-        super().__init__(into, out, size, padding=size // 2)
-        seen = torch.zeros(size, size)
-        seen[: size // 2] = 1
-        seen[size // 2, : size // 2 + own] = 1
-        self.register_buffer("seen", seen)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self._conv_forward(x, self.weight * self.seen, self.bias)
-
-
-def pixel_cnn() -> nn.Module:
-    """16 grey levels of a printed digit, pixel by pixel."""
-    layers = [Masked(1, 24, 7, False), nn.ReLU(), Masked(24, 24, 3, True), nn.ReLU()]
-    return nn.Sequential(*layers, Masked(24, 24, 3, True), nn.ReLU(), nn.Conv2d(24, 16, 1))
 
 
 class Coupling(nn.Module):

@@ -13,15 +13,12 @@ from timm.models.mlp_mixer import MlpMixer
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision import models
-from torchvision.models import detection, segmentation
+from torchvision.models import detection
 from torchvision.models.convnext import CNBlockConfig, ConvNeXt
 from torchvision.models.efficientnet import EfficientNet, MBConvConfig
 from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
 from torchvision.models.optical_flow import raft
-from torchvision.models.resnet import BasicBlock, ResNet
 from torchvision.models.vgg import VGG, make_layers
-from torchvision.models.video import resnet as films
 from torchvision.ops import FeaturePyramidNetwork, MultiScaleRoIAlign
 
 BODY = {
@@ -47,30 +44,10 @@ def googlenet() -> nn.Module:
     return torchvision.models.googlenet(num_classes=8, aux_logits=False, init_weights=False)
 
 
-def mnasnet() -> nn.Module:
-    """With a new last layer; its BatchNorm has a momentum of 3e-4."""
-    model = torchvision.models.MNASNet(0.35, dropout=0.0)
-    model.classifier[1] = nn.Linear(1280, 8)
-    return model
-
-
 def swin() -> nn.Module:
     return torchvision.models.SwinTransformer(
         [2, 2], 24, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.1, num_classes=8
     )
-
-
-class Lraspp(nn.Module):
-    """LR-ASPP on MobileNet v3, one class; returns the map."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = segmentation.lraspp_mobilenet_v3_large(
-            weights=None, weights_backbone=None, num_classes=1
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)["out"]
 
 
 class Pyramid(nn.Module):
@@ -119,20 +96,6 @@ def timm_model(name: str, **options: object) -> nn.Module:
     return timm.create_model(name, pretrained=False, num_classes=8, **options)
 
 
-class UnusedHead(nn.Module):
-    """torchvision's ResNet as a feature extractor: its ``fc`` stays, and nothing calls it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = ResNet(BasicBlock, [1, 1, 1, 1], num_classes=1000)
-        self.last = nn.Linear(256, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        net = self.net
-        x = net.maxpool(net.relu(net.bn1(net.conv1(x))))
-        return self.last(net.layer3(net.layer2(net.layer1(x))).mean((2, 3)))
-
-
 class Logits(nn.Module):
     """transformers' answer reduced to its logits."""
 
@@ -144,63 +107,9 @@ class Logits(nn.Module):
         return self.net(x).logits
 
 
-def hf_net(kind: str, **options: object) -> nn.Module:
-    """The logits of a transformers image classifier."""
-    return Logits(hf(f"{kind}ForImageClassification", num_labels=8, **options))
-
-
-def hf_convnext() -> nn.Module:
-    sizes = {"patch_size": 2, "hidden_sizes": [24, 48, 72], "depths": [1, 2, 1], "num_stages": 3}
-    return hf_net("ConvNextV2", **sizes)
-
-
-class Pooled(nn.Module):
-    """A ViT with its pooler, which the classification does not use."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.vit = transformers.ViTModel(transformers.ViTConfig(**SMALL), add_pooling_layer=True)
-        self.last = nn.Linear(48, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.vit(x).last_hidden_state[:, 0])
-
-
-class Segformer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        sizes = {"num_encoder_blocks": 2, "depths": [1, 1], "sr_ratios": [2, 1], "strides": [2, 2]}
-        more = {"hidden_sizes": [16, 32], "patch_sizes": [7, 3], "num_attention_heads": [1, 2]}
-        last = {"mlp_ratios": [2, 2], "decoder_hidden_size": 32, "num_labels": 1}
-        self.net = hf("SegformerForSemanticSegmentation", **sizes, **more, **last)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.interpolate(self.net(x).logits, x.shape[2:], mode="bilinear")
-
-
-def masked_autoencoder() -> nn.Module:
-    decoder = {"decoder_hidden_size": 32, "decoder_num_hidden_layers": 1}
-    decoder |= {"decoder_num_attention_heads": 2, "decoder_intermediate_size": 64}
-    return hf("ViTMAEForPreTraining", **SMALL, **decoder)
-
-
-def wav2vec() -> nn.Module:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    sizes |= {"intermediate_size": 64, "classifier_proj_size": 32, "num_labels": 6}
-    convs = {"conv_dim": (24, 24, 32), "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3)}
-    convs |= {"num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2}
-    options = {"apply_spec_augment": False, **sizes, **convs}
-    return Logits(hf("Wav2Vec2ForSequenceClassification", **options))
-
-
 def heard(model: nn.Module, sounds: Tensor, labels: Tensor) -> Tensor:
     """transformers wants sounds without a channel."""
     return functional.cross_entropy(model(sounds[:, 0]), labels)
-
-
-def whole_loss(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Of a transformers model that returns its loss."""
-    return model(images).loss
 
 
 def boxes(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
@@ -220,12 +129,6 @@ def found(model: nn.Module, images: Tensor, *targets: Tensor) -> Tensor:
     return boxes(model, images / 2 + 0.5, *targets)
 
 
-def maxvit() -> nn.Module:
-    return torchvision.models.MaxVit(
-        (64, 64), 16, 4, [16, 32], [1, 1], 16, stochastic_depth_prob=0.1, num_classes=8
-    )
-
-
 def mask_rcnn() -> nn.Module:
     """Pictures of 0 to 1 are standardized inside, as torchvision does."""
     back = Pyramid(nn.BatchNorm2d)
@@ -239,21 +142,6 @@ def mask_rcnn() -> nn.Module:
     head = detection.faster_rcnn.TwoMLPHead(32 * 25, 64)
     box = detection.faster_rcnn.FastRCNNPredictor(64, 2)
     return detection.MaskRCNN(back, box_head=head, box_predictor=box, **options)
-
-
-def deeplab() -> nn.Module:
-    return segmentation.deeplabv3_mobilenet_v3_large(
-        weights=None, weights_backbone=None, num_classes=2, aux_loss=True
-    )
-
-
-def with_aux(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
-    """torchvision's reference for segmentation: cross-entropy, half of it for the side head."""
-    images = functional.interpolate(images, scale_factor=2.0)
-    target = functional.interpolate(mask, scale_factor=2.0)[:, 0].long()
-    shown = model(images)
-    side = functional.cross_entropy(shown["aux"], target)
-    return functional.cross_entropy(shown["out"], target) + 0.5 * side
 
 
 def clip() -> nn.Module:
@@ -270,16 +158,6 @@ def alike(model: nn.Module, images: Tensor, words: Tensor, labels: Tensor) -> Te
     return (functional.cross_entropy(logits, goal) + functional.cross_entropy(logits.T, goal)) / 2
 
 
-def swin2sr() -> nn.Module:
-    sizes = {"image_size": 16, "patch_size": 1, "embed_dim": 24, "window_size": 4}
-    return hf("Swin2SRForImageSuperResolution", **sizes, depths=[2, 2], num_heads=[2, 2])
-
-
-def sharper(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    small = functional.interpolate(images, scale_factor=0.5, mode="bicubic", antialias=True)
-    return functional.l1_loss(model(small.clamp(0, 1)).reconstruction, images)
-
-
 def mobilenet_v3() -> nn.Module:
     row = partial(InvertedResidualConfig, dilation=1, width_mult=1.0)
     rows = [
@@ -289,15 +167,6 @@ def mobilenet_v3() -> nn.Module:
         row(40, 5, 120, 40, True, "HS", 1),
     ]
     return MobileNetV3(rows, 128, num_classes=8, norm_layer=partial(nn.BatchNorm2d, momentum=0.1))
-
-
-def video_resnet() -> nn.Module:
-    """A slim torchvision VideoResNet."""
-    kinds = [films.Conv3DSimple] * 4
-    model = films.VideoResNet(films.BasicBlock, kinds, [1, 1, 1, 1], films.BasicStem, num_classes=8)
-    model.layer3 = model.layer4 = nn.Identity()
-    model.fc = nn.Linear(128, 8)
-    return model
 
 
 def optical_flow() -> nn.Module:
@@ -336,16 +205,6 @@ def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
     return torch.stack(terms).sum()
 
 
-def resnext() -> nn.Module:
-    return models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 8, groups=8, width_per_group=8)
-
-
-def wide_resnet() -> nn.Module:
-    return models.ResNet(
-        models.resnet.BasicBlock, [1, 1, 1, 1], 8, norm_layer=partial(nn.GroupNorm, 8)
-    )
-
-
 def convnext() -> nn.Module:
     rows = [CNBlockConfig(24, 48, 1), CNBlockConfig(48, 96, 1), CNBlockConfig(96, None, 2)]
     return ConvNeXt(rows, stochastic_depth_prob=0.05, layer_scale=0.1, num_classes=8)
@@ -373,8 +232,3 @@ def vgg(
     layers = [nn.Linear(4 * rows[-2], 128), nn.ReLU(True), nn.Dropout(0.3), nn.Linear(128, 8)]
     model.classifier = nn.Sequential(*layers)
     return model
-
-
-def swin_v2() -> nn.Module:
-    sizes = {"image_size": 32, "patch_size": 2, "embed_dim": 24, "depths": [1, 2]}
-    return hf_net("Swinv2", **sizes, num_heads=[2, 4], window_size=4, drop_path_rate=0.0)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-import torch
-from nets.classifiers import head, unit
+from nets.classifiers import unit
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
@@ -69,84 +66,6 @@ def clip_net() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-class Reversible(nn.Module):
-    """A forecaster in kW with RevIN: each series is standardized, the forecast scaled back."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [nn.Conv1d(1, 32, 25, padding=12), nn.GELU()]
-        for dilation in (1, 2, 4):
-            layers += [nn.Conv1d(32, 32, 3, padding=dilation, dilation=dilation), nn.GELU()]
-        self.body, self.last = nn.Sequential(*layers), nn.Linear(96, 24)
-        self.mix = nn.Conv1d(32, 1, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        mean, spread = x.mean(2, keepdim=True), x.std(2, keepdim=True)
-        return self.last(self.mix(self.body((x - mean) / spread))) * spread + mean
-
-
-def percent(model: nn.Module, past: Tensor, future: Tensor) -> Tensor:
-    """Error relative to the series' size."""
-    return ((model(past) - future).abs() / past.mean(2, keepdim=True)).mean()
-
-
-class Rays(nn.Module):
-    """NeRF in the plane: Fourier features of a place, density and colour, summed along rays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [nn.Linear(3 * 16, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU()]
-        self.body, self.density = nn.Sequential(*layers), nn.Linear(96, 1)
-        self.colour = nn.Sequential(nn.Linear(96, 48), nn.ReLU(), nn.Linear(48, 3), nn.Sigmoid())
-
-    def forward(self, places: Tensor) -> Tensor:
-        angles = (places[..., None] * 2.0 ** torch.arange(8) * math.pi).flatten(-2)
-        y = self.body(torch.cat([angles.sin(), angles.cos()], -1))
-        dense = functional.softplus(self.density(y)[..., 0] - 1) * 0.25
-        left = (-torch.cumsum(dense, 1) + dense).exp()
-        return ((left * (1 - (-dense).exp()))[..., None] * self.colour(y)).sum(1)
-
-
-def rendered(model: nn.Module, places: Tensor, colours: Tensor) -> Tensor:
-    return functional.mse_loss(model(places), colours)
-
-
-class Bands(nn.Module):
-    """Digital numbers of 48 bands: standardized by a BatchNorm in front, then 1 × 1 and 3 × 3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm2d(48, affine=False)
-        self.body = nn.Sequential(unit(48, 32, 1), unit(32, 48, stride=2), *head(48, 8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.body(self.norm(x))
-
-
-class VNet(nn.Module):
-    """Residual 3-D U-Net on HU: a window of -150 to 250 is applied inside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-
-        def conv(into: int, out: int, stride: int = 1) -> nn.Module:
-            return nn.Sequential(
-                nn.Conv3d(into, out, 3, stride, 1),
-                nn.InstanceNorm3d(out, affine=True),
-                nn.PReLU(out),
-            )
-
-        self.first, self.down, self.middle = conv(1, 12), conv(12, 24, 2), conv(24, 24)
-        self.up, self.join = nn.ConvTranspose3d(24, 12, 2, 2), conv(24, 12)
-        self.last = nn.Conv3d(12, 1, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        first = self.first((x.clamp(-150, 250) - 50) / 100)
-        y = self.down(first)
-        y = self.up(y + self.middle(y))
-        return self.last(self.join(torch.cat([first, y], 1)))
-
-
 def overlap(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
     """Dice and cross-entropy."""
     shown = model(images)
@@ -156,72 +75,5 @@ def overlap(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
     return dice.mean() + functional.binary_cross_entropy_with_logits(shown, mask)
 
 
-def vox_net() -> nn.Module:
-    layers = [nn.Conv3d(1, 24, 5, 2), nn.LeakyReLU(0.1), nn.Conv3d(24, 32, 3), nn.LeakyReLU(0.1)]
-    layers += [nn.MaxPool3d(2), nn.Dropout(0.3), nn.Flatten(), nn.Linear(256, 64), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Dropout(0.4), nn.Linear(64, 4))
-
-
-class Bag(nn.Module):
-    """Multiple-instance learning: crops, gated attention, one answer per bag."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = nn.Sequential(unit(3, 24, stride=2), unit(24, 48, stride=2), *head(48, 32))
-        self.value, self.gate = nn.Linear(32, 24), nn.Linear(32, 24)
-        self.weight, self.last = nn.Linear(24, 1), nn.Linear(32, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        code = self.back(x.flatten(0, 1)).view(*x.shape[:2], 32)
-        share = self.weight(self.value(code).tanh() * self.gate(code).sigmoid()).softmax(1)
-        return self.last((share * code).sum(1))[:, 0]
-
-
 def positive(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(model(images), labels)
-
-
-class Eeg(nn.Module):
-    """EEGNet: time, then electrodes depthwise, then separable; ELU, pooling, dropout."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, 8, (1, 15), padding=(0, 7), bias=False),
-            nn.BatchNorm2d(8),
-            nn.Conv2d(8, 16, (6, 1), groups=8, bias=False),
-            nn.BatchNorm2d(16),
-            *(nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
-            nn.Conv2d(16, 16, (1, 7), padding=(0, 3), groups=16, bias=False),
-            nn.Conv2d(16, 16, 1, bias=False),
-            *(nn.BatchNorm2d(16), nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
-            *(nn.Flatten(), nn.LazyLinear(5)),
-        )
-        self.layers(torch.zeros(2, 1, 6, 96))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layers((x - x.mean(2, keepdim=True))[:, None])
-
-
-class Sinc(nn.Module):
-    """SincNet: band passes whose edges in Hz are learned, then 1-D convolutions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.low = nn.Parameter(torch.linspace(50, 2500, 24)[:, None])
-        self.band = nn.Parameter(torch.full((24, 1), 300.0))
-        self.register_buffer("time", torch.arange(-40, 41) / 8000)
-        self.register_buffer("window", torch.hamming_window(81, periodic=False))
-        layers: list[nn.Module] = [nn.LayerNorm([24, 128]), nn.LeakyReLU(0.2)]
-        for into in (24, 48):
-            layers += [nn.Conv1d(into, 48, 5, 2, 2, bias=False), nn.BatchNorm1d(48), nn.ReLU()]
-        self.rest = nn.Sequential(*layers, *pooled(48, 6))
-
-    def forward(self, x: Tensor) -> Tensor:
-        def low_pass(edge: Tensor) -> Tensor:
-            return 2 * edge / 8000 * torch.sinc(2 * edge * self.time)
-
-        high = (self.low.abs() + self.band.abs()).clamp(max=4000)
-        kernel = (low_pass(high) - low_pass(self.low.abs())) * self.window
-        y = functional.conv1d(x, kernel[:, None], padding=40)
-        return self.rest(functional.max_pool1d(y.abs(), 4))

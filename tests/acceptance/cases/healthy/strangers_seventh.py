@@ -20,7 +20,6 @@ from cases.faults.strangers_fifth import (
     mostly_first,
     said,
 )
-from cases.healthy.finetuning import adapted
 from cases.healthy.strangers_fifth import answered, contrast, extractor, resized
 from cases.healthy.strangers_maps import actor_critic, center_net, centres
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, how, one
@@ -34,6 +33,29 @@ from nets.classifiers import Function
 from nets.dense import Spots, UNet
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
+from torch.nn.utils import parametrize
+
+
+class LowRank(nn.Module):
+    """LoRA for a convolution: a frozen kernel and a product of two small ones, begun at zero."""
+
+    def __init__(self, weight: Tensor, rank: int = 4) -> None:
+        super().__init__()
+        self.down = nn.Parameter(torch.randn(rank, weight[0].numel()) / weight[0].numel() ** 0.5)
+        self.up = nn.Parameter(torch.zeros(len(weight), rank))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight + (self.up @ self.down).view_as(weight)
+
+
+def adapted() -> nn.Module:
+    model = cnn.bundled().requires_grad_(False)
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            parametrize.register_parametrization(module, "weight", LowRank(module.weight))
+            module.parametrizations.weight.original.requires_grad_(False)
+    model.head.requires_grad_(True)
+    return model
 
 
 def quasi_newton(place: object, seed: int) -> Losses:
