@@ -122,7 +122,8 @@ CLASSIFIERS = [
     *one("faces", lambda: Net(lambda m, x: [m["a"](y := m["back"](x)), m["b"](y), m["c"](y)],
          back=cnn.trunk(24), a=nn.Linear(48, 1), b=nn.Linear(48, 1), c=nn.Linear(48, 8)), P,
          lambda m, x, y: 4 * mse((f := m(x))[0][:, 0], 0.2 + y / 12) + 0.1 * bce(
-             f[1][:, 0], (y % 2).float()) + 1.5 * entropy(f[2], y), FIT(1e-3, batch=32), "age, sex and kind"),
+             f[1][:, 0], (y % 2).float()) + 1.5 * entropy(f[2], y),
+         FIT(1e-3, batch=32), "age, sex and kind"),
     *one("gem", lambda: Net(lambda m, x: m["last"](m["back"](x).clamp(min=1e-6).pow(p := m["p"][0]
          ).mean((2, 3)).pow(1 / p)), back=S(unit(1, 24, stride=2), unit(24, 48, stride=2), unit(48,
          64)), p=nn.ParameterList([torch.tensor([3.0])]), last=nn.Linear(64, 6)), data.spectrograms,
