@@ -82,10 +82,11 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
 
     Of volumes, [N, C, D, H, W], it is one slice. For the arguments see ``input_images``.
     """
+    is_list = [tensor.dim() for tensor in tensors(arguments)][:2] == [3, 3]  # as of detectors
     for number, tensor in enumerate(tensors(arguments)):
         if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
             continue
-        is_alone = tensor.dim() == 3 and number == 0 and not sequences
+        is_alone = tensor.dim() == 3 and number == 0 and not sequences and not is_list
         batch = tensor[None] if is_alone else tensor
         if batch.dim() in (4, 5) and batch.shape[1] in (1, 3):
             return as_pictures(batch, depth)[0]

@@ -9,7 +9,7 @@ import torch
 from simulated_device import moved, simulated_device
 from torch import Tensor
 
-from fmapboard.capture.inputs import MAX_IMAGES, compared
+from fmapboard.capture.inputs import MAX_IMAGES, compared, image_batch
 
 Found = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]
 
@@ -100,6 +100,14 @@ def test_images_with_nan_are_not_constant(find: Callable[[Tensor], Found]) -> No
 def test_a_single_image_is_not_compared() -> None:
     assert on_the_cpu(torch.zeros(1, 3, 4, 4)) == (None, None)
     assert compared(torch.zeros(1, 3, 4, 4)).size == 1
+
+
+def test_of_a_list_of_images_the_first_one_is_no_batch() -> None:
+    one, boxes = torch.rand(3, 8, 9), {"boxes": torch.rand(2, 4)}
+    batch = image_batch(([one], [boxes]), sequences=False)
+    assert batch is not None
+    assert batch.shape == (1, 3, 8, 9)
+    assert image_batch(([one, torch.rand(3, 9, 8)], [boxes] * 2), sequences=False) is None
 
 
 def test_of_a_large_batch_the_first_images_are_compared() -> None:

@@ -442,8 +442,7 @@ class BatchnormGapCheck(BuiltInCheck):
             layer=names[0],
             value=count,
             healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
-            meaning="In eval mode the network computes something else than in training: the "
-            "momentum is 0 or far too small (in torch it is the weight of the new batch)",
+            meaning="The momentum is 0 or far too small (in torch it is the weight of a new batch)",
             advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay",
         )
 
