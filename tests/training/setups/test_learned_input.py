@@ -202,7 +202,7 @@ def test_a_network_that_is_frozen_after_watch_is_followed_from_the_next_logged_s
             optimizer.step()
     assert [step.step for step in kept.steps] == [1, 2]
     (said,) = [record.message for record in caplog.records]
-    assert "since fmapboard.watch() was called; freeze them before that call" in said
+    assert "since fmapboard.watch() was called; freeze first" in said
 
 
 @pytest.mark.parametrize(
