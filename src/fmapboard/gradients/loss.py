@@ -591,7 +591,7 @@ def _target(values: Array, gradient: Array) -> float | None:
 def _away(values: Array, gradient: Array, size: int) -> float:
     """Distance of the targets from the outputs, as in ``OutputFacts``.
 
-    Where the gradient is a function of the output, as of a critic, there is but one target.
+    Where the gradient rises with the output, as that of a critic, there is but one target.
 
     Args:
         values: [n, C, ...].

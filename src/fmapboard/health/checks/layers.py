@@ -37,7 +37,7 @@ from fmapboard.health.table import (
     is_normalized,
 )
 
-_FROM_START = "These channels pass no gradient, since the first logged step, so not by this run: "
+_FROM_START = "These channels pass no gradient, since the first logged step, so before this run: "
 _WEIGHTS = (
     f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
     "Initialize the weights at random, and check the checkpoint if one was loaded",
@@ -138,9 +138,10 @@ class CopiedChannelsCheck(BuiltInCheck):
 
     Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
     and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
-    not count, nor layers whose channels start in equal groups of 4, 9 or 16 neighbours: the usual
-    initialization in front of a PixelShuffle, nor those behind one of a single channel. Layers
-    without kernels other than linear ones, such as normalizations, are left out.
+    not count, unless those of all layers are constant: their weights are 0. Nor do layers whose
+    channels start in equal groups of 4, 9 or 16 neighbours, the usual initialization in front of a
+    PixelShuffle, nor those behind one of a single channel. Layers without kernels other than linear
+    ones, such as normalizations, are left out.
 
     Attributes:
         share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
@@ -165,7 +166,7 @@ class CopiedChannelsCheck(BuiltInCheck):
         weighted = [row for row, _ in shares if is_weighted(row)]
         firsts = [record.first[row.facts.label] for row in weighted]
         if len(firsts) > 1 and all((of["minimum"] == of["maximum"]).all() for of in firsts):
-            copied = [(row, 1.0) for row in weighted]  # all weights are 0
+            copied = [(row, 1.0) for row in weighted]
         if not copied:
             return
         row, share = copied[0]
@@ -501,7 +502,8 @@ class ExplodingCheck(BuiltInCheck):
     """Activations that are huge at the start, or grow through the layers or over the steps.
 
     Attributes:
-        start: largest magnitude at the first logged step from which it is reported.
+        start: largest magnitude at the first logged step, of a layer or of an output over classes,
+            from which it is reported.
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
@@ -528,20 +530,20 @@ class ExplodingCheck(BuiltInCheck):
         magnitude, first = np.nan_to_num(table.magnitudes[0], posinf=0.0), table.steps[0]
         row, value = table.rows[int(magnitude.argmax())], float(magnitude.max())
         outputs = record.facts[first].outputs if first in record.facts else ()
-        sizes = [max(-of.low, of.high) for of in outputs if (of.classes or 1) > 1]
-        where = call_text(table, row) if value >= self.start else "the output"
-        value = value if value >= self.start else max(sizes, default=0.0)
+        size = max([max(-of.low, of.high) for of in outputs if (of.classes or 1) > 1], default=0.0)
+        is_layer = value >= self.start
+        value, where = (value, call_text(table, row)) if is_layer else (size, "the output")
         if not self.start <= value < math.inf:
             return None
         return Finding(
             message=f"magnitudes in {where} are up to {rounded(value)} {table.since_text(first)}",
             since_step=first,
-            layer=row.facts.label,
+            layer=row.facts.label if is_layer else None,
             value=value,
             healthy="below 50",
             meaning="The initial weights are too large, or the inputs are not scaled",
             advice="Use the layers' own initialization, and scale the inputs",
-            picture=record.picture(row),
+            picture=record.picture(row) if is_layer else "",
         )
 
     def over_steps(self, record: RunRecord) -> Finding | None:

@@ -237,7 +237,7 @@ class LossClimbedCheck(BuiltInCheck):
                 value=largest,
                 healthy="0 to 1",
                 meaning="The loss has no least value: it falls below 0 while the logits grow",
-                advice=f"Divide masks by {largest}; for classes, cross_entropy, an output each",
+                advice=f"Divide a mask by {largest}; for several classes, use cross_entropy",
             )
 
     def _growing(self, name: str, steps: Steps) -> Iterator[Finding]:

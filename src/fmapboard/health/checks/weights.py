@@ -99,7 +99,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
         why = (
             "An optimizer holds them, and none of its steps lies in a logged step"
             if idle.is_held
-            else "No optimizer holds a parameter of this model, but perhaps of a former copy"
+            else "No optimizer holds a parameter of this model; it may hold those of a former copy"
         )
         return Finding(
             message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
@@ -215,8 +215,8 @@ class UpdateRatioCheck(BuiltInCheck):
     """Updates of the weights that are very small or very large, relative to the weights.
 
     The ratio is |Δw| / |w| of one optimizer step. Biases and the like, which may start at 0, are
-    left out: only weights with kernels, and other parameters named ``weight`` of layers that are
-    no normalization, count, unless their gradient is 0 at every logged step.
+    left out: only weights with kernels count, or, where these are less than a fifth, as in a
+    transformer, all parameters named ``weight``; none whose gradient is 0 at every logged step.
 
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
@@ -231,7 +231,7 @@ class UpdateRatioCheck(BuiltInCheck):
             above half of ``high`` at another, or of more than eight weights, or if it is above four
             times as much at one, and not of a single weight, which may start near 0. Before
             activations explode, a single step above ``high`` is enough.
-        lasting: number of logged steps.
+        lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 
     low: float = 1e-4
@@ -246,7 +246,7 @@ class UpdateRatioCheck(BuiltInCheck):
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
-        if 0 < len(trained) < 0.2 * len(weights):  # that of a transformer's patches is one of many
+        if 0 < len(trained) < 0.2 * len(weights):
             trained = weights
         chosen = trained or weights or {n: s for n, s in series.items() if not n.endswith("bias")}
         chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
@@ -454,7 +454,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
     Or over two values per channel, of which nothing is left but which one is larger.
 
     Attributes:
-        batch: largest number of images.
+        batch: largest number of images, or else of rows of the output.
         values: the same of values per channel, of any number of images.
         few: the same, of ``batch`` images.
         gap: |log(batch variance / running variance)| from which it is reported: of each layer the
@@ -475,7 +475,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
         sizes = [n or next((o.shape[0] for o in all_of if o.shape), 0) for n, all_of in known]
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
-        if len(sizes) < self.least or not all(sizes):
+        if sum(map(bool, sizes)) < self.least:
             return
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
@@ -500,7 +500,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             since_step=int(steps[0]),
             value=value,
             healthy="8 images or more",
-            meaning="Few values set their own scale; eval mode takes that of all, another network",
+            meaning="The statistics of so few values are far from the running ones of eval mode",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )
 

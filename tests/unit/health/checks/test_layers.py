@@ -93,7 +93,7 @@ def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
 def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_rate() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     (found,) = DeadCheck()(record(columns=dead))
-    assert "so not by this run" in found.meaning
+    assert "so before this run" in found.meaning
     assert "learning rate" not in found.advice
     later = {"dead": {2: from_step(2, 0.9, 0.0)}, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
     (found,) = DeadCheck()(record(columns=later))
@@ -504,7 +504,7 @@ def test_magnitudes_that_no_healthy_network_starts_with() -> None:
 def test_the_first_output_over_classes_counts_too() -> None:
     output = OutputFacts("", (16, 8), low=-1e4, high=1.0, classes=8)
     (found,) = ExplodingCheck()(record(facts=[TrainingFacts(outputs=(output,))] * LAST))
-    assert (found.since_step, found.value) == (0, 1e4)
+    assert (found.layer, found.since_step, found.value) == (None, 0, 1e4)
     assert found.message == "magnitudes in the output are up to 10,000 since step 0"
     for changes in ({"low": -9.9e3}, {"classes": 1}, {"low": -np.inf}):
         other = replace(output, **changes)  # type: ignore[arg-type]  # one of several fields
