@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser_visitor import Person
+from local_servers import wait_for
 from overview_runs import NAN_FROM, STORED
 from two_layer_runs import log_steps
+
+FOLLOW = """(entries) => new Promise((done) => {
+  addEventListener("hashchange", done, { once: true });
+  location.hash = entries;
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +52,27 @@ def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
     person.settle()
     assert person.see(".findings > li").first.inner_text().startswith("warning\nill · ")
     assert person.see(".verdict .sentence").inner_text().startswith("Nothing found in 2 layers")
+
+
+def test_what_is_prefetched_while_an_address_is_followed_is_of_one_run(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    asked: list[Any] = []
+
+    def answer(route: Any) -> None:  # what is shown at once, what is prefetched when it is let go
+        asked.append(route)
+        if len(asked) == 1:
+            route.continue_()
+
+    person = visit(runs, routes={"**/data/maps?*": answer}, run="ill", layer="fmapboard/block.0")
+    wait_for("a prefetch", 10, lambda: [person.settle(), len(asked) == 2][1])
+    person.frame.evaluate("requestAnimationFrame = () => 0")  # nothing is drawn any more
+    person.frame.evaluate(
+        FOLLOW, "feature_maps&p.feature_maps.view=maps&p.feature_maps.run=healthy"
+    )
+    with person.page.expect_request("**/data/maps?*") as next_one:
+        asked[1].continue_()
+    assert "run=ill&key=fmapboard%2Fblock.0" in next_one.value.url
 
 
 def test_findings_of_several_runs_are_ranked_and_name_their_run(

@@ -199,11 +199,10 @@ export class App {
 
   /** Requests a likely next step; one at a time, and only if no other request is in flight. */
   prefetch() {
-    const { layer, scene, stale } = this.model ?? {};
-    const { state } = this;
+    const { state, layer, scene, stale } = this.model ?? {}; // a newer state may have another run
     if (this.model?.front) return this.overview.further();
-    if (state.view === "film") return; // the strip loads its own frames
-    if (!layer || !scene || stale || host.hidden()) return;
+    if (state?.view === "film") return; // the strip loads its own frames
+    if (!state || !layer || !scene || stale || host.hidden()) return;
     if (this.source.cache.left(undefined, true)) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
