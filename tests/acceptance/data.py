@@ -378,6 +378,20 @@ def captions(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images, words, labels
 
 
+def voxels(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Occupied cells of 16³, 0 or 1: hollow ball, full cube, plate or rod, and the class."""
+    along = torch.linspace(-1, 1, 16)
+    grid = torch.stack(torch.meshgrid(along, along, along, indexing="ij"))
+    turn = torch.linalg.qr(torch.randn(count, 3, 3, generator=generator))[0]
+    place = torch.einsum("nij,jzyx->nizyx", turn, grid)
+    ball = ((place.norm(dim=1) - 0.7).abs() < 0.1).float()
+    cube = (place.abs().amax(1) < 0.5).float()
+    plate = ((place[:, 0].abs() < 0.12) & (place[:, 1:].abs().amax(1) < 0.8)).float()
+    rod = ((place[:, :2].abs().amax(1) < 0.15) & (place[:, 2].abs() < 0.9)).float()
+    labels = torch.randint(4, (count,), generator=generator)
+    return torch.stack([ball, cube, plate, rod])[labels, torch.arange(count), None], labels
+
+
 def panned(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """A camera pans over a photograph, [N, 3, 8, 24, 24] in [-1, 1], and what it shows, 0 to 7."""
     images, labels = pixels(generator, count, 40)

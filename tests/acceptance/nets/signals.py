@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 from nets.classifiers import unit
 from torch import Tensor, nn
 from torch.nn import functional
@@ -77,3 +80,52 @@ def overlap(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
 
 def positive(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(model(images), labels)
+
+
+class Rays(nn.Module):
+    """NeRF in the plane: Fourier features of a place, density and colour, summed along rays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [nn.Linear(3 * 16, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU()]
+        self.body, self.density = nn.Sequential(*layers), nn.Linear(96, 1)
+        self.colour = nn.Sequential(nn.Linear(96, 48), nn.ReLU(), nn.Linear(48, 3), nn.Sigmoid())
+
+    def forward(self, places: Tensor) -> Tensor:
+        angles = (places[..., None] * 2.0 ** torch.arange(8) * math.pi).flatten(-2)
+        y = self.body(torch.cat([angles.sin(), angles.cos()], -1))
+        dense = functional.softplus(self.density(y)[..., 0] - 1) * 0.25
+        left = (-torch.cumsum(dense, 1) + dense).exp()
+        return ((left * (1 - (-dense).exp()))[..., None] * self.colour(y)).sum(1)
+
+
+def rendered(model: nn.Module, places: Tensor, colours: Tensor) -> Tensor:
+    return functional.mse_loss(model(places), colours)
+
+
+def vox_net() -> nn.Module:
+    layers = [nn.Conv3d(1, 24, 5, 2), nn.LeakyReLU(0.1), nn.Conv3d(24, 32, 3), nn.LeakyReLU(0.1)]
+    layers += [nn.MaxPool3d(2), nn.Dropout(0.3), nn.Flatten(), nn.Linear(256, 64), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Dropout(0.4), nn.Linear(64, 4))
+
+
+class Eeg(nn.Module):
+    """EEGNet: time, then electrodes depthwise, then separable; ELU, pooling, dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 8, (1, 15), padding=(0, 7), bias=False),
+            nn.BatchNorm2d(8),
+            nn.Conv2d(8, 16, (6, 1), groups=8, bias=False),
+            nn.BatchNorm2d(16),
+            *(nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
+            nn.Conv2d(16, 16, (1, 7), padding=(0, 3), groups=16, bias=False),
+            nn.Conv2d(16, 16, 1, bias=False),
+            *(nn.BatchNorm2d(16), nn.ELU(), nn.AvgPool2d((1, 4)), nn.Dropout(0.25)),
+            *(nn.Flatten(), nn.LazyLinear(5)),
+        )
+        self.layers(torch.zeros(2, 1, 6, 96))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers((x - x.mean(2, keepdim=True))[:, None])
