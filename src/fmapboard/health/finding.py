@@ -200,14 +200,13 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _place(finding: Finding) -> Place | None:
-    """Where a finding is on the data's way; a loss that merely grows is a result.
+    """Where a finding is on the data's way.
 
-    An output that is constant whatever was trained, with no first step, is none.
+    An output that is constant whatever was trained, with no first step, is no result.
     """
     if finding.kind == "constant_output" and finding.since_step is None:
         return WAY["double_softmax"]
-    is_growth = finding.kind == "loss_climbed" and finding.class_ == "note"
-    return WAY["constant_output"] if is_growth else WAY.get(finding.kind)
+    return WAY.get(finding.kind)
 
 
 def _moment(finding: Finding) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from fmapboard.formats.overview import OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.formats.training_facts import (
     FirstNonfinite,
+    OutputFacts,
     TrainingFacts,
     unpack_nonfinite,
     unpack_training_facts,
@@ -45,8 +46,8 @@ class Series(NamedTuple):
     values: Floats
 
 
-VANISHED = 1e-4
-"""Share of its highest value below which a learning rate has vanished."""
+VANISHED, REDUCED = 1e-4, 5e-3
+"""Shares of its highest value below which a learning rate has vanished, or is next to nothing."""
 
 
 class RateHistory(NamedTuple):
@@ -57,26 +58,24 @@ class RateHistory(NamedTuple):
         last: the newest step.
         rate: at the newest step.
         peak: the highest so far.
-        low_since: first of the newest steps that are all below `VANISHED` times the peak; None if
-            the last one is not.
-        low_steps: how many these are.
+        low: `VANISHED` and `REDUCED`, if the newest step is below it times the peak -> the first of
+            the newest steps that all are, and how many these are.
     """
 
     first: int
     last: int
     rate: float
     peak: float
-    low_since: int | None = None
-    low_steps: int = 0
+    low: Mapping[float, tuple[int, int]] = {}
 
     def then(self, step: int, rate: float) -> RateHistory:
         """The history with a later step."""
         peak = max(self.peak, rate)
         # Four divisions by 10 end at 1e-4, give or take rounding.
-        if not rate < 0.99 * VANISHED * peak:
-            return RateHistory(self.first, step, rate, peak)
-        since = step if self.low_since is None else self.low_since
-        return RateHistory(self.first, step, rate, peak, since, self.low_steps + 1)
+        below = [share for share in (VANISHED, REDUCED) if rate < 0.99 * share * peak]
+        known = ((share, self.low.get(share, (step, 0))) for share in below)
+        low = {share: (since, steps + 1) for share, (since, steps) in known}
+        return RateHistory(self.first, step, rate, peak, low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +187,18 @@ def losses_of(record: RunRecord) -> list[list[float]]:
 def stays(losses: Sequence[float], share: float = 0.95) -> bool:
     """True if a loss that is known at two steps or more never fell to this share of the first."""
     return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
+
+
+def first_outputs(record: RunRecord) -> Sequence[OutputFacts]:
+    """The outputs at the first logged step, if they are known."""
+    return next(iter(record.facts.values())).outputs if record.facts else ()
+
+
+def largest_output(record: RunRecord) -> float:
+    """The largest magnitude of an output [N, C] at the first logged step; 0 if it is not known."""
+    every = first_outputs(record)
+    sizes = [max(-of.low, of.high) for of in every if len(of.shape) == 2 and of.shape[1] > 1]
+    return max(sizes, default=0.0)
 
 
 def falls(record: RunRecord, below: float = math.inf) -> bool:

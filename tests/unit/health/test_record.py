@@ -90,7 +90,9 @@ def test_the_learning_rate_is_known_over_all_steps_also_those_that_were_dropped(
         made.thin(set())
         made = made.copy()
     assert made.record().rates == {
-        "0": RateHistory(0, 99, rate=pytest.approx(1e-5), peak=1.0, low_since=21, low_steps=79)
+        "0": RateHistory(
+            0, 99, rate=pytest.approx(1e-5), peak=1.0, low={1e-4: (21, 79), 5e-3: (21, 79)}
+        )
     }
 
 

@@ -82,10 +82,6 @@ def test_every_built_in_check_has_a_place_on_the_way_and_no_other_name_has() -> 
         ([warning("identical_images", 0), warning("nonfinite", 0)],
          "nonfinite", [], ["identical_images"]),
         ([note("nonfinite", 0), warning("nonfinite", 5)], "nonfinite", [], ["nonfinite"]),
-        # a loss that grows is a result, unless its gradient is known to have the wrong sign
-        ([note("loss_climbed", 0), note("update_ratio", 24, **LARGE)],
-         "update_ratio", [], ["loss_climbed"]),
-        ([note("exploding", 0), note("loss_climbed", 8)], "exploding", ["loss_climbed"], []),
         ([warning("loss_climbed", 8), note("exploding", 0)], "loss_climbed", ["exploding"], []),
         # a softmax of one class, not what follows from it
         ([note("unchanged_weights", 0), note("constant_output", None)],

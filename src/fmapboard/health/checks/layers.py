@@ -24,6 +24,8 @@ from fmapboard.health.record import (
     RunRecord,
     falls,
     first_of,
+    first_outputs,
+    largest_output,
     losses_of,
     over_steps,
     stays,
@@ -439,6 +441,7 @@ class VanishingCheck(BuiltInCheck):
     ratio: float = 1e-4
     least: int = 3
     fading: float = 1e-2
+    alike: float = 3e-4
     kind: ClassVar[str] = "vanishing"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -478,23 +481,29 @@ class VanishingCheck(BuiltInCheck):
             else math.nan
             for row in table.rows
         ]
-        for part in _stretches(table, stds):
+        faded = (p for p in _stretches(table, stds) if 0 < p[-1][1] <= self.fading * p[0][1])
+        spread = max([of.spread or 0.0 for of in first_outputs(record) if of.shape], default=0.0)
+        if part := next(faded, None):
             (first, most), (last, std) = part[0], part[-1]
-            if 0 < std <= self.fading * most:
-                return Finding(
-                    message=f"the standard deviation of a channel falls {rounded(most / std)}-fold "
-                    f"from {call_text(table, first)} to {call_text(table, last)} "
-                    f"at {table.step_text(table.steps[0])}",
-                    since_step=table.steps[0],
-                    layer=last.facts.label,
-                    value=most / std,
-                    healthy="below 100-fold",
-                    meaning="The signal fades from layer to layer, and so do the gradients: the "
-                    "initial weights are too small, or saturating activations flatten it",
-                    advice="Use the layers' own initialization, ReLU, or normalization layers",
-                    picture=record.picture(last),
-                )
-        return None
+            value, healthy = most / std, "below 100-fold"
+            text = f"the standard deviation of a channel falls {rounded(value)}-fold from "
+            text += f"{call_text(table, first)} to {call_text(table, last)}"
+        elif 0 < spread <= self.alike:
+            last, value, healthy = None, spread, "0.03 or more"
+            text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
+        else:
+            return None
+        return Finding(
+            message=f"{text} at {table.step_text(table.steps[0])}",
+            since_step=table.steps[0],
+            layer=last.facts.label if last else None,
+            value=value,
+            healthy=healthy,
+            meaning="The signal fades from layer to layer, and so do the gradients: the "
+            "initial weights are too small, or saturating activations flatten it",
+            advice="Use the layers' own initialization, ReLU, or normalization layers",
+            picture=record.picture(last) if last else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,8 +511,8 @@ class ExplodingCheck(BuiltInCheck):
     """Activations that are huge at the start, or grow through the layers or over the steps.
 
     Attributes:
-        start: largest magnitude at the first logged step, of a layer or of an output over classes,
-            from which it is reported.
+        start: largest magnitude at the first logged step, of a layer, from which it is reported.
+        output: the same of an output [N, C].
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
@@ -515,6 +524,7 @@ class ExplodingCheck(BuiltInCheck):
     """
 
     start: float = 1e4
+    output: float = 200.0
     growth: float = 1000.0
     depth: float = 15.0
     guess: float = 10.0
@@ -529,11 +539,9 @@ class ExplodingCheck(BuiltInCheck):
         table = record.layers()
         magnitude, first = np.nan_to_num(table.magnitudes[0], posinf=0.0), table.steps[0]
         row, value = table.rows[int(magnitude.argmax())], float(magnitude.max())
-        outputs = record.facts[first].outputs if first in record.facts else ()
-        size = max([max(-of.low, of.high) for of in outputs if (of.classes or 1) > 1], default=0.0)
-        is_layer = value >= self.start
+        is_layer, size = value >= self.start, 0.0 if losses_of(record) else largest_output(record)
         value, where = (value, call_text(table, row)) if is_layer else (size, "the output")
-        if not self.start <= value < math.inf:
+        if not (self.start if is_layer else self.output) <= value < math.inf:
             return None
         return Finding(
             message=f"magnitudes in {where} are up to {rounded(value)} {table.since_text(first)}",
@@ -649,7 +657,8 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
     last three; the gradient per weight is its 2-norm divided by the square root of the number of
-    weights. None if fewer than four such layers of at least 40 weights have gradients. In a network
+    weights. None if fewer than four such layers of at least 40 weights have gradients, or two of
+    which the first one's is always 0. In a network
     of linear layers alone it is the norm itself, and three layers are the first ones: two may be
     queries and keys, which hardly learn at first.
 
@@ -672,12 +681,12 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
         series = norms.get(f"{row.facts.layer}.weight")
         if series is not None and weights >= _LEAST_WEIGHTS:
             layers.append((row.facts.layer, series, math.sqrt(weights)))
-    if len(layers) < 4:
+    if len(layers) < 2 or (len(layers) < 4 and layers[0][1].values.any()):
         return None
     steps, norm = over_steps(series for _, series, _ in layers)
     norm /= [root for _, _, root in layers]  # [S, layers], per weight
     with np.errstate(all="ignore"):
-        ratios = norm[:, : 2 + is_linear].max(1) / norm[:, -3:].max(1)
+        ratios = norm[:, :-1][:, : 2 + is_linear].max(1) / norm[:, -3:].max(1)
     known = np.isfinite(ratios) & ~np.isnan(norm).any(1)
     steps, ratios = steps[known], ratios[known]
     if len(steps) < max(least, 1):

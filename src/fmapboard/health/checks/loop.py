@@ -13,9 +13,18 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts
 from fmapboard.health.finding import Finding, named, rounded
-from fmapboard.health.record import VANISHED, BuiltInCheck, NotRecorded, RunRecord, first_of
-from fmapboard.health.states import ROUNDING
-from fmapboard.health.table import is_normalized
+from fmapboard.health.record import (
+    REDUCED,
+    VANISHED,
+    BuiltInCheck,
+    NotRecorded,
+    RunRecord,
+    Steps,
+    first_of,
+    largest_output,
+    over_steps,
+)
+from fmapboard.health.table import HealthRow, is_normalized
 
 _LASTING = 2
 """Logged steps at the end of the run that must all have a fault of the loop."""
@@ -110,22 +119,11 @@ class EvalModeCheck(BuiltInCheck):
 
 @dataclass(frozen=True, slots=True)
 class ConstantImagesCheck(BuiltInCheck):
-    """All images of the batch have one value only, at most logged steps; two images at least.
+    """All images of the batch have one value only, at most logged steps; two images at least."""
 
-    A note, of other inputs, such as signals: the gradients tell that the first layer with kernels
-    receives zeros only.
-
-    Attributes:
-        least: number of logged steps of which all must be so, for a note.
-    """
-
-    least: int = 4
     kind: ClassVar[str] = "constant_images"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        if (zeros := self._zeros(record)) is not None:
-            yield zeros
-            return
         found = _batches(record, _all_constant)
         if found is None:
             return
@@ -139,28 +137,6 @@ class ConstantImagesCheck(BuiltInCheck):
             "lost by a conversion or a normalization",
             advice="Look at the input in the Feature maps tab, and check the dataset",
             picture=_drawn_input(record),
-        )
-
-    def _zeros(self, record: RunRecord) -> Finding | None:
-        """A first layer whose weight never gets a gradient, while its bias does."""
-        rows = [] if record.health is None else record.weighted_layers()
-        if not rows or any(of.batch is not None for of in record.training_facts().values()):
-            return None
-        norms, name = record.scalars.get(tags.GRADIENT_NORM, {}), rows[0].facts.layer
-        weight, bias = (norms.get(f"{name}.{own}") for own in ("weight", "bias"))
-        constant = record.layers().columns["constant"][:, record.layers().rows.index(rows[0])]
-        if weight is None or bias is None or len(weight.values) < self.least:
-            return None
-        if weight.values.any() or not bias.values.all() or (constant < 1 - ROUNDING).any():
-            return None
-        return Finding(
-            message=f"the first layer, `{name}`, receives zeros only: the gradient of its weight, "
-            f"and not that of its bias, is exactly 0 at each of {len(weight.values)} logged steps",
-            since_step=int(weight.steps[0]),
-            layer=rows[0].facts.label,
-            healthy="a gradient other than 0",
-            meaning="The inputs are not loaded, or lost by a conversion or a normalization",
-            advice="Print the input of a few batches, and check the dataset",
         )
 
 
@@ -237,12 +213,13 @@ class InputScaleCheck(BuiltInCheck):
         spread: median over the logged steps of the standard deviation up to which it is reported,
             unless a normalization follows the first layer.
         range: the same of (largest - smallest value) / |mean|.
-        most: the same of the largest magnitude from which it is reported, whatever follows: most
-            values are next to nothing beside it.
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
-        first: standard deviation of the first weighted layer's outputs at the first logged step
-            from which the network's inputs, which are no images, are reported.
+        low: size of inputs that are no images (see `_input_size`), up to which it is reported.
+        high: the same, from which it is reported.
+        noise: the same, from which the gradient of the bias is rounding noise: it cancels.
+        beyond: largest magnitude of an output of classes at the first logged step from which the
+            network does not scale large images by itself.
     """
 
     largest: float = 30.0
@@ -250,9 +227,11 @@ class InputScaleCheck(BuiltInCheck):
     response: float = 2.0
     spread: float = 0.03
     range: float = 0.3
-    most: float = 1e5
     interleaved: float = 0.6
-    first: float = 100.0
+    low: float = 1e-3
+    high: float = 230.0
+    noise: float = 1e5
+    beyond: float = 20.0
     kind: ClassVar[str] = "input_scale"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -271,7 +250,7 @@ class InputScaleCheck(BuiltInCheck):
         turns = [n["interleaved"] for n in every if "interleaved" in n]
         if turns and float(np.median(turns)) < self.interleaved:
             yield _of_layout(record, float(np.median(turns)))
-        if is_large and (magnitude > self.most or not self._is_scaled(record, low, high)):
+        if is_large and not self._is_scaled(record, low, high):
             value, meaning = magnitude, _of_large(low, high)
             text = f"the largest magnitude of the input images is {value:.3g}"
             if magnitude <= self.largest:
@@ -296,24 +275,23 @@ class InputScaleCheck(BuiltInCheck):
         )
 
     def _of_rows(self, record: RunRecord) -> Finding:
-        """What the first layer of a network of other inputs, such as tables, tells of their scale.
+        """What the gradients of the first layer tell of other inputs, such as tables.
 
         Raises:
-            NotRecorded: it does not tell anything.
+            NotRecorded: they do not tell anything.
         """
-        rows = [] if record.health is None else list(record.health.rows)[:1]
-        std = float(record.layers().columns["std"][0, 0]) if rows else math.nan
-        is_first = rows and (rows[0].facts.kernel_shape or rows[0].facts.type == "Linear")
-        if not is_first or not std > self.first:
+        found = _input_size(record)
+        if found is None or self.low < found[2] < self.high or found[2] > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
+        row, steps, value = found
         return Finding(
-            message=f"the outputs of the first layer, `{rows[0].facts.layer}`, have a standard "
-            f"deviation of {rounded(std)} at step {record.layers().steps[0]}",
-            since_step=record.layers().steps[0],
-            layer=rows[0].facts.label,
-            value=std,
-            healthy="near 1",
-            meaning="The network's inputs are not scaled, or the layer's initial weights are large",
+            message=f"the network's inputs are of a size of about {rounded(value)}, as the first "
+            f"layer, `{row.facts.layer}`, tells since step {steps[0]}",
+            since_step=int(steps[0]),
+            layer=row.facts.label,
+            value=value,
+            healthy="0.1 to 100",
+            meaning="They are not scaled" if value > 1 else "They are scaled twice, or zeros",
             advice="Subtract the mean of each input and divide by its standard deviation",
         )
 
@@ -323,6 +301,8 @@ class InputScaleCheck(BuiltInCheck):
         norms = [kind for kind in kinds if "norm" in kind.lower()]
         if _is_bytes(low, high) and all("batch" in kind.lower() for kind in norms):
             norms = []
+        if largest_output(record) > self.beyond:
+            return False
         return bool(norms) or _response(record) <= self.response
 
 
@@ -412,12 +392,16 @@ class NeverCalledCheck(BuiltInCheck):
 class RateVanishedCheck(BuiltInCheck):
     """A learning rate below `health.record.VANISHED` times its maximum, in every parameter group.
 
+    Or below `health.record.REDUCED` times it for most of the run.
+
     Attributes:
         share: share of the run for which it must be so, up to the newest logged step.
+        long: the same below `REDUCED`.
         least: number of logged steps at which it must be so.
     """
 
     share: float = 0.1
+    long: float = 0.6
     least: int = 4
     kind: ClassVar[str] = "rate_vanished"
 
@@ -425,17 +409,20 @@ class RateVanishedCheck(BuiltInCheck):
         if not record.rates:
             raise NotRecorded(f"the scalars {tags.LEARNING_RATE}/…")
         moved = [rate for rate in record.rates.values() if rate.peak > 0]
-        begins = [rate.low_since for rate in moved if rate.low_since is not None]
-        if not moved or len(begins) < len(moved):
-            return
-        since, first, last = max(begins), min(r.first for r in moved), max(r.last for r in moved)
-        share = (last - since) / max(last - first, 1)
-        if share <= self.share or min(rate.low_steps for rate in moved) < self.least:
+        for share, least in ((VANISHED, self.share), (REDUCED, self.long)):
+            low = [rate.low[share] for rate in moved if share in rate.low]
+            if not moved or len(low) < len(moved):
+                continue
+            since, first = max(of for of, _ in low), min(rate.first for rate in moved)
+            part = (moved[0].last - since) / max(moved[0].last - first, 1)
+            if part > least and min(steps for _, steps in low) >= self.least:
+                break
+        else:
             return
         highest = max(moved, key=lambda rate: rate.peak)
         yield Finding(
-            message=f"the learning rate has been below {VANISHED:.0e} times its maximum of "
-            f"{highest.peak:.2g} since step {since}, for {100 * share:.0f} % of the run; it is "
+            message=f"the learning rate has been below {share:.0e} times its maximum of "
+            f"{highest.peak:.2g} since step {since}, for {100 * part:.0f} % of the run; it is "
             f"{highest.rate:.1e}",
             since_step=since,
             value=highest.rate / highest.peak,
@@ -501,8 +488,7 @@ def _of_large(low: float, high: float) -> str:
     """What the range of images with large values may mean."""
     if _is_bytes(low, high):
         return "The images are not scaled: 0 to 255 instead of 0 to 1"
-    logs = "; where most are small beside the largest, take logarithms" if high > 1e5 else ""
-    return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}{logs}"
+    return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}"
 
 
 def _of_layout(record: RunRecord, ratio: float) -> Finding:
@@ -527,6 +513,30 @@ def _response(record: RunRecord) -> float:
     rows, table = record.weighted_layers(), record.layers()
     std = float(table.columns["std"][0, table.rows.index(rows[0])]) if rows else math.inf
     return std if math.isfinite(std) else math.inf
+
+
+def _input_size(record: RunRecord) -> tuple[HealthRow, Steps, float] | None:
+    """The norm of the gradient of the first layer's weight over that of its bias.
+
+    It is about the size of the network's inputs, as the layer multiplies them by its weight.
+
+    Returns:
+        The layer, the logged steps, and the median over those of them at which that of the bias is
+        not 0. None if they are not known, or if a normalization follows.
+    """
+    row = next(iter(record.health.rows), None) if record.health else None
+    if row is None or is_normalized(row):
+        return None
+    own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
+    names = (f"{row.facts.layer}.weight{own}", f"{row.facts.layer}.bias{own}")
+    norms = record.scalars.get(tags.GRADIENT_NORM, {})
+    known = [norms[name] for name in names if name in norms]
+    steps, values = over_steps(known) if len(known) == 2 else (np.zeros(0, int), np.zeros((0, 2)))
+    values = values[values[:, 1] > 0]
+    if len(values):
+        return row, steps, float(np.median(values[:, 0] / values[:, 1]))
+    std = float(record.layers().columns["std"][0, 0])
+    return (row, np.array(record.layers().steps), std) if std > 0 else None
 
 
 def _is_normalized(record: RunRecord) -> bool:

@@ -190,16 +190,9 @@ def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
 class LossClimbedCheck(BuiltInCheck):
     """Training makes the loss larger: the gradient has the wrong sign at the last two steps.
 
-    Or labels of BCE with logits are beyond 1, so that it falls below 0 without end. A note, if each
-    batch has several labels: the loss grows at nearly every step, for any reason.
-
-    Attributes:
-        grown: factor over that at the first step; twice the guess of ln(classes) is needed too.
-        least: number of logged steps at which the loss is known.
+    Or labels of BCE with logits are beyond 1, so that it falls below 0 without end.
     """
 
-    grown: float = 3.0
-    least: int = 6
     kind: ClassVar[str] = "loss_climbed"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -207,7 +200,6 @@ class LossClimbedCheck(BuiltInCheck):
             # A model that returns a log-likelihood is trained to make it larger.
             since = lasting(_read(steps), lambda each: each.is_climbed and bool(each.shape), 2)
             if since is None:
-                yield from self._growing(name, steps)
                 yield from self._endless(name, steps)
                 continue
             known = [of.loss for at, of in steps.items() if at >= since and of.loss is not None]
@@ -239,25 +231,6 @@ class LossClimbedCheck(BuiltInCheck):
                 meaning="The loss has no least value: it falls below 0 while the logits grow",
                 advice=f"Divide a mask by {largest}; for several classes, use cross_entropy",
             )
-
-    def _growing(self, name: str, steps: Steps) -> Iterator[Finding]:
-        known = {at: of for at, of in steps.items() if of.loss is not None and of.labels}
-        losses = [of.loss or 0.0 for of in known.values()]
-        if len(known) < self.least or any(len(of.labels or ()) < 2 for of in known.values()):
-            return
-        guess = math.log(max(2, list(known.values())[-1].classes or 2))
-        rises = sum(after > before for before, after in pairwise(losses))
-        if losses[-1] < max(self.grown * losses[0], 2 * guess) or rises < 0.8 * (len(losses) - 1):
-            return
-        yield Finding(
-            message=f"the loss of the output{quoted(name)} grows: it went from {losses[0]:.3g} at "
-            f"step {min(known)} to {losses[-1]:.3g} at step {max(known)}",
-            since_step=min(known),
-            value=losses[-1],
-            healthy="a loss that falls",
-            meaning="The updates have the wrong sign, or the learning rate is too high",
-            advice="Check the sign of the update if it is written by hand, and lower the rate",
-        )
 
 
 _COLLAPSED = (

@@ -230,7 +230,7 @@ class UpdateRatioCheck(BuiltInCheck):
         replaced: reported if that median is above it at one of the first four logged steps, and
             above half of ``high`` at another, or of more than eight weights, or if it is above four
             times as much at one, and not of a single weight, which may start near 0. Before
-            activations explode, a single step above ``high`` is enough.
+            activations explode or are not finite, a single step above ``high`` is enough.
         lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 
@@ -269,6 +269,9 @@ class UpdateRatioCheck(BuiltInCheck):
         least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
         grown = None if record.health is None else ExplodingCheck().over_steps(record)
         before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
+        if record.health is not None and (lost := record.health.columns["nonfinite"]).any():
+            since = record.health.steps[int((lost > 0).any(1).argmax())]
+            before = max(before, sum(at < since for at in steps))
         large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
@@ -456,7 +459,6 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
     Attributes:
         batch: largest number of images, or else of rows of the output.
         values: the same of values per channel, of any number of images.
-        few: the same, of ``batch`` images.
         gap: |log(batch variance / running variance)| from which it is reported: of each layer the
             median over the second half of the logged steps, of these that over the layers or, of
             one image, the largest.
@@ -465,8 +467,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
 
     batch: int = 2
     values: int = 2
-    few: int = 8
-    gap: float = 0.5
+    gap: float = 0.2
     least: int = 4
     kind: ClassVar[str] = "batchnorm_small_batch"
 
@@ -485,12 +486,12 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             value = float(np.nanmedian(late, axis=0).max(initial=0.0))
         seen = f"{batch} image{'s' * (batch > 1)} per step"
         if batch > self.batch or value < self.gap:
-            table, most = record.layers(), self.values if batch > self.batch else self.few
-            rows = zip(table.rows, table.columns["values"].max(0) <= most, strict=True)
+            table = record.layers()
+            rows = zip(table.rows, table.columns["values"].max(0) <= self.values, strict=True)
             names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]
             if not names:
                 return
-            seen = f"at most {most} values per channel behind {named(names)}"
+            seen = f"at most {self.values} values per channel behind {named(names)}"
         else:
             seen += f", whose variance differs by a factor of {math.exp(min(value, 700)):.2g} from "
             of = "the most" if batch == 1 else "median"

@@ -459,6 +459,13 @@ def test_gradients_that_are_small_at_the_end_only_are_silent() -> None:
 def test_few_layers_and_few_steps_are_silent() -> None:
     three = [layer(i) for i in range(3)]
     assert VanishingCheck()(record(three, scalars=gradients(1e-7, 3))) == []
+    (found,) = VanishingCheck()(record(three, scalars=gradients(0.0, 3)))  # exactly 0 is another
+    assert found.message.startswith(
+        "gradients per weight of the first layers, from `conv0` on, are"
+    )
+    (found,) = VanishingCheck()(record(three[1:], scalars=gradients(0.0, 3)))
+    assert found.layer == "conv1"
+    assert VanishingCheck()(record(three[2:], scalars=gradients(0.0, 3))) == []
     short = {tag: values[:2] for tag, values in gradients(1e-7).items()}
     assert VanishingCheck()(record(scalars=short)) == []
     with pytest.raises(NotRecorded, match="gradient_norm"):
@@ -492,6 +499,23 @@ def test_a_signal_that_fades_through_the_layers_and_a_network_that_stays_as_it_i
     assert faded(1.0, 0.1, 1e-9, losses=[]) == []  # it is not known
 
 
+@pytest.mark.parametrize(
+    ("first", "is_found"), [(3e-4, True), (3.1e-4, False), (0.0, False), (None, False)]
+)
+def test_an_output_that_hardly_depends_on_the_input_from_the_start(
+    first: float | None, is_found: bool
+) -> None:
+    def found(later: float) -> list[Finding]:
+        every = [OutputFacts("", (8, 10), spread=of, low=0.0, high=1.0) for of in (first, later)]
+        facts = [TrainingFacts(outputs=(of,)) for of in (every[0], *every[1:] * (LAST - 1))]
+        return list(VanishingCheck()(record(facts=facts, scalars=gradients(1.0))))
+
+    said = [(one.class_, one.layer, one.since_step, one.message) for one in found(later=1e-3)]
+    text = "the output varies from input to input by 0.0003 of its magnitude at step 0"
+    assert said == [("note", None, 0, text)] * is_found
+    assert found(later=0.1) == []  # it learns
+
+
 def test_magnitudes_that_no_healthy_network_starts_with() -> None:
     (found,) = ExplodingCheck()(record(columns={"maximum": {3: [1e4] * LAST}}))
     assert (found.layer, found.since_step, found.value) == ("conv3", 0, 1e4)
@@ -501,12 +525,14 @@ def test_magnitudes_that_no_healthy_network_starts_with() -> None:
     assert ExplodingCheck()(record(columns=lost)) == []
 
 
-def test_the_first_output_over_classes_counts_too() -> None:
-    output = OutputFacts("", (16, 8), low=-1e4, high=1.0, classes=8)
+def test_the_first_output_counts_too_unless_the_loss_is_known() -> None:
+    output = OutputFacts("", (16, 8), low=-200.0, high=1.0, classes=8)
     (found,) = ExplodingCheck()(record(facts=[TrainingFacts(outputs=(output,))] * LAST))
-    assert (found.layer, found.since_step, found.value) == (None, 0, 1e4)
-    assert found.message == "magnitudes in the output are up to 10,000 since step 0"
-    for changes in ({"low": -9.9e3}, {"classes": 1}, {"low": -np.inf}):
+    assert (found.layer, found.since_step, found.value) == (None, 0, 200.0)
+    assert found.message == "magnitudes in the output are up to 200 since step 0"
+    for changes in (
+        {"low": -199.0}, {"shape": (16, 1)}, {"shape": (16, 8, 4)}, {"low": -np.inf}, {"loss": 90.0}
+    ):  # fmt: skip
         other = replace(output, **changes)  # type: ignore[arg-type]  # one of several fields
         assert ExplodingCheck()(record(facts=[TrainingFacts(outputs=(other,))] * LAST)) == []
     later = [TrainingFacts(outputs=(replace(output, low=-1.0),)), TrainingFacts(outputs=(output,))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from check_records import STEPS, layer, record
 
 from fmapboard.checks import Check, Finding, NotRecorded
-from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts, Unchanged
+from fmapboard.formats.training_facts import OUTSIDE, OutputFacts, TrainingFacts, Unchanged
 from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
     EvalModeCheck,
@@ -115,25 +114,6 @@ def test_constant_images_only_if_all_of_the_batch_are_at_half_of_the_steps() -> 
     assert found.picture == "network_input/sample_0"
     assert said(ConstantImagesCheck(), FINE, FINE, FINE, black, black) == []
     assert said(ConstantImagesCheck(), *[replace(FINE, constant_images=(0, 1, 2))] * 8) == []
-
-
-def test_signals_of_zeros_give_the_first_weight_no_gradient() -> None:
-    def found(batch: int | None = None, constant: float = 1.0, **norms: list[float]) -> int:
-        given = {"weight": [0.0] * 8, "bias": [1.0] * 8} | norms
-        scalars = {f"gradient_norm/conv0.{name}": values for name, values in given.items()}
-        facts = [replace(FINE, batch=batch)] * 8
-        columns = {"constant": {0: [1.0] * 7 + [constant]}}
-        with suppress(NotRecorded):
-            (one,) = ConstantImagesCheck()(record(facts=facts, scalars=scalars, columns=columns))
-            assert (one.class_, one.since_step, one.layer) == ("note", 0, "conv0")
-            return 1
-        return 0
-
-    assert found() == 1
-    assert found(constant=0.9) == found(weight=[0.0] * 7 + [1e-9]) == 0
-    assert found(bias=[0.0] + [1.0] * 7) == found(weight=[0.0] * 3) == 0
-    with pytest.raises(ValueError, match="not enough values"):
-        found(batch=4)  # of images their values are known
 
 
 def test_the_picture_of_faulty_images_is_that_of_the_model_by_its_name() -> None:
@@ -286,6 +266,9 @@ def test_a_rate_far_below_its_maximum_for_more_than_a_tenth_of_the_run() -> None
     assert vanished([0.1] * 4 + [1e-6] * 4, steps=late) == []
     with pytest.raises(NotRecorded, match="learning_rate"):
         RateVanishedCheck()(record())
+    (found,) = vanished([0.1] * 2 + [4.9e-4] * 6)  # three divisions by 10, for most of the run
+    assert "below 5e-03 times its maximum of 0.1 since step 20, for 71 %" in found.message
+    assert vanished([0.1] * 3 + [4.9e-4] * 5) == vanished([0.1] * 2 + [5e-4] * 6) == []
 
 
 def test_a_warm_up_a_group_at_rate_0_and_one_that_still_learns_are_silent() -> None:
@@ -335,17 +318,36 @@ def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> No
         InputScaleCheck()(record(inputs={"mean": 0.5}))
 
 
-def test_the_first_layer_tells_of_inputs_that_are_no_images() -> None:
-    def found(std: float, kind: str = "Linear", kernel: Any = None) -> list[Finding]:
-        layers = [layer(0, type=kind, kernel_shape=kernel), layer(1)]
-        return list(InputScaleCheck()(record(layers, columns={"std": {0: [std] * LAST}})))
+def test_the_gradients_of_the_first_layer_tell_of_inputs_that_are_no_images() -> None:
+    def found(*ratios: float, std: float = 0.0, bias: float = 0.5, **facts: Any) -> list[Finding]:
+        own = "_ih_l0" if facts.get("type") == "LSTM" else ""
+        scalars = {
+            f"gradient_norm/conv0.weight{own}": [bias * ratio for ratio in ratios],
+            f"gradient_norm/conv0.bias{own}": [bias] * len(ratios),
+        }
+        given = record(
+            [layer(0, **facts), layer(1)], scalars=scalars, columns={"std": {0: [std] * LAST}}
+        )
+        return list(InputScaleCheck()(given))
 
-    (one,) = found(101.0)
-    assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 101.0)
-    assert len(found(101.0, "Conv1d", (64, 8, 3))) == 1
-    for silent in ((100.0, "Linear"), (100.0, "Conv1d", (64, 8, 3)), (101.0, "LSTM")):
+    (one,) = found(1.0, 230.0, 1000.0)
+    assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 230.0)
+    assert one.message == (
+        "the network's inputs are of a size of about 230, as the first layer, `conv0`, tells since "
+        "step 0"
+    )
+    assert one.meaning == "They are not scaled"
+    (one,) = found(1e-3, type="LSTM", kernel_shape=None)
+    assert one.meaning == "They are scaled twice, or zeros"
+    assert len(found(0.0)) == len(found(1e5)) == len(found(std=230.0)) == 1
+    assert len(found(1e-3, bias=0.0, std=230.0)) == 1  # no gradient at all: what the layer returns
+    batch = {"followed_by": ("BatchNorm1d",)}
+    for ratios, std, facts in (
+        ((229.0,), 0.0, {}), ((1.1e-3,), 0.0, {}), ((1.1e5,), 0.0, {}), ((1e3,), 0.0, batch),
+        ((), 229.0, {}), ((), 0.0, {}),
+    ):  # fmt: skip
         with pytest.raises(NotRecorded, match="the input's range"):
-            found(*silent)
+            found(*ratios, std=std, **facts)
 
 
 @pytest.mark.parametrize(("ratio", "is_found"), [(0.59, True), (0.61, False)])
@@ -360,9 +362,10 @@ def test_images_whose_colours_take_turns_in_a_row_are_scrambled(
 def test_large_images_that_the_network_scales_itself_are_silent() -> None:
     scaled = {"std": {0: [2.0] * LAST}}
     assert InputScaleCheck()(record(inputs=BYTES, columns=scaled)) == []
-    powers = {**BYTES, "maximum": 2e5}
-    (found,) = InputScaleCheck()(record(inputs=powers, columns=scaled))
-    assert "take logarithms" in found.meaning
+    for low, is_found in ((-20.5, True), (-20.0, False)):  # or does it? The output is as large
+        first = replace(FINE, outputs=(OutputFacts("", (8, 4), low=low, high=1.0),))
+        given = record(inputs=BYTES, columns=scaled, facts=[first] + [FINE] * 7)
+        assert len(InputScaleCheck()(given)) == is_found
     no_kernels = [layer(i, kernel_shape=None) for i in range(6)]
     assert len(InputScaleCheck()(record(no_kernels, inputs=BYTES, columns=scaled))) == 1
 
