@@ -195,9 +195,12 @@ def first_outputs(record: RunRecord) -> Sequence[OutputFacts]:
 
 
 def largest_output(record: RunRecord) -> float:
-    """The largest magnitude of an output [N, C] at the first logged step; 0 if it is not known."""
+    """The largest magnitude that an output [N, C] reaches with both signs at the first logged step.
+
+    0 if it is not known. Distances have one sign, or pixels of a trained network.
+    """
     every = first_outputs(record)
-    sizes = [max(-of.low, of.high) for of in every if len(of.shape) == 2 and of.shape[1] > 1]
+    sizes = [min(-of.low, of.high) for of in every if len(of.shape) == 2 and of.shape[1] > 1]
     return max(sizes, default=0.0)
 
 

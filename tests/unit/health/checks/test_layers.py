@@ -526,12 +526,13 @@ def test_magnitudes_that_no_healthy_network_starts_with() -> None:
 
 
 def test_the_first_output_counts_too_unless_the_loss_is_known() -> None:
-    output = OutputFacts("", (16, 8), low=-200.0, high=1.0, classes=8)
+    output = OutputFacts("", (16, 8), low=-200.0, high=250.0, classes=8)
     (found,) = ExplodingCheck()(record(facts=[TrainingFacts(outputs=(output,))] * LAST))
     assert (found.layer, found.since_step, found.value) == (None, 0, 200.0)
     assert found.message == "magnitudes in the output are up to 200 since step 0"
     for changes in (
-        {"low": -199.0}, {"shape": (16, 1)}, {"shape": (16, 8, 4)}, {"low": -np.inf}, {"loss": 90.0}
+        {"low": -199.0}, {"high": 199.0}, {"shape": (16, 1)}, {"shape": (16, 8, 4)},
+        {"low": -np.inf, "high": np.inf}, {"loss": 90.0},
     ):  # fmt: skip
         other = replace(output, **changes)  # type: ignore[arg-type]  # one of several fields
         assert ExplodingCheck()(record(facts=[TrainingFacts(outputs=(other,))] * LAST)) == []

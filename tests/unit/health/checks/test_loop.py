@@ -363,7 +363,7 @@ def test_large_images_that_the_network_scales_itself_are_silent() -> None:
     scaled = {"std": {0: [2.0] * LAST}}
     assert InputScaleCheck()(record(inputs=BYTES, columns=scaled)) == []
     for low, is_found in ((-20.5, True), (-20.0, False)):  # or does it? The output is as large
-        first = replace(FINE, outputs=(OutputFacts("", (8, 4), low=low, high=1.0),))
+        first = replace(FINE, outputs=(OutputFacts("", (8, 4), low=low, high=30.0),))
         given = record(inputs=BYTES, columns=scaled, facts=[first] + [FINE] * 7)
         assert len(InputScaleCheck()(given)) == is_found
     no_kernels = [layer(i, kernel_shape=None) for i in range(6)]
