@@ -205,9 +205,9 @@ def largest_output(record: RunRecord) -> float:
 
 
 def falls(record: RunRecord, below: float = math.inf) -> bool:
-    """True if losses are known that start below a value, and end at three quarters or less."""
+    """True if losses are known that start below a value, and end at four fifths or less."""
     losses = losses_of(record)
-    return bool(losses) and all(of[-1] < 0.75 * of[0] and of[0] < below for of in losses)
+    return bool(losses) and all(of[-1] < 0.8 * of[0] and of[0] < below for of in losses)
 
 
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:

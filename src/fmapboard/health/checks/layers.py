@@ -64,10 +64,10 @@ class DeadCheck(BuiltInCheck):
         share: share of a layer's channels, 0 to 1, from which it is reported.
         share_at_start: the same, for channels that are dead since the first logged step, as many
             are in narrow layers with random weights, and for networks that learn all the same:
-            their losses are known, and have fallen to three quarters or less.
+            their losses are known, and have fallen to four fifths or less.
     """
 
-    share: float = 0.5
+    share: float = 0.65
     share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
 
@@ -520,7 +520,7 @@ class ExplodingCheck(BuiltInCheck):
             first logged step, of those with no normalization between them that are no gates. Images
             of little contrast make those of the first layers small: their responses to images of
             standard deviation 1 count.
-        guess: the same does not count if the loss starts below it, and falls by a quarter.
+        guess: the same does not count if the loss starts below it, and falls by a fifth.
     """
 
     start: float = 1e4

@@ -301,9 +301,8 @@ class InputScaleCheck(BuiltInCheck):
         norms = [kind for kind in kinds if "norm" in kind.lower()]
         if _is_bytes(low, high) and all("batch" in kind.lower() for kind in norms):
             norms = []
-        if largest_output(record) > self.beyond:
-            return False
-        return bool(norms) or _response(record) <= self.response
+        is_small = largest_output(record) <= self.beyond
+        return is_small and (bool(norms) or _response(record) <= self.response)
 
 
 @dataclass(frozen=True, slots=True)

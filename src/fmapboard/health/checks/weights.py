@@ -228,9 +228,9 @@ class UpdateRatioCheck(BuiltInCheck):
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another, or of more than eight weights, or if it is above four
-            times as much at one, and not of a single weight, which may start near 0. Before
-            activations explode or are not finite, a single step above ``high`` is enough.
+            above half of ``high`` at another, of three weights or more, or of nine, or if it is
+            above four times as much at one, and not of a single weight, which may start near 0.
+            Before activations explode or are not finite, one step above ``high`` is enough.
         lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 
@@ -316,7 +316,8 @@ class UpdateRatioCheck(BuiltInCheck):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        factor = math.inf if weights == 1 else 1 if len(moved) > 1 or weights > 8 else 4
+        is_few = weights < (3 if len(moved) > 1 else 9)
+        factor = math.inf if weights == 1 else 4 if is_few else 1
         if most <= factor * self.replaced:
             moved = np.flatnonzero(median[:before] > self.high)
         if moved.size:
