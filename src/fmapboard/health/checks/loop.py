@@ -238,7 +238,7 @@ class InputScaleCheck(BuiltInCheck):
         needed = {"minimum", "maximum", "std"}
         every = [numbers for numbers in record.network_input.values() if needed <= numbers.keys()]
         if not every:
-            yield self._of_rows(record)
+            yield from first_of([self._of_rows(record)])
             return
         low, high = (float(np.median([n[key] for n in every])) for key in ("minimum", "maximum"))
         magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
@@ -251,7 +251,9 @@ class InputScaleCheck(BuiltInCheck):
         if turns and float(np.median(turns)) < self.interleaved:
             yield _of_layout(record, float(np.median(turns)))
         if is_large and not self._is_scaled(record, low, high):
-            value, meaning = magnitude, _of_large(low, high)
+            value, meaning = magnitude, "The images are not scaled: 0 to 255 instead of 0 to 1"
+            if not _is_bytes(low, high):
+                meaning = f"The images are not scaled: values from {low:.3g} to {high:.3g}"
             text = f"the largest magnitude of the input images is {value:.3g}"
             if magnitude <= self.largest:
                 value, text = spread, f"input images have a standard deviation of {spread:.2g}"
@@ -274,16 +276,18 @@ class InputScaleCheck(BuiltInCheck):
             picture=_drawn_input(record),
         )
 
-    def _of_rows(self, record: RunRecord) -> Finding:
+    def _of_rows(self, record: RunRecord) -> Finding | None:
         """What the gradients of the first layer tell of other inputs, such as tables.
 
         Raises:
             NotRecorded: they do not tell anything.
         """
         found = _input_size(record)
-        if found is None or self.low < found[2] < self.high or found[2] > self.noise:
+        if found is None or found[2] > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
         row, steps, value = found
+        if self.low < value < self.high:
+            return None
         return Finding(
             message=f"the network's inputs are of a size of about {rounded(value)}, as the first "
             f"layer, `{row.facts.layer}`, tells since step {steps[0]}",
@@ -481,13 +485,6 @@ def _all_identical(facts: TrainingFacts) -> bool:
 
 def _is_bytes(low: float, high: float) -> bool:
     return low >= 0 and 100 <= high <= 255
-
-
-def _of_large(low: float, high: float) -> str:
-    """What the range of images with large values may mean."""
-    if _is_bytes(low, high):
-        return "The images are not scaled: 0 to 255 instead of 0 to 1"
-    return f"The images are not scaled: their values range from {low:.3g} to {high:.3g}"
 
 
 def _of_layout(record: RunRecord, ratio: float) -> Finding:
