@@ -197,7 +197,7 @@ def first_outputs(record: RunRecord) -> Sequence[OutputFacts]:
 def largest_output(record: RunRecord) -> float:
     """The largest magnitude that an output [N, C] reaches with both signs at the first logged step.
 
-    0 if it is not known. Distances have one sign, or pixels of a trained network.
+    0 if it is not known. Outputs of one sign, such as distances or pixels, may well be large.
     """
     every = first_outputs(record)
     sizes = [min(-of.low, of.high) for of in every if len(of.shape) == 2 and of.shape[1] > 1]

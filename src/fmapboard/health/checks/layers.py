@@ -436,6 +436,8 @@ class VanishingCheck(BuiltInCheck):
         least: number of logged steps at which it must be so.
         fading: largest share of a channel's standard deviation that is left at the last of three
             layers or more with no normalization between them, if the loss stays, or the output.
+        alike: (standard deviation over the images) / (mean magnitude) of the output at the first
+            logged step up to which it is reported, under the same condition.
     """
 
     ratio: float = 1e-4
@@ -511,8 +513,9 @@ class ExplodingCheck(BuiltInCheck):
     """Activations that are huge at the start, or grow through the layers or over the steps.
 
     Attributes:
-        start: largest magnitude at the first logged step, of a layer, from which it is reported.
-        output: the same of an output [N, C].
+        start: magnitude that is reported if a layer reaches it at the first logged step.
+        output: the same of an output [N, C] that reaches it with both signs, if the loss is not
+            known.
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.

@@ -215,7 +215,8 @@ class InputScaleCheck(BuiltInCheck):
         range: the same of (largest - smallest value) / |mean|.
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
-        low: size of inputs that are no images (see `_input_size`), up to which it is reported.
+        low: magnitude, up to which it is reported, of inputs that are no images (see
+            `_input_magnitude`).
         high: the same, from which it is reported.
         noise: the same, from which the gradient of the bias is rounding noise: it cancels.
         beyond: largest magnitude of an output of classes at the first logged step from which the
@@ -282,15 +283,15 @@ class InputScaleCheck(BuiltInCheck):
         Raises:
             NotRecorded: they do not tell anything.
         """
-        found = _input_size(record)
+        found = _input_magnitude(record)
         if found is None or found[2] > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
         row, steps, value = found
         if self.low < value < self.high:
             return None
         return Finding(
-            message=f"the network's inputs are of a size of about {rounded(value)}, as the first "
-            f"layer, `{row.facts.layer}`, tells since step {steps[0]}",
+            message=f"the network's inputs have a magnitude of about {rounded(value)} since step "
+            f"{steps[0]}, estimated from its first layer, `{row.facts.layer}`",
             since_step=int(steps[0]),
             layer=row.facts.label,
             value=value,
@@ -412,12 +413,11 @@ class RateVanishedCheck(BuiltInCheck):
         if not record.rates:
             raise NotRecorded(f"the scalars {tags.LEARNING_RATE}/…")
         moved = [rate for rate in record.rates.values() if rate.peak > 0]
+        span = [step for rate in moved for step in (rate.first, rate.last)] or [0]
         for share, least in ((VANISHED, self.share), (REDUCED, self.long)):
-            low = [rate.low[share] for rate in moved if share in rate.low]
-            if not moved or len(low) < len(moved):
-                continue
-            since, first = max(of for of, _ in low), min(rate.first for rate in moved)
-            part = (moved[0].last - since) / max(moved[0].last - first, 1)
+            low = [rate.low.get(share, (max(span), 0)) for rate in moved]
+            since = max([of for of, _ in low], default=max(span))
+            part = (max(span) - since) / max(max(span) - min(span), 1)
             if part > least and min(steps for _, steps in low) >= self.least:
                 break
         else:
@@ -511,10 +511,11 @@ def _response(record: RunRecord) -> float:
     return std if math.isfinite(std) else math.inf
 
 
-def _input_size(record: RunRecord) -> tuple[HealthRow, Steps, float] | None:
+def _input_magnitude(record: RunRecord) -> tuple[HealthRow, Steps, float] | None:
     """The norm of the gradient of the first layer's weight over that of its bias.
 
-    It is about the size of the network's inputs, as the layer multiplies them by its weight.
+    It is about the magnitude of the network's inputs, as the layer multiplies them by its weight.
+    Without a gradient, it is the standard deviation of what the layer returns at the first step.
 
     Returns:
         The layer, the logged steps, and the median over those of them at which that of the bias is

@@ -227,10 +227,11 @@ class UpdateRatioCheck(BuiltInCheck):
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
-        replaced: reported if that median is above it at one of the first four logged steps, and
-            above half of ``high`` at another, of three weights or more, or of nine, or if it is
-            above four times as much at one, and not of a single weight, which may start near 0.
-            Before activations explode or are not finite, one step above ``high`` is enough.
+        replaced: reported if that median is above it at one of the first four logged steps, in a
+            network of nine weights or more, or of three if it is above half of ``high`` at another
+            of them. In other networks it must be above four times as much; a single weight, which
+            may start near 0, is not reported. One step above ``high`` is enough before activations
+            explode or are not finite.
         lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 

@@ -332,8 +332,8 @@ def test_the_gradients_of_the_first_layer_tell_of_inputs_that_are_no_images() ->
     (one,) = found(1.0, 230.0, 1000.0)
     assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 230.0)
     assert one.message == (
-        "the network's inputs are of a size of about 230, as the first layer, `conv0`, tells since "
-        "step 0"
+        "the network's inputs have a magnitude of about 230 since step 0, estimated from its first "
+        "layer, `conv0`"
     )
     assert one.meaning == "They are not scaled"
     (one,) = found(1e-3, type="LSTM", kernel_shape=None)
