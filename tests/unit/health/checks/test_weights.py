@@ -345,9 +345,12 @@ def test_a_momentum_that_keeps_hardly_more_than_the_last_batch() -> None:
     (found,) = BatchnormGapCheck()(record(facts=[forgets] * 8))
     assert (found.layer, found.value, found.since_step) == ("bn0", 0.99, None)
     assert found.message == "2 BatchNorm layers have a momentum of 0.99: `bn0`, `bn1`"
-    fits = {"batchnorm_gap/bn0": [0.1] * LAST}
+    gaps = {f"batchnorm_gap/bn{n}": [0.3] * LAST for n in range(2)}
+    assert BatchnormGapCheck()(record(facts=[forgets] * 8, scalars=gaps)) == [found]
     for late in ([forgets] * 7 + [TrainingFacts(rates=(0.1, 0.1))], [forgets]):
-        assert BatchnormGapCheck()(record(facts=late, scalars=fits)) == []
+        assert BatchnormGapCheck()(record(facts=late, scalars=gaps)) == []
+    gaps["batchnorm_gap/bn0"] = [0.3] * (LAST - 3) + [0.1] * 3  # eval mode computes the same
+    assert BatchnormGapCheck()(record(facts=[forgets] * 8, scalars=gaps)) == []
 
 
 def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> None:
