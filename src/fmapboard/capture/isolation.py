@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
-from torch._ops import _len_torch_dispatch_stack_pre_dispatch, _pop_mode_from_pre_dispatch
+from torch._C import DispatchKey
+from torch._ops import _pop_mode_from_pre_dispatch
 from torch.utils._python_dispatch import _push_mode
 
 from fmapboard.measure.thread_count import is_settled, openmp_runtimes, this_thread
@@ -170,7 +172,7 @@ class aside:  # lower case: a context manager that is used like a function
                         runtime.set_num_threads(1)
             if (
                 torch._C._len_torch_dispatch_stack()
-                or _modes_before_dispatch()
+                or _has_modes_before_dispatch()
                 or torch.is_autocast_enabled(self._device_type)
             ):
                 self._modes = _Modes(self._device_type)
@@ -192,7 +194,10 @@ class aside:  # lower case: a context manager that is used like a function
             blocks.open.pop()
 
 
-_modes_before_dispatch: Callable[[], int] = _len_torch_dispatch_stack_pre_dispatch
+# Torch keeps one list of these modes for all threads; a thread that has them includes this key.
+_has_modes_before_dispatch: Callable[[], bool] = partial(
+    torch._C._dispatch_tls_is_dispatch_key_included, DispatchKey.PreDispatch
+)
 
 
 class _Modes:
@@ -212,7 +217,7 @@ class _Modes:
 
     def disable(self) -> None:
         """Disable all of them."""
-        while _modes_before_dispatch():
+        while _has_modes_before_dispatch():
             self._before_dispatch.append(_pop_mode_from_pre_dispatch())  # type: ignore[no-untyped-call]  # torch
         _set_dispatch_modes([])
         torch.set_autocast_enabled(self._device_type, False)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_threads import torch_threads
 
@@ -33,6 +35,25 @@ def test_the_users_dispatch_modes_do_not_see_our_operations_and_are_restored_aft
             x.sum()
         x.amax()
     assert seen.operations == ["aten.amax.default"]
+
+
+def test_a_trace_before_dispatch_is_interrupted_in_its_own_thread_only() -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        with aside("cpu"):
+            seen.append(_len_torch_dispatch_stack_pre_dispatch())
+
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        other = threading.Thread(target=look)  # as our worker beside the user's torch.export
+        other.start()
+        other.join()
+        look()
+        return x * 2
+
+    graph = make_fx(traced, pre_dispatch=True)(torch.ones(2))
+    assert seen == [1, 0]
+    assert torch.equal(graph(torch.ones(2)), torch.full([2], 2.0))
 
 
 def test_one_thread_reads_and_other_threads_keep_the_users_setting() -> None:
@@ -79,7 +100,7 @@ def test_gradients_are_on_again_after_an_error_of_ours(monkeypatch: pytest.Monke
         raise ValueError("modes")
 
     with torch_threads(3):
-        monkeypatch.setattr(isolation, "_modes_before_dispatch", fails)
+        monkeypatch.setattr(isolation, "_has_modes_before_dispatch", fails)
         with pytest.raises(ValueError, match="modes"), aside("cpu"):
             pass
         assert torch.is_grad_enabled()

@@ -321,21 +321,18 @@ class UpdateRatioCheck(BuiltInCheck):
         factor = math.inf if weights == 1 else 4 if is_few else 1
         if most <= factor * self.replaced:
             moved = np.flatnonzero(median[:before] > self.high)
-        if moved.size:
-            return slice(int(moved[0]), int(moved[-1]) + 1)
-        return slice(0)
+        return slice(int(moved[0]), int(moved[-1]) + 1) if moved.size else slice(0)
 
 
 def _clipped(record: RunRecord) -> tuple[str, str] | None:
     """Meaning and advice if gradients are clipped to the same norm at every logged step."""
     total = record.scalars.get(tags.GRADIENT_NORM, {}).get(tags.TOTAL)
-    if total is None or len(total.values) < 4 or not (total.values > 0).all():
-        return None
-    low, high = float(total.values.min()), float(total.values.max())
-    if high >= 1.01 * low:
+    values = np.zeros(0) if total is None else total.values
+    if len(values) < 4 or not 0 < values.max() < 1.01 * values.min():
         return None
     return (
-        f"The norm of all gradients is {high:.2g} at every logged step: they are clipped to it",
+        f"The norm of all gradients is {values.max():.2g} at every logged step: they are clipped "
+        "to it",
         "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
     )
 
