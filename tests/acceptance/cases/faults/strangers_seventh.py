@@ -30,7 +30,6 @@ from cases.faults.strangers_fifth import (
     xor,
 )
 from cases.faults.strangers_sixth import always_eval, hidden, numbers, some_black
-from cases.healthy.strangers_fifth import answered
 from cases.healthy.strangers_maps import agent, bce, center_net, centres
 from data import Draw, P, changed, fixed, one_batch
 from loops import Losses, Run, descend, seen, train
@@ -40,6 +39,7 @@ from nets import strangers as nets
 from nets.classifiers import Function
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
+from nets.strangers_kept import BERT, answered
 from optimizers import ADAMW, by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
@@ -260,7 +260,6 @@ SUM = numbers(10, lambda x: x.sum(1, True))
 METRES = changed(numbers(10, lambda x: 500 * (3 + x).sum(1, True)), lambda x: 500 * (3 + x))
 NORMED = partial(cnn.plain, norm=nn.BatchNorm2d)
 MEAN = partial(torch.mean, dim=1)
-BERT = library.BODY | {"vocab_size": 100, "num_labels": 4, "max_position_embeddings": 48}
 SUMMED = changed(numbers(20, lambda x: (x.sum(1) > 0).long()), lambda x: x[..., None])
 FIRST = [
     *bad("noise_pictures", "none", "pictures and labels are random numbers", "CNN",

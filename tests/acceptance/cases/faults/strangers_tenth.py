@@ -10,10 +10,8 @@ from functools import partial
 import data
 import losses
 import torch
-from cases.faults.strangers_eighth import bert, gpt, letters, spoken
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
-from cases.healthy.strangers_fifth import answered
 from data import HALF, UNIT, Draw, P, changed, fixed
 from faults import at
 from loops import seen
@@ -24,6 +22,7 @@ from nets.dense import UNet
 from nets.restoration import super_resolution
 from nets.strangers import Gaussian, Residual
 from nets.strangers_faults import relabelled, wrong
+from nets.strangers_kept import answered, bert, gpt, letters, spoken
 from nets.unusual import TextNet, point_net
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

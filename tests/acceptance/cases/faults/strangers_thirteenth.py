@@ -12,7 +12,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_eighth import bert
 from cases.faults.strangers_eleventh import keypoints, pointer
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
@@ -21,7 +20,6 @@ from cases.faults.strangers_seventh import Series
 from cases.faults.strangers_tenth import next_day
 from cases.faults.strangers_twelfth import beats, ill
 from cases.healthy.strangers_eighth import Net
-from cases.healthy.strangers_fifth import answered
 from cases.healthy.strangers_maps import center_net, centres
 from data import HALF, UNIT, P, changed
 from faults import at
@@ -33,6 +31,7 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.generative import Timed
 from nets.strangers_faults import loop, wrong
+from nets.strangers_kept import answered, bert
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

@@ -11,14 +11,12 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_eighth import gpt, letters, spoken
 from cases.faults.strangers_eleventh import MOVES, keypoints, pointer, starred, tastes
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, said, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
 from cases.faults.strangers_seventh import words
 from cases.faults.strangers_sixth import numbers
 from cases.healthy.strangers_eighth import Net, cora, ratings, reader
-from cases.healthy.strangers_fifth import answered
 from cases.healthy.strangers_maps import matching
 from data import Draw, P, changed, fixed
 from faults import at
@@ -29,6 +27,7 @@ from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
+from nets.strangers_kept import answered, gpt, letters, spoken
 from nets.unusual import TextNet, point_net
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

@@ -15,7 +15,6 @@ from cases.faults import strangers_fifth as fifth
 from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_maps import agent, bce, projected
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, numbers, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P, changed
 from loops import seen
 from nets import classifiers as cnn
@@ -24,6 +23,7 @@ from nets import strangers as nets
 from nets.classifiers import Function, head, unit
 from nets.dense import UNet
 from nets.generative import Timed
+from nets.strangers_kept import FIT, SGD
 from torch import Generator, Tensor, nn, optim
 from torch.distributions import Normal
 from torch.nn import functional

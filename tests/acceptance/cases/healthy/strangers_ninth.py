@@ -15,7 +15,6 @@ from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import BODY, LOAD, NANO, SOUNDS, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import DECAY, lamb, numbers, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P, changed
 from loops import own_loop, seen
 from nets import classifiers as cnn
@@ -23,6 +22,7 @@ from nets import library
 from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.generative import Timed
+from nets.strangers_kept import FIT, SGD
 from torch import Generator, Tensor, nn, optim
 from torch.ao import quantization as quant
 from torch.nn import functional

@@ -14,7 +14,6 @@ from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import Net, told
 from cases.healthy.strangers_maps import bce, projected
 from cases.healthy.strangers_pictures import DECAY, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P64, P, changed
 from loops import seen
 from nets import classifiers as cnn
@@ -23,6 +22,7 @@ from nets.classifiers import Function, head, unit
 from nets.dense import UNet
 from nets.generative import Timed
 from nets.strangers import Residual, group
+from nets.strangers_kept import FIT, SGD
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 from torchvision import models

@@ -15,13 +15,13 @@ from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, TASTES, Net, cora
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, album, lopsided, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P
 from loops import Losses, own_loop, seen, train
 from nets import classifiers as cnn
 from nets import dense, library
 from nets import strangers as nets
 from nets.classifiers import head, unit
+from nets.strangers_kept import FIT, SGD
 from timm.layers import StdConv2d
 from torch import Tensor, nn, optim
 from torch.nn import functional

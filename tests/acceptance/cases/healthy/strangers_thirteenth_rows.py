@@ -13,11 +13,11 @@ from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import DECAY, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P64, P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
+from nets.strangers_kept import FIT, SGD
 from timm.optim import create_optimizer_v2
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

@@ -13,7 +13,6 @@ from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import Net, told
 from cases.healthy.strangers_maps import bce, projected
 from cases.healthy.strangers_pictures import DECAY, one, slim
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P64, changed
 from loops import own_loop, seen
 from nets import classifiers as cnn
@@ -22,6 +21,7 @@ from nets.classifiers import Function, head, unit
 from nets.dense import UNet
 from nets.generative import Flow
 from nets.strangers import Gate, Residual
+from nets.strangers_kept import FIT, SGD
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 from torchvision.models.segmentation.deeplabv3 import ASPP

@@ -14,13 +14,13 @@ from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, NANO, NEXT, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import one
-from cases.healthy.strangers_seventh import FIT, SGD
 from data import P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
 from nets import strangers as nets
 from nets.classifiers import Function, head
+from nets.strangers_kept import FIT, SGD
 from torch import nn, optim
 from torch.nn import functional
 from torch.optim import lr_scheduler as scheduler
