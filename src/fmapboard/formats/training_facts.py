@@ -272,7 +272,6 @@ class TrainingFacts:
         not_called: parameters among ``no_gradient`` of layers that did not run in the recorded
             pass, and that nothing has changed since the first logged step.
         dropouts: module in training mode -> probability, for dropout of at least 0.5.
-        momenta: BatchNorm layer in training mode -> momentum, of at least 0.8.
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
@@ -296,7 +295,6 @@ class TrainingFacts:
     batch_digest: str | None = None
     not_called: tuple[str, ...] = ()
     dropouts: Mapping[str, float] = field(default_factory=dict)
-    momenta: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -304,7 +302,7 @@ class TrainingFacts:
         return len(getattr(self, name) or ()) + self.left_out.get(name, 0)
 
 
-_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "momenta", "left_out")
+_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "left_out")
 """Fields that are not stored if they are empty."""
 
 

@@ -394,8 +394,6 @@ class FactRecorder:
         if not_held:  # without a gradient they are not trained on purpose, as those of a target
             not_held = tuple(name for name in not_held if self._has_gradient(name, held[name]))
         idle, weights = self._idle(live, trainable)
-        # Those that keep hardly more than the statistics of the last batch.
-        momenta = {n: m.momentum or 0.0 for n, m in self._norms.items() if m.training}
         found = TrainingFacts(
             not_in_optimizer=not_held,
             not_cleared=uncleared,
@@ -405,7 +403,6 @@ class FactRecorder:
             no_gradient=no_gradient if has_stepped else None,
             not_called=() if chosen is None else self._not_called(live, no_gradient),
             dropouts={n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5},
-            momenta={name: m for name, m in momenta.items() if m >= 0.8},
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]

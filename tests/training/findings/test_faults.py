@@ -291,14 +291,6 @@ def test_an_optimizer_that_goes_up_the_gradient_climbs_the_loss() -> None:
         assert set(certain) == {is_up}
 
 
-@pytest.mark.parametrize(("momentum", "is_told"), [(0.99, True), (0.1, False), (None, False)])
-def test_a_momentum_of_batchnorm_near_1_is_recorded(momentum: float | None, is_told: bool) -> None:
-    model = Net()
-    model.norm.momentum = momentum
-    for found in trained(plain, WAYS[0], model).values():
-        assert found.momenta == ({"norm": 0.99} if is_told else {})
-
-
 class Volumes(Net):
     """The same for volumes: the slices are averaged first."""
 

@@ -65,7 +65,6 @@ FULL = TrainingFacts(
     batch_digest="5a1e",
     not_called=("unused.weight",),
     dropouts={"drop": 0.75},
-    momenta={"bn1": 0.99},
     left_out={"initial_norms": 7},
 )
 
@@ -126,7 +125,6 @@ def test_the_record_is_the_documented_json() -> None:
         "batch_digest": "5a1e",
         "not_called": ["unused.weight"],
         "dropouts": {"drop": 0.75},
-        "momenta": {"bn1": 0.99},
         "left_out": {"initial_norms": 7},
     }
 

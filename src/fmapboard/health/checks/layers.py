@@ -312,9 +312,11 @@ class DropoutHighCheck(BuiltInCheck):
 
     Attributes:
         probability: from which it is reported.
+        single: the same if it is one layer.
     """
 
     probability: float = 0.8
+    single: float = 0.9
     kind: ClassVar[str] = "dropout_high"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -324,6 +326,8 @@ class DropoutHighCheck(BuiltInCheck):
         if len(last) < 2 or not names:
             return
         value = max(high[-1][name] for name in names)
+        if len(names) == 1 and value < self.single:
+            return
         since = next(at for at, of in record.facts.items() if names[0] in of.dropouts)
         yield Finding(
             message=f"dropout sets {100 * value:.3g} % of the values to 0 since step {since}: "
@@ -438,12 +442,14 @@ class VanishingCheck(BuiltInCheck):
             layers or more with no normalization between them, if the loss stays, or the output.
         alike: (standard deviation over the images) / (mean magnitude) of the output at the first
             logged step up to which it is reported, under the same condition.
+        faint: the same of the output's largest magnitude, if it is not 0.
     """
 
     ratio: float = 1e-4
     least: int = 3
     fading: float = 1e-2
     alike: float = 3e-4
+    faint: float = 1e-3
     kind: ClassVar[str] = "vanishing"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -451,7 +457,7 @@ class VanishingCheck(BuiltInCheck):
             yield faded
             return
         found = gradient_ratios(record, self.least)
-        if found is None or not found[1].max() < self.ratio:
+        if found is None or not max(found[1][0], np.median(found[1])) < self.ratio:
             return
         since, early, first = found
         value, size = float(np.median(early)), "are exactly 0"
@@ -484,7 +490,9 @@ class VanishingCheck(BuiltInCheck):
             for row in table.rows
         ]
         faded = (p for p in _stretches(table, stds) if 0 < p[-1][1] <= self.fading * p[0][1])
-        spread = max([of.spread or 0.0 for of in first_outputs(record) if of.shape], default=0.0)
+        outputs = [of for of in first_outputs(record) if of.shape]
+        spread = max([of.spread or 0.0 for of in outputs], default=0.0)
+        size = max([max(-of.low, of.high) for of in outputs], default=0.0)
         if part := next(faded, None):
             (first, most), (last, std) = part[0], part[-1]
             value, healthy = most / std, "below 100-fold"
@@ -493,6 +501,9 @@ class VanishingCheck(BuiltInCheck):
         elif 0 < spread <= self.alike:
             last, value, healthy = None, spread, "0.03 or more"
             text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
+        elif 0 < size <= self.faint:
+            last, value, healthy = None, size, "0.02 or more"
+            text = f"the magnitudes of the output are up to {rounded(size)}"
         else:
             return None
         return Finding(
@@ -519,6 +530,7 @@ class ExplodingCheck(BuiltInCheck):
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
+        grown: largest magnitude from which such a layer is reported.
         depth: factor between the standard deviations of the last and the first drawn layer at the
             first logged step, of those with no normalization between them that are no gates. Images
             of little contrast make those of the first layers small: their responses to images of
@@ -529,6 +541,7 @@ class ExplodingCheck(BuiltInCheck):
     start: float = 1e4
     output: float = 200.0
     growth: float = 1000.0
+    grown: float = 50.0
     depth: float = 15.0
     guess: float = 10.0
     kind: ClassVar[str] = "exploding"
@@ -566,7 +579,7 @@ class ExplodingCheck(BuiltInCheck):
         with np.errstate(all="ignore"):
             grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
             grown[~np.isfinite(grown)] = 0.0
-        is_large = (grown >= self.growth) & (magnitude >= 1.0)
+        is_large = (grown >= self.growth) & (magnitude >= self.grown)
         if not is_large.any():
             return None
         step = int(is_large.any(1).argmax())

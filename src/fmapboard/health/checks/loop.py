@@ -544,7 +544,8 @@ def _is_normalized(record: RunRecord) -> bool:
     """
     rows, table = record.weighted_layers(), record.layers()
     if not rows or is_normalized(rows[0]):
-        return bool(rows)
+        is_fixed = not record.scalars.get(tags.BATCHNORM_GAP)  # BatchNorm in eval mode
+        return bool(rows) and not (is_fixed and is_normalized(rows[0], "batchnorm"))
     index = table.index(rows[0].name, rows[0].facts.activation)
     own = float(table.magnitudes[0, table.rows.index(rows[0])])
     after = math.nan if index is None else float(table.magnitudes[0, index])

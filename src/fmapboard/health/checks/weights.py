@@ -12,7 +12,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
-from fmapboard.health.checks.layers import ExplodingCheck
+from fmapboard.health.checks.layers import DeadCheck, ExplodingCheck
 from fmapboard.health.checks.loop import newest
 from fmapboard.health.finding import Finding, named, percent
 from fmapboard.health.record import (
@@ -228,23 +228,24 @@ class UpdateRatioCheck(BuiltInCheck):
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
             known to be none: one step of L-BFGS is many steps along a line.
         replaced: reported if that median is above it at one of the first four logged steps, in a
-            network of nine weights or more, or of three if it is above half of ``high`` at another
-            of them. In other networks it must be above four times as much; a single weight, which
-            may start near 0, is not reported. One step above ``high`` is enough before activations
+            network of six weights or more, or of three if it is above half of ``high`` at another
+            of them. One step above ``high`` is enough before channels die, and before activations
             explode or are not finite.
+        few: the same of other networks; a single weight, which may start near 0, is not reported.
         lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 
     low: float = 1e-4
     idle: float = 4e-4
     high: float = 0.2
-    replaced: float = 1.0
+    replaced: float = 0.6
+    few: float = 4.0
     lasting: int = 3
     kind: ClassVar[str] = "update_ratio"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         series = record.group(UPDATE_RATIO)
-        weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
+        weights = {n: s for n, s in series.items() if n.rpartition(".")[2].startswith("weight")}
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
         if 0 < len(trained) < 0.2 * len(weights):
@@ -268,11 +269,13 @@ class UpdateRatioCheck(BuiltInCheck):
         stands = any(np.median(last) > 0.9 * np.median(first) for first, last in halves)
         stands = stands and steps[-1] - steps[0] >= 50
         least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
-        grown = None if record.health is None else ExplodingCheck().over_steps(record)
-        before = 0 if grown is None else sum(at <= (grown.since_step or 0) for at in steps)
-        if record.health is not None and (lost := record.health.columns["nonfinite"]).any():
-            since = record.health.steps[int((lost > 0).any(1).argmax())]
-            before = max(before, sum(at < since for at in steps))
+        before = 0
+        if record.health is not None:
+            is_lost = (record.health.columns["nonfinite"] > 0).any(1)
+            lost = np.array(record.health.steps)[is_lost].tolist()
+            results = [*DeadCheck()(record), ExplodingCheck().over_steps(record)]
+            lost += [one.since_step for one in results if one is not None and one.since_step]
+            before = sum(at < min(lost, default=0) for at in steps)
         large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
         if large.stop:
             at, moved = large.start, median[large]
@@ -307,7 +310,7 @@ class UpdateRatioCheck(BuiltInCheck):
 
         Args:
             median: over the weights, [S].
-            before: number of steps until activations exploded; 0 if they did not.
+            before: number of steps until channels died or activations exploded; 0 if they did not.
             weights: number of weights.
         """
         is_large = np.concatenate([[False], median > self.high, [False]])
@@ -317,9 +320,8 @@ class UpdateRatioCheck(BuiltInCheck):
                 return slice(start, stop)
         moved = np.flatnonzero(median[:4] > self.high / 2)
         most = median[moved].max(initial=0.0)
-        is_few = weights < (3 if len(moved) > 1 else 9)
-        factor = math.inf if weights == 1 else 4 if is_few else 1
-        if most <= factor * self.replaced:
+        is_few = weights < (3 if len(moved) > 1 else 6)
+        if most <= (math.inf if weights == 1 else self.few if is_few else self.replaced):
             moved = np.flatnonzero(median[:before] > self.high)
         return slice(int(moved[0]), int(moved[-1]) + 1) if moved.size else slice(0)
 
@@ -353,8 +355,8 @@ _LARGE = (
 class BatchnormGapCheck(BuiltInCheck):
     """BatchNorm's running variance far from that of the batches, and not about to get closer.
 
-    Or still mostly the initial one, which does not depend on the batches, or hardly more than that
-    of the last batch, at the last two logged steps: the momentum is far too small or too large.
+    Or still mostly the initial one, which does not depend on the batches, at the last two logged
+    steps: the momentum is far too small.
 
     Attributes:
         gap: median over the layers of |log(batch variance / running variance)| from which it is
@@ -373,7 +375,7 @@ class BatchnormGapCheck(BuiltInCheck):
     kind: ClassVar[str] = "batchnorm_gap"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        if (other := self._forgotten(record) or self._initial(record)) is not None:
+        if (other := self._initial(record)) is not None:
             yield other
             return
         if not record.scalars.get(BATCHNORM_GAP):
@@ -406,23 +408,6 @@ class BatchnormGapCheck(BuiltInCheck):
             meaning="In eval mode the network computes something else than in training: the "
             "batches are too small or differ from each other, or the momentum is too small",
             advice="Use larger or better mixed batches, another momentum, or GroupNorm",
-        )
-
-    def _forgotten(self, record: RunRecord) -> Finding | None:
-        """Layers that keep hardly more than the statistics of the last batch, if batches differ."""
-        last = [of for of in record.facts.values() if of.rates is not None][-2:]
-        names = list(last[1].momenta) if len(last) == 2 and last[0].momenta else []
-        if 2 * sum(_is_close(record, name) for name in names) >= len(names):
-            return None  # no such layers, or eval mode computes about the same
-        count, value = last[1].count("momenta"), max(last[1].momenta.values())
-        return Finding(
-            message=f"{count} BatchNorm layer{'s have' if count > 1 else ' has'} a momentum of "
-            f"{value:.3g}: {named(names, count)}",
-            layer=names[0],
-            value=value,
-            healthy="0.01 to 0.1",
-            meaning="It is the weight of the new batch: eval mode uses hardly more than the last",
-            advice=f"Use one minus it, {1 - value:.2g}: Keras defines it the other way round",
         )
 
     def _initial(self, record: RunRecord) -> Finding | None:

@@ -360,12 +360,14 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
 
 
 def test_dropout_that_leaves_hardly_anything() -> None:
-    high = TrainingFacts(dropouts={"drop": 0.8, "other": 0.5})
+    high = TrainingFacts(dropouts={"drop": 0.9, "other": 0.5})
     (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(), high, high]))
-    assert (found.layer, found.since_step, found.value) == ("drop", 10, 0.8)
-    assert found.message == "dropout sets 80 % of the values to 0 since step 10: `drop`"
-    some = TrainingFacts(dropouts={"drop": 0.79})
-    for facts in ([some] * 8, [high], [TrainingFacts(), high], [high, TrainingFacts()]):
+    assert (found.layer, found.since_step, found.value) == ("drop", 10, 0.9)
+    assert found.message == "dropout sets 90 % of the values to 0 since step 10: `drop`"
+    (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(dropouts={"a": 0.8, "b": 0.8})] * 2))
+    assert found.message == "dropout sets 80 % of the values to 0 since step 0: `a`, `b`"
+    some, one = TrainingFacts(dropouts={"a": 0.79, "b": 0.8}), TrainingFacts(dropouts={"a": 0.89})
+    for facts in ([some] * 8, [one] * 8, [high], [TrainingFacts(), high], [high, TrainingFacts()]):
         assert list(DropoutHighCheck()(record(facts=facts))) == []
 
 
@@ -453,7 +455,13 @@ def test_norms_of_linear_layers_are_compared_where_there_are_no_others() -> None
 
 
 def test_gradients_that_are_small_at_the_end_only_are_silent() -> None:
-    assert VanishingCheck()(record(scalars=gradients(from_step(3, 1e-7, 1.0)))) == []
+    assert VanishingCheck()(record(scalars=gradients(from_step(1, 1e-7, 1.0)))) == []
+
+
+def test_gradients_may_recover_after_most_of_the_first_half_of_the_run() -> None:
+    late = [1e-7, 1e-7, 1e-7, *[1.0] * (LAST - 3)]
+    assert len(VanishingCheck()(record(scalars=gradients(late)))) == 1
+    assert VanishingCheck()(record(scalars=gradients([1e-7, *[1.0] * (LAST - 1)]))) == []
 
 
 def test_few_layers_and_few_steps_are_silent() -> None:
@@ -516,6 +524,25 @@ def test_an_output_that_hardly_depends_on_the_input_from_the_start(
     assert found(later=0.1) == []  # it learns
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "is_found"),
+    [
+        (-9e-4, 1e-4, True),
+        (-1e-5, 9e-4, True),
+        (-1.1e-3, 0, False),
+        (0, 1.1e-3, False),
+        (0, 0, False),
+    ],
+)
+def test_an_output_that_starts_near_0(low: float, high: float, *, is_found: bool) -> None:
+    first = OutputFacts("", (8, 10), spread=1.0, low=low, high=high, loss=2.3)
+    later = replace(first, low=-1.0, high=1.0)
+    facts = [TrainingFacts(outputs=(of,)) for of in (first, *[later] * (LAST - 1))]
+    found = VanishingCheck()(record(facts=facts, scalars=gradients(1.0)))
+    text = "the magnitudes of the output are up to 0.0009 at step 0"
+    assert [(one.layer, one.message) for one in found] == [(None, text)] * is_found
+
+
 def test_magnitudes_that_no_healthy_network_starts_with() -> None:
     (found,) = ExplodingCheck()(record(columns={"maximum": {3: [1e4] * LAST}}))
     assert (found.layer, found.since_step, found.value) == ("conv3", 0, 1e4)
@@ -557,9 +584,12 @@ def test_a_layer_that_starts_near_zero_may_grow_to_the_magnitudes_of_the_others(
 
 
 def test_growth_from_almost_zero_to_small_values_is_silent() -> None:
-    tiny = {2: from_step(1, 0.9, 1e-9)}
-    columns = {"maximum": tiny, "minimum": {2: [0.0] * LAST}}
-    assert ExplodingCheck()(record(columns=columns)) == []
+    for later, is_found in ((49.0, False), (50.0, True)):
+        columns = {
+            "maximum": {i: from_step(1, later, 1e-9) for i in range(6)},
+            "minimum": {i: [0.0] * LAST for i in range(6)},
+        }
+        assert len(ExplodingCheck()(record(columns=columns))) == is_found
     zero = {"maximum": {2: from_step(1, 50.0, 0.0)}, "minimum": {2: [0.0] * LAST}}
     assert ExplodingCheck()(record(columns=zero)) == []
 

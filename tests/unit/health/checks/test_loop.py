@@ -395,14 +395,18 @@ def test_a_spread_far_above_1_is_a_scale_too() -> None:
         ("BatchNorm2d", BYTES, True),
         ("Tanh", {**BYTES, "minimum": -1000.0}, True),
         ("InstanceNorm2d", FLAT, False),
+        ("BatchNorm2d", FLAT, False),
     ],
 )
 def test_images_in_front_of_a_normalization(
     norm: str, inputs: dict[str, float], *, is_found: bool
 ) -> None:
     layers = [layer(0, followed_by=(norm,)), *(layer(i) for i in range(1, 6))]
-    found = InputScaleCheck()(record(layers, inputs=inputs, columns={"std": {0: [99.0] * LAST}}))
-    assert len(found) == is_found
+    known: dict[str, Any] = {"inputs": inputs, "columns": {"std": {0: [99.0] * LAST}}}
+    trains = {"batchnorm_gap/norm": [0.1] * LAST}
+    assert len(InputScaleCheck()(record(layers, scalars=trains, **known))) == is_found
+    is_fixed = norm == "BatchNorm2d" and inputs is FLAT  # it does not adapt in eval mode
+    assert len(InputScaleCheck()(record(layers, **known))) == (is_found or is_fixed)
 
 
 def test_only_a_range_up_to_255_is_called_one() -> None:
