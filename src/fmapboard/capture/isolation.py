@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import torch
 from torch._C import DispatchKey
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch as _count
 from torch._ops import _pop_mode_from_pre_dispatch
 from torch.utils._python_dispatch import _push_mode
 
@@ -217,7 +218,7 @@ class _Modes:
 
     def disable(self) -> None:
         """Disable all of them."""
-        while _has_modes_before_dispatch():
+        while _has_modes_before_dispatch() and _count():  # type: ignore[no-untyped-call]  # torch
             self._before_dispatch.append(_pop_mode_from_pre_dispatch())  # type: ignore[no-untyped-call]  # torch
         _set_dispatch_modes([])
         torch.set_autocast_enabled(self._device_type, False)

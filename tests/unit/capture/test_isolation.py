@@ -56,6 +56,16 @@ def test_a_trace_before_dispatch_is_interrupted_in_its_own_thread_only() -> None
     assert torch.equal(graph(torch.ones(2)), torch.full([2], 2.0))
 
 
+def test_a_thread_may_include_the_key_of_these_modes_without_having_any() -> None:
+    before = isolation._has_modes_before_dispatch()
+    torch._C._dispatch_tls_set_dispatch_key_included(torch._C.DispatchKey.PreDispatch, True)
+    try:
+        with aside("cpu"):
+            assert torch.ones(2).sum() == 2
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_included(torch._C.DispatchKey.PreDispatch, before)
+
+
 def test_one_thread_reads_and_other_threads_keep_the_users_setting() -> None:
     seen: list[int] = []
     other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
