@@ -67,7 +67,7 @@ class DeadCheck(BuiltInCheck):
             their losses are known, and have fallen to four fifths or less.
     """
 
-    share: float = 0.65
+    share: float = 2 / 3
     share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
 
@@ -323,10 +323,8 @@ class DropoutHighCheck(BuiltInCheck):
         last = list(record.training_facts().items())[-2:]
         high = [{n: p for n, p in of.dropouts.items() if p >= self.probability} for _, of in last]
         names = [name for name in high[-1] if name in high[0]]
-        if len(last) < 2 or not names:
-            return
-        value = max(high[-1][name] for name in names)
-        if len(names) == 1 and value < self.single:
+        value = max([high[-1][name] for name in names], default=0.0)
+        if len(last) < 2 or value < (self.single if len(names) == 1 else self.probability):
             return
         since = next(at for at, of in record.facts.items() if names[0] in of.dropouts)
         yield Finding(

@@ -209,7 +209,7 @@ class InputScaleCheck(BuiltInCheck):
         response: standard deviation of the first layer's output at the first logged step up to
             which large images are not reported: the network scales them itself. Nor are they if a
             normalization follows the first layer, except images from 0 to 255 in front of a
-            BatchNorm: forgotten more often than left to it.
+            BatchNorm or LayerNorm: forgotten more often than left to it.
         spread: median over the logged steps of the standard deviation up to which it is reported,
             unless a normalization follows the first layer.
         range: the same of (largest - smallest value) / |mean|.
@@ -304,7 +304,7 @@ class InputScaleCheck(BuiltInCheck):
         """True if the network scales large images by itself."""
         kinds = [k for row in record.weighted_layers()[:1] for k in row.facts.followed_by]
         norms = [kind for kind in kinds if "norm" in kind.lower()]
-        if _is_bytes(low, high) and all("batch" in kind.lower() for kind in norms):
+        if _is_bytes(low, high) and all(kind.lower()[:5] in ("batch", "layer") for kind in norms):
             norms = []
         is_small = largest_output(record) <= self.beyond
         return is_small and (bool(norms) or _response(record) <= self.response)
@@ -359,10 +359,12 @@ class NeverCalledCheck(BuiltInCheck):
     Attributes:
         least: number of logged steps.
         span: number of training steps between the first and the last of them.
+        share: share of the watched layers; fewer may be spare parts of a library's network.
     """
 
     least: int = 4
     span: int = 20
+    share: float = 0.1
     kind: ClassVar[str] = "never_called"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -372,15 +374,15 @@ class NeverCalledCheck(BuiltInCheck):
         last = list(steps.values())[-1]
         lost = set.intersection(*(set(of.not_called) for of in steps.values()))
         names = [name for name in last.not_called if name in lost]
-        if not names:
-            return
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
-        count, it = "1 layer that holds", "it"
-        if len(layers) > 1:
-            count, it = f"{len(layers)} layers that hold", "them"
+        every = 0 if record.health is None else len(record.health.rows)
+        if not names or len(layers) < self.share * every:
+            return
+        count, it = ("layers", "them") if len(layers) > 1 else ("layer", "it")
         yield Finding(
-            message=f"{count} trainable parameters never ran and never had a gradient at "
-            f"{len(steps)} {record.steps_called}, and nothing has changed {it}: {named(layers)}",
+            message=f"{len(layers)} {count} with trainable parameters never ran and never had a "
+            f"gradient at {len(steps)} {record.steps_called}, and nothing has changed {it}: "
+            f"{named(layers)}",
             since_step=min(steps),
             parameter=names[0],
             parameters=tuple(names),

@@ -46,7 +46,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
         at_zero: number of logged steps at a rate of 0; the first ones of a warm-up have it too.
         without: number of logged steps without a gradient.
         ignored: share of the layers with kernels that run without one, behind others, from which
-            they are reported; fewer may be those of a head that is not used.
+            they are reported, two at least; fewer may be those of a head that is not used.
+        flat: share of the weights above which gradients of exactly 0 count as none.
     """
 
     steps: int = 3
@@ -54,6 +55,7 @@ class UnchangedWeightsCheck(BuiltInCheck):
     at_zero: int = 8
     without: int = 4
     ignored: float = 0.25
+    flat: float = 0.5
     kind: ClassVar[str] = "unchanged_weights"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -150,11 +152,14 @@ class UnchangedWeightsCheck(BuiltInCheck):
         """Trainable weights of layers that run and that an optimizer holds, without a gradient."""
         facts = _without_gradient(record)
         always = set.intersection(*facts.values()) if facts else set()
+        weights = [n for n in record.scalars.get(tags.GRADIENT_NORM, {}) if n.endswith(".weight")]
+        zero = {name for name in weights if has_zero_gradient(record, name)}
+        always |= zero if len(zero) > self.flat * len(weights) else set()
         names = [name for name in sorted(always) if _is_used(record, name, facts)]
         if not names and record.health is not None:
             kernels = _kernels(record)
             ignored = sorted(name for name in kernels & always if _ran(record, name, facts))
-            names = ignored if len(ignored) >= max(1, self.ignored * len(kernels)) else []
+            names = ignored if len(ignored) >= max(2, self.ignored * len(kernels)) else []
         if len(facts) < self.without or not names:
             return None
         are = "weights are" if len(names) > 1 else "weight is"
@@ -166,8 +171,9 @@ class UnchangedWeightsCheck(BuiltInCheck):
             parameters=tuple(names),
             value=len(names),
             healthy=_CHANGES,
-            meaning="The layer runs in torch.no_grad(), it or its output is detached or not used",
-            advice="Remove the torch.no_grad() or detach(), or freeze the layer",
+            meaning="The layer runs in torch.no_grad(), it or its output is detached, not used or "
+            "passed through something without a slope, such as rounding",
+            advice="Remove what cuts the gradient off, or freeze the layer",
         )
 
 
@@ -192,7 +198,8 @@ def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
     layer, _, own = parameter.rpartition(".")
     if "weight" not in own or not layer:
         return False
-    trained = {name.rpartition(".")[0] for name in record.scalars.get(tags.GRADIENT_NORM, {})}
+    norms = record.scalars.get(tags.GRADIENT_NORM, {})
+    trained = {n.rpartition(".")[0] for n in norms if not has_zero_gradient(record, n)}
     if layer in trained:
         return True
     if record.health is None:
@@ -248,7 +255,7 @@ class UpdateRatioCheck(BuiltInCheck):
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2].startswith("weight")}
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
-        if 0 < len(trained) < 0.2 * len(weights):
+        if 0 < len(trained) < len(weights) / 3:
             trained = weights
         chosen = trained or weights or {n: s for n, s in series.items() if not n.endswith("bias")}
         chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
@@ -266,13 +273,12 @@ class UpdateRatioCheck(BuiltInCheck):
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
         halves = [np.array_split(of, 2) for of in losses_of(record)]
-        stands = any(np.median(last) > 0.9 * np.median(first) for first, last in halves)
-        stands = stands and steps[-1] - steps[0] >= 50
+        stands = all(np.median(last) > 0.95 * np.median(first) for first, last in halves)
+        stands = stands and bool(halves) and steps[-1] - steps[0] >= 50
         least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
-        before = 0
-        if record.health is not None:
-            is_lost = (record.health.columns["nonfinite"] > 0).any(1)
-            lost = np.array(record.health.steps)[is_lost].tolist()
+        before, table = 0, record.health
+        if table is not None:
+            lost = np.array(table.steps)[(table.columns["nonfinite"] > 0).any(1)].tolist()
             results = [*DeadCheck()(record), ExplodingCheck().over_steps(record)]
             lost += [one.since_step for one in results if one is not None and one.since_step]
             before = sum(at < min(lost, default=0) for at in steps)

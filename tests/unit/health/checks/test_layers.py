@@ -26,16 +26,16 @@ from fmapboard.health.checks.layers import (
 
 
 def test_dead_channels_from_two_thirds_of_a_layer_on() -> None:
-    dead = from_step(2, 0.65, 0.0)
-    lasting = from_step(5, 0.65, 0.0)
+    dead = from_step(2, 2 / 3, 0.0)
+    lasting = from_step(5, 2 / 3, 0.0)
     (found,) = DeadCheck()(record(columns={"dead": {2: dead}, "dead_lasting": {2: lasting}}))
     assert (found.class_, found.layer, found.since_step, found.value) == (
         "note",
         "conv2",
         20,
-        pytest.approx(0.65),
+        pytest.approx(2 / 3),
     )
-    fewer = {"dead": {2: from_step(2, 0.64, 0.0)}, "dead_lasting": {2: from_step(5, 0.64, 0.0)}}
+    fewer = {"dead": {2: from_step(2, 0.66, 0.0)}, "dead_lasting": {2: from_step(5, 0.66, 0.0)}}
     assert DeadCheck()(record(columns=fewer)) == []
     fewer["dead"][2] = [0.3] * 7 + [0.7]  # at the last step only
     assert DeadCheck()(record(columns=fewer)) == []
@@ -62,11 +62,11 @@ def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
 
     falls = [2.3, *[1.7] * 7]
     assert found(0.89, *falls) == []
-    assert len(found(0.9, *falls)) == len(found(0.65, *[2.3] * 7, 1.85)) == 1
+    assert len(found(0.9, *falls)) == len(found(0.67, *[2.3] * 7, 1.85)) == 1
     later = [None, *[1.7] * 7]
     assert found(0.89, *later, held=HeldLoss(0, 2.3, None)) == []
     assert len(found(0.89, *later)) == len(found(0.89, *later, held=HeldLoss(0, None, 0.1))) == 1
-    assert len(found(0.65, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
+    assert len(found(0.67, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
 
 
 def test_an_output_that_is_0_for_all_inputs_is_dead_and_not_merely_at_an_end() -> None:

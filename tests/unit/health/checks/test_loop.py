@@ -237,14 +237,17 @@ def test_layers_that_never_ran() -> None:
     assert (found.class_, found.since_step, found.parameter) == ("note", 0, "a.weight")
     assert found.parameters == ("a.weight", "a.bias")
     assert found.message == (
-        "1 layer that holds trainable parameters never ran and never had a gradient at 4 logged "
-        "steps, and nothing has changed it: `a`"
+        "1 layer with trainable parameters never ran and never had a gradient at 4 logged steps, "
+        "and nothing has changed it: `a`"
     )
     assert said(NeverCalledCheck(), *[lost] * 3) == []
     ran = replace(FINE, no_gradient=())
     assert said(NeverCalledCheck(), *[lost] * 7, ran) == []
     assert len(said(NeverCalledCheck(), *[lost] * 7, replace(FINE, no_gradient=None))) == 1
     assert list(NeverCalledCheck()(record(steps=range(8), facts=[lost] * 8))) == []
+    for count, least in ((10, 1), (11, 0)):  # a spare part of a large network
+        layers = [layer(i) for i in range(count)]
+        assert len(NeverCalledCheck()(record(layers, facts=[lost] * 8))) == least
 
 
 def vanished(*rates: list[float], steps: Sequence[int] = STEPS) -> list[Finding]:
@@ -393,6 +396,7 @@ def test_a_spread_far_above_1_is_a_scale_too() -> None:
         ("InstanceNorm2d", BYTES, False),
         ("BatchNorm2d", {**BYTES, "minimum": -1000.0}, False),
         ("BatchNorm2d", BYTES, True),
+        ("LayerNorm", BYTES, True),
         ("Tanh", {**BYTES, "minimum": -1000.0}, True),
         ("InstanceNorm2d", FLAT, False),
         ("BatchNorm2d", FLAT, False),
