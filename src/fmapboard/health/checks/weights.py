@@ -198,8 +198,7 @@ def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
     layer, _, own = parameter.rpartition(".")
     if "weight" not in own or not layer:
         return False
-    norms = record.scalars.get(tags.GRADIENT_NORM, {})
-    trained = {n.rpartition(".")[0] for n in norms if not has_zero_gradient(record, n)}
+    trained = {name.rpartition(".")[0] for name in record.scalars.get(tags.GRADIENT_NORM, {})}
     if layer in trained:
         return True
     if record.health is None:
