@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pydoc_data.topics import topics
 
+import data
 import torch
+from cases.faults.strangers_fifth import mlp, near
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import how
+from data import Draw
+from nets import classifiers as cnn
 from nets import library
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
@@ -15,6 +20,9 @@ from torch.nn import functional
 FIT = partial(how, steps=120, every=10)
 SGD = partial(FIT, kind=optim.SGD, momentum=0.9)
 BERT = library.BODY | {"vocab_size": 100, "num_labels": 4, "max_position_embeddings": 48}
+LONG = {"steps": 195, "every": 13}
+FEW = {"steps": 104, "every": 8, "batch": 8}
+NORMED = partial(cnn.plain, norm=nn.BatchNorm2d)
 TEXT = torch.tensor([ord(letter) for letter in "".join(topics.values()) if ord(letter) < 127])
 
 
@@ -52,3 +60,87 @@ class Rows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(self.body(x[:, 0])[0][:, -1])
+
+
+def numbers(columns: int, of: Callable[[Tensor], Tensor], rows: int = 0) -> Draw:
+    """Normal numbers and a function of them; the same ``rows`` in each step, or new ones."""
+
+    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
+        chosen = Generator().manual_seed(0) if rows else generator
+        x = torch.randn(rows or count, columns, generator=chosen)
+        return x, of(x)
+
+    return draw
+
+
+def lesions(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """A grey picture, of which 8 in 1000 pixels are of a lesion, that is brighter."""
+    images, _, discs, _ = data.scenes(generator, count)
+    mask = near(discs, 1.6)
+    return images.mean(1, keepdim=True) + 0.5 * mask, mask
+
+
+def some_black(images: Tensor) -> Tensor:
+    return torch.cat([torch.zeros_like(images[:1]), images[1:]])
+
+
+def hidden(*layers: int, start: Callable[[Tensor], object], act: type = nn.ReLU) -> nn.Module:
+    """A perceptron; ``start`` is applied to the weights of all layers but the last."""
+    model = mlp(*layers, act=act)
+    for layer in list(model)[1:-1]:
+        if isinstance(layer, nn.Linear):
+            start(layer.weight.data)
+            nn.init.zeros_(layer.bias)
+    return model
+
+
+def always_eval(_: int, model: nn.Module, *__: object) -> None:
+    model.eval()
+
+
+def noise(*shape: int, classes: int = 0) -> Draw:
+    """Random numbers, and random classes or a random number."""
+
+    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
+        x, y = torch.rand(count, *shape, generator=generator), torch.rand(count, 1)
+        return x, (y[:, 0] * classes).long() if classes else y
+
+    return draw
+
+
+def words(kinds: int, length: int, answer: Callable[[Tensor], Tensor]) -> Draw:
+    def draw(generator: Generator, count: int) -> tuple[Tensor, ...]:
+        x = torch.randint(kinds, (count, length), generator=generator)
+        return x, answer(x)
+
+    return draw
+
+
+class Series(nn.Module):
+    """A recurrent layer; the last state counts."""
+
+    def __init__(self, kind: type[nn.RNNBase] = nn.LSTM, out: int = 1) -> None:
+        super().__init__()
+        self.body, self.last = kind(1, 64, batch_first=True), nn.Linear(64, out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.body(x)[0][:, -1])
+
+
+class Words(nn.Module):
+    """A transformer; ``pool`` is what its head sees."""
+
+    def __init__(self, kinds: int, out: int, pool: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.words, self.place = nn.Embedding(kinds, 32), nn.Parameter(0.1 * torch.randn(16, 32))
+        layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)
+        self.body, self.last, self.pool = nn.TransformerEncoder(layer, 2), nn.Linear(32, out), pool
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.pool(self.body(self.words(x) + self.place[: x.shape[1]])))
+
+
+def contexts(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Five words of one of 8 topics, and any other word."""
+    topic, other = torch.randint(8, (count, 1)), torch.randint(64, (count, 1))
+    return (torch.cat([8 * torch.randint(8, (count, 5), generator=generator) + topic, other], 1),)

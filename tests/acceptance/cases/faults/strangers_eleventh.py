@@ -13,8 +13,6 @@ import losses
 import torch
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
-from cases.faults.strangers_seventh import words
-from cases.faults.strangers_sixth import lesions, numbers
 from cases.healthy.strangers_eighth import Net, ratings, reader
 from cases.healthy.strangers_maps import bce
 from data import HALF, P, changed, fixed
@@ -27,6 +25,7 @@ from nets.dense import SegNet, UNet
 from nets.restoration import Denoiser, RedNet
 from nets.strangers import Residual
 from nets.strangers_faults import loop, relabelled, wrong
+from nets.strangers_kept import lesions, numbers, words
 from nets.unusual import point_net
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

@@ -22,8 +22,6 @@ from cases.faults.strangers_fifth import (
     sgd,
 )
 from cases.faults.strangers_fifth import changed_weights as weights
-from cases.faults.strangers_seventh import Series
-from cases.faults.strangers_sixth import numbers
 from cases.healthy.strangers_maps import bce
 from data import HALF, RAW, UNIT, P, changed, fixed
 from faults import at, each
@@ -34,7 +32,7 @@ from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
-from nets.strangers_kept import answered, gpt, letters, spoken
+from nets.strangers_kept import Series, answered, gpt, letters, numbers, spoken
 from nets.unusual import TextNet
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

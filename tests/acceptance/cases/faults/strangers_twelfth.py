@@ -14,8 +14,6 @@ import torch
 from cases.faults.strangers_eleventh import MOVES, keypoints, pointer, starred, tastes
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, said, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
-from cases.faults.strangers_seventh import words
-from cases.faults.strangers_sixth import numbers
 from cases.healthy.strangers_eighth import Net, cora, ratings, reader
 from cases.healthy.strangers_maps import matching
 from data import Draw, P, changed, fixed
@@ -27,7 +25,7 @@ from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
-from nets.strangers_kept import answered, gpt, letters, spoken
+from nets.strangers_kept import answered, gpt, letters, numbers, spoken, words
 from nets.unusual import TextNet, point_net
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

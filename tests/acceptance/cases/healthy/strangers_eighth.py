@@ -12,7 +12,6 @@ import optimizers as o
 import timm.optim
 import torch
 from cases.faults import strangers_fifth as fifth
-from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_maps import agent, bce, projected
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, numbers, one, slim
 from data import P, changed
@@ -20,6 +19,7 @@ from loops import seen
 from nets import classifiers as cnn
 from nets import library
 from nets import strangers as nets
+from nets import strangers_kept as threads
 from nets.classifiers import Function, head, unit
 from nets.dense import UNet
 from nets.generative import Timed

@@ -10,7 +10,6 @@ import losses
 import optimizers as o
 import torch
 from cases.faults import strangers_fifth as fifth
-from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_fourteenth_rows import MOVES
 from cases.healthy.strangers_maps import bce, projected
@@ -21,6 +20,7 @@ from data import P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library, signals
+from nets import strangers_kept as threads
 from nets.classifiers import Function
 from nets.strangers_kept import FIT
 from torch import Generator, Tensor, nn, optim

@@ -10,7 +10,6 @@ import losses
 import optimizers as o
 import torch
 from cases.faults import strangers_fifth as fifth
-from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, NANO, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import DECAY, one, slim
@@ -20,6 +19,7 @@ from data import P64, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
+from nets import strangers_kept as threads
 from nets.classifiers import Function
 from nets.strangers_kept import FIT, SGD
 from torch import nn, optim

@@ -10,7 +10,6 @@ import optimizers as o
 import timm.optim
 import torch
 from cases.faults import strangers_fifth as fifth
-from cases.faults import strangers_seventh as threads
 from cases.healthy.strangers_eighth import LOAD, NANO, NEXT, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import one
@@ -19,6 +18,7 @@ from loops import seen
 from nets import classifiers as cnn
 from nets import library
 from nets import strangers as nets
+from nets import strangers_kept as threads
 from nets.classifiers import Function, head
 from nets.strangers_kept import FIT, SGD
 from torch import nn, optim
