@@ -434,8 +434,8 @@ class VanishingCheck(BuiltInCheck):
     Or outputs that fade from layer to layer, at the first logged step.
 
     Attributes:
-        ratio: largest ratio that is reported (see `gradient_ratios`).
-        least: number of logged steps at which it must be so.
+        ratio: reported if the first ratio and the median are below it (see `gradient_ratios`).
+        least: number of logged steps with a ratio.
         fading: largest share of a channel's standard deviation that is left at the last of three
             layers or more with no normalization between them, if the loss stays, or the output.
         alike: (standard deviation over the images) / (mean magnitude) of the output at the first
@@ -488,9 +488,9 @@ class VanishingCheck(BuiltInCheck):
             for row in table.rows
         ]
         faded = (p for p in _stretches(table, stds) if 0 < p[-1][1] <= self.fading * p[0][1])
-        outputs = [of for of in first_outputs(record) if of.shape]
-        spread = max([of.spread or 0.0 for of in outputs], default=0.0)
-        size = max([max(-of.low, of.high) for of in outputs], default=0.0)
+        every = [of for of in first_outputs(record) if of.shape]
+        spread = max([of.spread or 0.0 for of in every], default=0.0)
+        size = max([max(-of.low, of.high) for of in every], default=0.0)
         if part := next(faded, None):
             (first, most), (last, std) = part[0], part[-1]
             value, healthy = most / std, "below 100-fold"
@@ -528,7 +528,7 @@ class ExplodingCheck(BuiltInCheck):
         growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
             or the median layer's at that step if its own was smaller: a layer that is initialized
             near zero may grow to the magnitudes of the others.
-        grown: largest magnitude from which such a layer is reported.
+        size: largest magnitude from which such a layer is reported.
         depth: factor between the standard deviations of the last and the first drawn layer at the
             first logged step, of those with no normalization between them that are no gates. Images
             of little contrast make those of the first layers small: their responses to images of
@@ -539,7 +539,7 @@ class ExplodingCheck(BuiltInCheck):
     start: float = 1e4
     output: float = 200.0
     growth: float = 1000.0
-    grown: float = 50.0
+    size: float = 50.0
     depth: float = 15.0
     guess: float = 10.0
     kind: ClassVar[str] = "exploding"
@@ -577,7 +577,7 @@ class ExplodingCheck(BuiltInCheck):
         with np.errstate(all="ignore"):
             grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
             grown[~np.isfinite(grown)] = 0.0
-        is_large = (grown >= self.growth) & (magnitude >= self.grown)
+        is_large = (grown >= self.growth) & (magnitude >= self.size)
         if not is_large.any():
             return None
         step = int(is_large.any(1).argmax())

@@ -359,12 +359,13 @@ class NeverCalledCheck(BuiltInCheck):
     Attributes:
         least: number of logged steps.
         span: number of training steps between the first and the last of them.
-        share: share of the watched layers; fewer may be spare parts of a library's network.
+        share: their number over that of the layers with gradients, from which they are reported;
+            fewer may be spare parts of a library's network.
     """
 
     least: int = 4
     span: int = 20
-    share: float = 0.1
+    share: float = 0.06
     kind: ClassVar[str] = "never_called"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -375,12 +376,13 @@ class NeverCalledCheck(BuiltInCheck):
         lost = set.intersection(*(set(of.not_called) for of in steps.values()))
         names = [name for name in last.not_called if name in lost]
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
-        every = 0 if record.health is None else len(record.health.rows)
-        if not names or len(layers) < self.share * every:
+        norms = record.scalars.get(tags.GRADIENT_NORM, {})
+        trained = {name.rpartition(".")[0] for name in norms if name != tags.TOTAL}
+        if not names or len(layers) < self.share * len(trained):
             return
-        count, it = ("layers", "them") if len(layers) > 1 else ("layer", "it")
+        noun, it = ("layers", "them") if len(layers) > 1 else ("layer", "it")
         yield Finding(
-            message=f"{len(layers)} {count} with trainable parameters never ran and never had a "
+            message=f"{len(layers)} {noun} with trainable parameters never ran and never had a "
             f"gradient at {len(steps)} {record.steps_called}, and nothing has changed {it}: "
             f"{named(layers)}",
             since_step=min(steps),

@@ -276,7 +276,7 @@ class UpdateRatioCheck(BuiltInCheck):
         stands = stands and bool(halves) and steps[-1] - steps[0] >= 50
         least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
         before, table = 0, record.health
-        if table is not None:
+        if table is not None and (median > self.high).any():
             lost = np.array(table.steps)[(table.columns["nonfinite"] > 0).any(1)].tolist()
             results = [*DeadCheck()(record), ExplodingCheck().over_steps(record)]
             lost += [one.since_step for one in results if one is not None and one.since_step]

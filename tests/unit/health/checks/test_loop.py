@@ -245,9 +245,12 @@ def test_layers_that_never_ran() -> None:
     assert said(NeverCalledCheck(), *[lost] * 7, ran) == []
     assert len(said(NeverCalledCheck(), *[lost] * 7, replace(FINE, no_gradient=None))) == 1
     assert list(NeverCalledCheck()(record(steps=range(8), facts=[lost] * 8))) == []
-    for count, least in ((10, 1), (11, 0)):  # a spare part of a large network
-        layers = [layer(i) for i in range(count)]
-        assert len(NeverCalledCheck()(record(layers, facts=[lost] * 8))) == least
+    for count, least in ((16, 1), (17, 0)):  # a spare part of a large network
+        norms = {
+            f"gradient_norm/{i}.{name}": [1.0] for i in range(count) for name in ("weight", "bias")
+        }
+        one = record(facts=[lost] * 8, scalars={**norms, "gradient_norm/total": [1.0]})
+        assert len(NeverCalledCheck()(one)) == least
 
 
 def vanished(*rates: list[float], steps: Sequence[int] = STEPS) -> list[Finding]:
