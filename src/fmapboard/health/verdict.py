@@ -252,11 +252,6 @@ def judge(run: str, findings: Iterable[Finding], seen: Seen) -> Verdict:
     return Verdict(run, causes_of(findings), seen)
 
 
-def severity(verdict: Verdict) -> int:
-    """Sort key: faults first, then suspicions."""
-    return ("fault", "suspicion", "nothing found").index(verdict.verdict)
-
-
 def _brief(finding: Finding) -> str:
     return f"{finding.kind}: {finding.sentence}"
 

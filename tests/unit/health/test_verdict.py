@@ -22,7 +22,6 @@ from fmapboard.health.verdict import (
     is_update_of_weights,
     judge,
     seen_in,
-    severity,
 )
 
 
@@ -152,7 +151,6 @@ def test_a_warning_anywhere_is_a_fault_and_notes_alone_are_a_suspicion() -> None
     assert (fault.verdict, fault.cause and fault.cause.class_) == ("fault", "note")
     suspicion, nothing = judge("b", [note("dead")], Seen()), judge("c", [], Seen())
     assert (suspicion.verdict, nothing.verdict) == ("suspicion", "nothing found")
-    assert sorted([nothing, fault, suspicion], key=severity) == [fault, suspicion, nothing]
 
 
 def test_the_object_has_the_findings_as_check_has_them() -> None:

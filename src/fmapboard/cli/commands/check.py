@@ -15,7 +15,7 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.read_runs import RunFiles, read_runs
 from fmapboard.health.record import Check
 from fmapboard.health.run import BUILT_IN, Report, chosen, run_checks
-from fmapboard.health.verdict import Verdict, judge, seen_in, severity
+from fmapboard.health.verdict import Verdict, judge, seen_in
 from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import file_stem, free_name, store
 from fmapboard.writers.remote import make_directory
@@ -171,7 +171,7 @@ def why_runs(
             reports = [run_checks(record, checks) for record in run.records]
             found = [finding for report in reports for finding in report.findings]
             told.append((judge(str(run.path), found, seen_in(reports)), run))
-    told.sort(key=lambda one: severity(one[0]))
+    told.sort(key=lambda one: ("fault", "suspicion", "nothing found").index(one[0].verdict))
     taken: set[str] = set()
     for place, (verdict, run) in enumerate(told):
         paths_of = [] if pictures is None else list(_write(verdict, run, pictures, taken))

@@ -191,7 +191,6 @@ class CopiedChannelsCheck(BuiltInCheck):
         )
 
 
-_TO_RANGE = "Scale the targets to the range of the output, or leave out its activation"
 _ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 and 0.99")}
 """Of what saturates: the magnitude of an input beyond which it does, and its outputs there."""
 
@@ -260,39 +259,30 @@ class SaturatedCheck(BuiltInCheck):
         critic may be sure of a batch of one kind.
         """
         for name, steps in outputs(record).items():
-            last = list(steps.values())[-1]
-            since = lasting(steps, lambda of: of.pulled >= self.pulled, self.least)
-            if (
-                since is not None
-                and last.rows_are != "probabilities"
-                and any((last.low, last.high))
-            ):
-                yield Finding(
-                    message=f"{100 * last.pulled:.0f} % of the values of the output"
-                    f"{quoted(name)} are at one end of its range, {last.low:.3g} to "
-                    f"{last.high:.3g}, and the loss pulls them further, since step {since}",
-                    since_step=since,
-                    value=last.pulled,
-                    healthy=f"below {100 * self.pulled:.0f} %",
-                    meaning="The targets are out of reach: a sigmoid, tanh or ReLU is at its end",
-                    advice=_TO_RANGE,
-                )
-                continue
-            since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
-            is_near = since is not None or max(last.high, -last.low) >= self.end
-            if since is None or (last.shape[1:2] in ((), (1,)) and not is_full(record, last)):
-                since = lasting(steps, lambda of: of.away >= self.share, self.least)
-            is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
-            if since is None or is_free or not is_near:
-                continue
+            last, late = list(steps.values())[-1], max(self.least, len(steps) // 2)
+            pulled = float(np.median([of.pulled for of in steps.values()][-late:]))
+            ends = {round(end) for end in (last.low, last.high) if abs(end - round(end)) < 0.01}
+            is_range = last.low < last.high and last.rows_are != "probabilities"
+            if pulled >= self.pulled and late <= len(steps) and is_range and ends & {-1, 0, 1}:
+                since = next((at for at, of in steps.items() if of.pulled >= self.pulled), None)
+                text = f"{100 * pulled:.0f} % of the values of the output{quoted(name)} are at one "
+                text += "end of its range, and the loss pulls them further"
+            else:
+                text = f"the output{quoted(name)} goes to an end of its range"
+                since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
+                is_near = since is not None or max(last.high, -last.low) >= self.end
+                if since is None or (last.shape[1:2] in ((), (1,)) and not is_full(record, last)):
+                    since = lasting(steps, lambda of: of.away >= self.share, self.least)
+                is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
+                if since is None or is_free or not is_near:
+                    continue
             yield Finding(
-                message=f"the output{quoted(name)} goes to an end of its range, "
-                f"from {last.low:.3g} to {last.high:.3g} since step {since}",
+                message=f"{text}, from {last.low:.3g} to {last.high:.3g} since step {since}",
                 since_step=since,
-                value=last.low,
-                healthy="values between -1 or 0 and 1",
-                meaning="The tanh or sigmoid at the end passes hardly any gradient",
-                advice=_TO_RANGE,
+                value=pulled or last.high,
+                healthy=f"below {100 * self.pulled:.0f} % at an end",
+                meaning="The targets are out of reach: a sigmoid, tanh or ReLU is at its end",
+                advice="Scale the targets to the range of the output, or leave out its activation",
             )
 
 

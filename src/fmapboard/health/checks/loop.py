@@ -229,7 +229,7 @@ class InputScaleCheck(BuiltInCheck):
     spread: float = 0.03
     range: float = 0.3
     interleaved: float = 0.6
-    low: float = 1e-3
+    low: float = 5e-3
     high: float = 230.0
     noise: float = 1e5
     beyond: float = 20.0
@@ -488,7 +488,7 @@ def _all_identical(facts: TrainingFacts) -> bool:
 
 
 def _is_bytes(low: float, high: float) -> bool:
-    return low >= 0 and 100 <= high <= 255
+    return low > -0.2 * high and 100 <= high <= 400
 
 
 def _of_layout(record: RunRecord, ratio: float) -> Finding:
@@ -519,14 +519,13 @@ def _input_magnitude(record: RunRecord) -> tuple[HealthRow, Steps, float] | None
     """The norm of the gradient of the first layer's weight over that of its bias.
 
     It is about the magnitude of the network's inputs, as the layer multiplies them by its weight.
-    Without a gradient, it is the standard deviation of what the layer returns at the first step.
 
     Returns:
         The layer, the logged steps, and the median over those of them at which that of the bias is
-        not 0. None if they are not known, or if a normalization follows.
+        not 0. None if they are not known, for an embedding, or if a normalization follows.
     """
     row = next(iter(record.health.rows), None) if record.health else None
-    if row is None or is_normalized(row):
+    if row is None or is_normalized(row) or row.facts.type == "Embedding":
         return None
     own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
     names = (f"{row.facts.layer}.weight{own}", f"{row.facts.layer}.bias{own}")
@@ -534,10 +533,7 @@ def _input_magnitude(record: RunRecord) -> tuple[HealthRow, Steps, float] | None
     known = [norms[name] for name in names if name in norms]
     steps, values = over_steps(known) if len(known) == 2 else (np.zeros(0, int), np.zeros((0, 2)))
     values = values[values[:, 1] > 0]
-    if len(values):
-        return row, steps, float(np.median(values[:, 0] / values[:, 1]))
-    std = float(record.layers().columns["std"][0, 0])
-    return (row, np.array(record.layers().steps), std) if std > 0 else None
+    return (row, steps, float(np.median(values[:, 0] / values[:, 1]))) if len(values) else None
 
 
 def _is_normalized(record: RunRecord) -> bool:

@@ -562,7 +562,7 @@ class InitialLossCheck(BuiltInCheck):
     """
 
     factor: float = 2.0
-    away: float = 50.0
+    away: float = 20.0
     first: int = 4
     span: int = 20
     kind: ClassVar[str] = "initial_loss"

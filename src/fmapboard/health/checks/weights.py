@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.layers import DeadCheck, ExplodingCheck
 from fmapboard.health.checks.loop import newest
+from fmapboard.health.checks.outputs import ConstantOutputCheck
 from fmapboard.health.finding import Finding, named, percent
 from fmapboard.health.record import (
     BuiltInCheck,
@@ -227,8 +229,10 @@ class UpdateRatioCheck(BuiltInCheck):
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
-        idle: the same of their median if the loss is known and, over 50 steps or more, its median
-            in the second half of the run is not a tenth below that in the first one.
+        idle: the same of their median over 50 steps or more, if the loss is known and its median in
+            the second half of the run above 0.95 times its first value (``low``: 0.85 times). If it
+            is not known, the median over the weights must be below it at each logged step.
+        steady: then also the median over the steps of each weight, or the former an eighth of it.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
@@ -236,13 +240,15 @@ class UpdateRatioCheck(BuiltInCheck):
         replaced: reported if that median is above it at one of the first four logged steps, in a
             network of six weights or more, or of three if it is above half of ``high`` at another
             of them. One step above ``high`` is enough before channels die, and before activations
-            explode or are not finite.
+            explode or are not finite; one above half of it among the first four, and none later,
+            if the loss stays or the output is constant in the end.
         few: the same of other networks; a single weight, which may start near 0, is not reported.
         lasting: number of logged steps; of a single weight, the last ones of the run.
     """
 
     low: float = 1e-4
     idle: float = 4e-4
+    steady: float = 1e-3
     high: float = 0.2
     replaced: float = 0.6
     few: float = 4.0
@@ -271,31 +277,38 @@ class UpdateRatioCheck(BuiltInCheck):
         median = np.nanmedian(ratios, axis=1)  # [steps]
         searched = [at for at, facts in record.facts.items() if facts.rates is None]
         median[np.isin(steps, searched)] = np.nan
-        halves = [np.array_split(of, 2) for of in losses_of(record)]
-        stands = all(np.median(last) > 0.95 * np.median(first) for first, last in halves)
-        stands = stands and bool(halves) and steps[-1] - steps[0] >= 50
-        least, slow = (self.idle, np.nanmedian) if stands else (self.low, np.nanmax)
-        before, table = 0, record.health
-        if table is not None and (median > self.high).any():
+        losses, table, idle = losses_of(record), record.health, 0.0
+        for share, limit in ((0.85, self.low), (0.95, self.idle)):
+            stuck = [np.median(of[len(of) // 2 :]) > share * of[0] for of in losses]
+            idle = limit if all(stuck) else idle
+        if not losses:
+            usual, most = np.nanmax(np.nanmedian(ratios, axis=0)), np.nanmax(median, initial=0.0)
+            idle *= most < self.idle * (1 if usual < self.steady else 0.125)
+        idle *= steps[-1] - steps[0] >= 50
+        least, slow = (idle, np.nanmedian) if np.nanmedian(ratios) < idle else (self.low, np.nanmax)
+        before, is_stuck = 0, bool(losses) and all(stuck)
+        if table is not None and (median > self.high / 2).any():
             lost = np.array(table.steps)[(table.columns["nonfinite"] > 0).any(1)].tolist()
             results = [*DeadCheck()(record), ExplodingCheck().over_steps(record)]
             lost += [one.since_step for one in results if one is not None and one.since_step]
             before = sum(at < min(lost, default=0) for at in steps)
-        large = self._large(median, before, len(chosen)) if trained or not kernels else slice(0)
-        if large.stop:
+            with suppress(NotRecorded):
+                is_stuck = is_stuck or bool(ConstantOutputCheck()(record))
+        large = self._large(median, before, is_stuck, len(chosen))
+        if large.stop and (trained or not kernels):
             at, moved = large.start, median[large]
-            lowest, value, most = float(np.nanmin(moved)), float(np.nanmax(moved)), ratios[at]
-            low = "" if lowest > 0.9 * value else f"{percent(lowest)} to "
+            value, most = float(np.nanmax(moved)), ratios[at]
             text = (
-                f"an optimizer step changes the weights by {low}{percent(value)} of their norm "
+                f"an optimizer step changes the weights by up to {percent(value)} of their norm "
                 f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
             )
             meaning, advice = _LARGE
         elif len(steps) >= 4 and slow(ratios) < least and not falls(record):
             at, value, most = 0, float(slow(ratios)), np.nan_to_num(ratios).max(0)
             text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
-            if stands:
-                text = f"the median update is {percent(value)} of the weights, and the loss stays,"
+            if slow is np.nanmedian:
+                stays = " and the loss hardly falls," * bool(losses)
+                text = f"the median update is {percent(value)} of the weights,{stays}"
             meaning, advice = _clipped(record) or _SMALL
         else:
             return
@@ -310,12 +323,13 @@ class UpdateRatioCheck(BuiltInCheck):
             advice=advice,
         )
 
-    def _large(self, median: Floats, before: int, weights: int) -> slice:
+    def _large(self, median: Floats, before: int, is_stuck: bool, weights: int) -> slice:
         """The logged steps [S] of large updates; an empty slice if there are too few.
 
         Args:
             median: over the weights, [S].
             before: number of steps until channels died or activations exploded; 0 if they did not.
+            is_stuck: the loss stays, or the output is constant.
             weights: number of weights.
         """
         is_large = np.concatenate([[False], median > self.high, [False]])
@@ -328,6 +342,8 @@ class UpdateRatioCheck(BuiltInCheck):
         is_few = weights < (3 if len(moved) > 1 else 6)
         if most <= (math.inf if weights == 1 else self.few if is_few else self.replaced):
             moved = np.flatnonzero(median[:before] > self.high)
+        if not moved.size and is_stuck and np.nan_to_num(median).argmax() < 4:
+            moved = np.flatnonzero(median[:4] > self.high / 2)
         return slice(int(moved[0]), int(moved[-1]) + 1) if moved.size else slice(0)
 
 

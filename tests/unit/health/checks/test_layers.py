@@ -331,7 +331,7 @@ def test_an_output_that_ends_up_at_one_end_of_a_tanh() -> None:
 
     free, end = (-0.5, 0.7), (0.92, 1.0)
     (one,) = found(*[free] * 4, *[end] * 4)
-    assert (one.since_step, one.value, one.layer) == (40, 0.92, None)
+    assert (one.since_step, one.value, one.layer) == (40, 1.0, None)
     assert len(found(*[free] * 4, *[(-1.0, -0.9)] * 4)) == 1
     assert found(*[free] * 5, *[end] * 3) == found(*[free] * 4, *[(0.89, 1.0)] * 4) == []
     assert found((-0.5, 1.1), *[end] * 7) == []  # no tanh is there
@@ -353,10 +353,17 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
 
     (one,) = found(*[0.0] * 4, *[0.3] * 4)
     assert (one.since_step, one.value, one.layer) == (40, 0.3, None)
-    assert "30 % of the values of the output are at one end of its range, 0 to 0.8" in one.message
+    assert one.message == (
+        "30 % of the values of the output are at one end of its range, and the loss pulls them "
+        "further, from 0 to 0.8 since step 40"
+    )
     assert found(*[1.0] * 4)[0].message.startswith("100 % of the values")
-    assert found(*[0.3] * 7, 0.05) == found(*[0.0] * 5, *[0.3] * 3) == []
-    assert found(*[0.3] * 8, rows_are="probabilities") == []
+    (one,) = found(*[0.0] * 4, 0.05, 0.3, 0.2, 0.05)
+    assert (one.since_step, one.value) == (50, 0.125)
+    assert found(*[0.3] * 5, *[0.05] * 3) == found(*[0.0] * 6, *[0.1] * 2) == []
+    assert found(*[0.3] * 3) == found(*[0.3] * 8, rows_are="probabilities") == []
+    for low, high, is_end in ((-0.995, 0.3, 1), (0.5, 1.0, 1), (0.02, 0.3, 0), (1.5, 2.0, 0)):
+        assert len(found(*[0.3] * 8, low=low, high=high)) == is_end
 
 
 def test_dropout_that_leaves_hardly_anything() -> None:

@@ -417,13 +417,13 @@ def test_a_first_loss_far_above_that_of_guessing() -> None:
 
 
 def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
-    far = OutputFacts("", (32, 1), low=0.0, high=1.0, away=50.0)
+    far = OutputFacts("", (32, 1), low=0.0, high=1.0, away=20.0)
     (found,) = said(InitialLossCheck(), *[replace(far, away=300.0)] * 2, far, far, FINE)
-    assert (found.class_, found.since_step, found.value) == ("note", 0, 50.0)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 20.0)
     assert found.message.startswith("the targets of the output are far beyond all of its values")
     (found,) = said(InitialLossCheck(), replace(far, away=0.0), *[far] * 3, FINE)
     assert "or more at 3 of the first 4 logged steps" in found.message
-    assert said(InitialLossCheck(), *[far] * 2, *[replace(far, away=49.0)] * 2, far) == []
+    assert said(InitialLossCheck(), *[far] * 2, *[replace(far, away=19.0)] * 2, far) == []
     assert said(InitialLossCheck(), *[far] * 3) == []
 
     def at_each(*every: OutputFacts) -> list[Finding]:

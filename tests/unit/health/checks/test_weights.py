@@ -138,11 +138,30 @@ def updates(values: list[float]) -> dict[str, list[float]]:
 
 
 def test_updates_that_are_too_small_at_every_step() -> None:
-    (found,) = UpdateRatioCheck()(record(scalars=updates([9.9e-5] * LAST)))
+    short = {"steps": tuple(range(LAST))}
+    (found,) = UpdateRatioCheck()(record(scalars=updates([9.9e-5] * LAST), **short))
     assert (found.class_, found.parameter, found.value) == ("note", "conv0.weight", 9.9e-5)
+    assert found.message.startswith("no optimizer step changes a weight by more than 0.0099 %")
     assert found.healthy == "0.01 % to 4 %"
-    assert UpdateRatioCheck()(record(scalars=updates([1.01e-4] * LAST))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([1.01e-4] * LAST), **short)) == []
     assert UpdateRatioCheck()(record(scalars=updates([9.9e-5] * 3))) == []
+
+
+def test_small_updates_over_50_steps_where_no_loss_is_known() -> None:
+    def found(median: float, one: float, *more: float) -> list[Finding]:
+        usual = {f"update_ratio/conv{i}.weight": [median] * (LAST - 1) for i in range(6)}
+        ratios = {name: [*values, *(more or [median])] for name, values in usual.items()}
+        ratios["update_ratio/conv3.weight"] = [one] * LAST
+        return list(UpdateRatioCheck()(record(scalars=ratios)))
+
+    (small,) = found(3.9e-4, 9e-4)
+    assert small.message == (
+        "the median update is 0.039 % of the weights, since step 0; the most in `conv3.weight`"
+    )
+    assert small.healthy == "0.04 % to 4 %"
+    assert found(4.1e-4, 9e-4) == found(3.9e-4, 1.1e-3) == found(3.9e-4, 9e-4, 4.1e-4) == []
+    assert len(found(4.9e-5, 0.1)) == 1
+    assert found(5.1e-5, 0.1) == []
 
 
 def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
@@ -175,7 +194,7 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates(ratios)))
     assert (found.since_step, found.value) == (20, 0.65)
     assert found.message == (
-        "an optimizer step changes the weights by 26 % to 65 % of their norm (median over the "
+        "an optimizer step changes the weights by up to 65 % of their norm (median over the "
         "weights) at 3 logged steps since step 20; the most in `conv0.weight`"
     )
     assert found.meaning.startswith("Steps of this size may undo what")
@@ -190,7 +209,8 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
     assert (found.since_step, found.value) == (10, 0.61)
     (found,) = UpdateRatioCheck()(record(scalars=updates([4.1, *[1e-3] * 7])))
     assert (
-        "by 410 % of their norm (median over the weights) at 1 logged step since" in found.message
+        "by up to 410 % of their norm (median over the weights) at 1 logged step since"
+        in found.message
     )
     for count, first, is_found in ((5, 3.9, 0), (5, 4.1, 1), (6, 0.61, 1)):
         of = {f"update_ratio/conv{i}.weight": [first, 0.09, *[1e-3] * 6] for i in range(count)}
@@ -254,6 +274,22 @@ def test_one_large_update_before_values_are_not_finite_is_their_cause() -> None:
     assert found(1e-3, 0.19) == found(1e-3, 1e-3, 0.21) == []
 
 
+def test_one_large_update_at_the_start_of_a_run_that_never_learns() -> None:
+    def found(loss: float, *ratios: float, spread: float = 1.0) -> list[Finding]:
+        every = [*ratios, *[1e-3] * (LAST - len(ratios))]
+        known = OutputFacts("", (8, 10), kind="cross-entropy", spread=spread, low=-1.0, high=1.0)
+        losses = [2.3, 1.2, 3.0, *[loss] * (LAST - 3)] if loss else [None] * LAST
+        facts = [replace(STEPPED, outputs=(replace(known, loss=of),)) for of in losses]
+        return list(UpdateRatioCheck()(record(scalars=updates(every), facts=facts)))
+
+    (one,) = found(2.19, 1e-3, 0.11, 0.05)
+    assert (one.since_step, one.value) == (10, 0.11)
+    assert found(2.19, 0.09) == found(2.17, 0.11) == found(2.19, *[1e-3] * 4, 0.11) == []
+    assert found(2.19, 0.11, *[1e-3] * 5, 0.12) == []  # weights that decay
+    assert len(found(0.0, 0.11, spread=0.0)) == 1
+    assert found(0.0, 0.11) == found(0.0, 0.09, spread=0.0) == []
+
+
 def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
     def found(ratio: float, *losses: float | None) -> list[Finding]:
         outputs = [OutputFacts("", (8, 10), kind="cross-entropy", loss=loss) for loss in losses]
@@ -262,14 +298,19 @@ def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
 
     stays = [2.3, *[2.29] * (LAST - 1)]
     (one,) = found(3.9e-4, *stays)
-    assert one.message.startswith("the median update is 0.039 % of the weights, and the loss stays")
+    assert one.message.startswith(
+        "the median update is 0.039 % of the weights, and the loss hardly falls, since step 0"
+    )
     assert one.healthy == "0.04 % to 4 %"
     assert found(4.1e-4, *stays) == []
     half = LAST // 2
     assert len(found(3.9e-4, *[2.3] * half, *[2.19] * half)) == 1
     assert found(3.9e-4, *[2.3] * half, *[2.18] * half) == []
+    assert "hardly falls" in found(9.9e-5, *[2.3] * half, *[1.96] * half)[0].message
+    assert "hardly falls" not in found(9.9e-5, *[2.3] * half, *[1.95] * half)[0].message
+    assert found(1.01e-4, *[2.3] * half, *[1.96] * half) == []
     assert len(found(3.9e-4, *stays[:-1], 1.85)) == 1  # of one batch
-    assert found(3.9e-4, *[None] * (LAST - 3), 2.3, 2.3, 2.3) == []
+    assert "loss" not in found(3.9e-4, *[None] * (LAST - 3), 2.3, 2.3, 2.3)[0].message
     assert found(9e-5, *[2.3] * half, *[1.8] * half) == []  # it learns all the same
     most = {f"update_ratio/conv{i}.weight": [1e-3 if i else 0.1] * LAST for i in range(6)}
     facts = [replace(STEPPED, outputs=(OutputFacts("", (8, 10), loss=2.3),))] * LAST
