@@ -216,7 +216,7 @@ class SaturatedCheck(BuiltInCheck):
 
     share: float = 0.5
     end: float = 0.9
-    pulled: float = 0.1
+    pulled: float = 0.05
     least: int = 4
     kind: ClassVar[str] = "saturated"
 

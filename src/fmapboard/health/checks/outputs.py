@@ -181,9 +181,10 @@ def _may_sum_to_1_over_rows(known: Sequence[OutputFacts]) -> bool:
 
 
 def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
-    """True if a layer with one channel per class is followed by an activation."""
-    rows = [] if record.health is None else record.weighted_layers()
-    return any(row.facts.activation and row.facts.channels == output.classes for row in rows)
+    """True if the last layer has kernels, one channel per class, and an activation behind it."""
+    rows = [] if record.health is None else record.health.rows
+    last = [row.facts for row in rows if row.facts.kernel_shape or row.facts.type == "Linear"][-1:]
+    return any(of.kernel_shape and of.activation and of.channels == output.classes for of in last)
 
 
 @dataclass(frozen=True, slots=True)

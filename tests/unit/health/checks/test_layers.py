@@ -349,7 +349,7 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
     def found(*shares: float, **known: Any) -> list[Finding]:
         outputs = [OutputFacts("", (16, 1), low=0.0, high=0.8, pulled=of) for of in shares]
         facts = [TrainingFacts(outputs=(replace(each, **known),)) for each in outputs]
-        return list(SaturatedCheck()(record(facts=facts)))
+        return list(SaturatedCheck()(record(facts=facts, steps=range(0, 10 * len(facts), 10))))
 
     (one,) = found(*[0.0] * 4, *[0.3] * 4)
     assert (one.since_step, one.value, one.layer) == (40, 0.3, None)
@@ -358,10 +358,11 @@ def test_an_output_that_the_loss_pulls_beyond_its_end() -> None:
         "further, from 0 to 0.8 since step 40"
     )
     assert found(*[1.0] * 4)[0].message.startswith("100 % of the values")
-    (one,) = found(*[0.0] * 4, 0.05, 0.3, 0.2, 0.05)
-    assert (one.since_step, one.value) == (50, 0.125)
-    assert found(*[0.3] * 5, *[0.05] * 3) == found(*[0.0] * 6, *[0.1] * 2) == []
+    (one,) = found(*[0.0] * 4, 0.02, 0.1, 0.08, 0.02)
+    assert (one.since_step, one.value) == (50, 0.05)
+    assert found(*[0.3] * 5, *[0.04] * 3) == found(*[0.0] * 6, *[0.09] * 2) == []
     assert found(*[0.3] * 3) == found(*[0.3] * 8, rows_are="probabilities") == []
+    assert len(found(*[0.0] * 6, *[0.3] * 3, *[0.0] * 3)) == 1  # of the later half
     for low, high, is_end in ((-0.995, 0.3, 1), (0.5, 1.0, 1), (0.02, 0.3, 0), (1.5, 2.0, 0)):
         assert len(found(*[0.3] * 8, low=low, high=high)) == is_end
 

@@ -398,6 +398,10 @@ def test_a_spread_far_above_1_is_a_scale_too() -> None:
         ("InstanceNorm2d", BYTES, False),
         ("BatchNorm2d", {**BYTES, "minimum": -1000.0}, False),
         ("BatchNorm2d", BYTES, True),
+        ("BatchNorm2d", {**BYTES, "minimum": -39.0}, True),  # with noise
+        ("BatchNorm2d", {**BYTES, "minimum": -41.0}, False),
+        ("BatchNorm2d", {**BYTES, "maximum": 400.0}, True),
+        ("BatchNorm2d", {**BYTES, "maximum": 401.0}, False),
         ("LayerNorm", BYTES, True),
         ("Tanh", {**BYTES, "minimum": -1000.0}, True),
         ("InstanceNorm2d", FLAT, False),

@@ -167,7 +167,10 @@ def test_logits_that_are_averages_of_activations_are_never_negative() -> None:
     rows = [layer(i) for i in range(5)]
     assert list(ProbabilitiesIntoLossCheck()(of(average, layers=[*rows, last]))) == []
     plain = replace(last, activation=None)
-    assert len(ProbabilitiesIntoLossCheck()(of(average, layers=[*rows, plain]))) == 1
+    linear = replace(last, type="Linear", kernel_shape=None)
+    first = [layer(0, channels=10), *rows[1:]]
+    for layers in ([*rows, plain], first, [*rows, linear]):
+        assert len(ProbabilitiesIntoLossCheck()(of(average, layers=layers))) == 1
 
 
 def test_a_loss_that_is_climbed() -> None:
