@@ -67,7 +67,7 @@ class DeadCheck(BuiltInCheck):
             their losses are known, and have fallen to four fifths or less.
     """
 
-    share: float = 2 / 3
+    share: float = 0.72
     share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
 

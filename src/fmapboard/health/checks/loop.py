@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import OUTSIDE, TrainingFacts
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.record import (
@@ -216,8 +217,8 @@ class InputScaleCheck(BuiltInCheck):
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
         low: magnitude, up to which it is reported, of inputs that are no images (see
-            `_input_magnitude`).
-        high: the same, from which it is reported.
+            `_input_magnitudes`), at the first logged step, and by the median.
+        high: the same, from which it is reported, at the first logged step: the network may die.
         noise: the same, from which the gradient of the bias is rounding noise: it cancels.
         beyond: largest magnitude of an output of classes at the first logged step from which the
             network does not scale large images by itself.
@@ -229,8 +230,8 @@ class InputScaleCheck(BuiltInCheck):
     spread: float = 0.03
     range: float = 0.3
     interleaved: float = 0.6
-    low: float = 5e-3
-    high: float = 230.0
+    low: float = 0.04
+    high: float = 180.0
     noise: float = 1e5
     beyond: float = 20.0
     kind: ClassVar[str] = "input_scale"
@@ -283,11 +284,12 @@ class InputScaleCheck(BuiltInCheck):
         Raises:
             NotRecorded: they do not tell anything.
         """
-        found = _input_magnitude(record)
-        if found is None or found[2] > self.noise:
+        found = _input_magnitudes(record)
+        if found is None or min(found[2][0], np.median(found[2])) > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
-        row, steps, value = found
-        if self.low < value < self.high:
+        row, steps, every = found
+        value, most = float(every[0]), max(every[0], np.median(every))
+        if self.low < most and value < self.high:
             return None
         return Finding(
             message=f"the network's inputs have a magnitude of about {rounded(value)} since step "
@@ -515,14 +517,14 @@ def _response(record: RunRecord) -> float:
     return std if math.isfinite(std) else math.inf
 
 
-def _input_magnitude(record: RunRecord) -> tuple[HealthRow, Steps, float] | None:
+def _input_magnitudes(record: RunRecord) -> tuple[HealthRow, Steps, Floats] | None:
     """The norm of the gradient of the first layer's weight over that of its bias.
 
     It is about the magnitude of the network's inputs, as the layer multiplies them by its weight.
 
     Returns:
-        The layer, the logged steps, and the median over those of them at which that of the bias is
-        not 0. None if they are not known, for an embedding, or if a normalization follows.
+        The layer, the logged steps, and the ratio at those of them at which that of the bias is not
+        0. None if they are not known, for an embedding, or if a normalization follows.
     """
     row = next(iter(record.health.rows), None) if record.health else None
     if row is None or is_normalized(row) or row.facts.type == "Embedding":
@@ -533,7 +535,8 @@ def _input_magnitude(record: RunRecord) -> tuple[HealthRow, Steps, float] | None
     known = [norms[name] for name in names if name in norms]
     steps, values = over_steps(known) if len(known) == 2 else (np.zeros(0, int), np.zeros((0, 2)))
     values = values[values[:, 1] > 0]
-    return (row, steps, float(np.median(values[:, 0] / values[:, 1]))) if len(values) else None
+    ratios = values[:, 0] / values[:, 1]
+    return (row, steps, ratios) if len(values) else None
 
 
 def _is_normalized(record: RunRecord) -> bool:

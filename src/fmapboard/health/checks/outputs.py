@@ -498,18 +498,15 @@ class UnusedClassesCheck(BuiltInCheck):
 
     Reported only if a class half as frequent as the rarest of those that occur, and one of a fifth
     of their mean frequency, would be missing with less than this chance, and not of batches that
-    are the same or sorted by class.
+    are the same or sorted by class, nor of pixels or words, most of which are rare.
 
     Attributes:
         chance: 0 to 1.
         many: the same, by the rarest alone, where three quarters or more are missing.
-        images: least number of images, if the labels are those of pixels; then three quarters of
-            the classes must be missing.
     """
 
     chance: float = 1e-3
     many: float = 0.02
-    images: int = 100
     kind: ClassVar[str] = "unused_classes"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
@@ -518,12 +515,10 @@ class UnusedClassesCheck(BuiltInCheck):
             return
         for name, steps in outputs(record).items():
             labels = labels_of(steps)
-            if labels is None or len(labels.total) < 2 or max(map(len, labels.counts)) >= MAX_NAMES:
-                continue  # of more labels than these, not all are known
-            images = sum(of.shape[0] for of in steps.values())
-            is_few = len(labels.total) * 4 <= labels.classes and images >= self.images
-            if not labels.is_per_image and not is_few:
+            if labels is None or len(labels.total) < 2 or not labels.is_per_image:
                 continue
+            if max(map(len, labels.counts)) >= MAX_NAMES:
+                continue  # of more labels than these, not all are known
             count, used = labels.total.total(), len(labels.total)
             least, chance = min(labels.total.values()) / 2, self.many
             if used * 4 > labels.classes:

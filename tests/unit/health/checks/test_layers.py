@@ -25,29 +25,29 @@ from fmapboard.health.checks.layers import (
 )
 
 
-def test_dead_channels_from_two_thirds_of_a_layer_on() -> None:
-    dead = from_step(2, 2 / 3, 0.0)
-    lasting = from_step(5, 2 / 3, 0.0)
+def test_dead_channels_from_72_percent_of_a_layer_on() -> None:
+    dead = from_step(2, 0.72, 0.0)
+    lasting = from_step(5, 0.72, 0.0)
     (found,) = DeadCheck()(record(columns={"dead": {2: dead}, "dead_lasting": {2: lasting}}))
     assert (found.class_, found.layer, found.since_step, found.value) == (
         "note",
         "conv2",
         20,
-        pytest.approx(2 / 3),
+        pytest.approx(0.72),
     )
-    fewer = {"dead": {2: from_step(2, 0.66, 0.0)}, "dead_lasting": {2: from_step(5, 0.66, 0.0)}}
+    fewer = {"dead": {2: from_step(2, 0.71, 0.0)}, "dead_lasting": {2: from_step(5, 0.71, 0.0)}}
     assert DeadCheck()(record(columns=fewer)) == []
-    fewer["dead"][2] = [0.3] * 7 + [0.7]  # at the last step only
+    fewer["dead"][2] = [0.3] * 7 + [0.8]  # at the last step only
     assert DeadCheck()(record(columns=fewer)) == []
-    fewer["dead"][2] = [0.3] * 6 + [0.7] * 2
+    fewer["dead"][2] = [0.3] * 6 + [0.8] * 2
     assert len(DeadCheck()(record(columns=fewer))) == 1
 
 
 def test_many_dead_layers_are_counted_in_the_last_of_five_findings() -> None:
     for count, more in ((5, ""), (8, "; the same in 3 further layers")):
-        dead = {index: from_step(2, 0.7, 0.0) for index in range(count)}
+        dead = {index: from_step(2, 0.8, 0.0) for index in range(count)}
         layers = [layer(index) for index in range(9)]
-        columns = {"dead": {**dead, 8: [0.7] * len(STEPS)}, "dead_lasting": {**dead, 8: [0.7] * 8}}
+        columns = {"dead": {**dead, 8: [0.8] * len(STEPS)}, "dead_lasting": {**dead, 8: [0.8] * 8}}
         found = list(DeadCheck()(record(layers, columns=columns)))
         assert [one.message.partition("since step 20")[2] for one in found] == [""] * 4 + [more]
 
@@ -62,11 +62,11 @@ def test_more_channels_may_be_dead_in_a_network_that_learns() -> None:
 
     falls = [2.3, *[1.7] * 7]
     assert found(0.89, *falls) == []
-    assert len(found(0.9, *falls)) == len(found(0.67, *[2.3] * 7, 1.85)) == 1
+    assert len(found(0.9, *falls)) == len(found(0.73, *[2.3] * 7, 1.85)) == 1
     later = [None, *[1.7] * 7]
     assert found(0.89, *later, held=HeldLoss(0, 2.3, None)) == []
     assert len(found(0.89, *later)) == len(found(0.89, *later, held=HeldLoss(0, None, 0.1))) == 1
-    assert len(found(0.67, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
+    assert len(found(0.73, *[None] * 5, 2.3, 1.0, 1.0)) == 1  # known at three steps only
 
 
 def test_an_output_that_is_0_for_all_inputs_is_dead_and_not_merely_at_an_end() -> None:
