@@ -11,9 +11,10 @@ import torch
 from cases.faults.strangers_fifth import mlp, near
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import how
-from data import Draw
+from data import Draw, changed
 from nets import classifiers as cnn
 from nets import library
+from nets.strangers_faults import relabelled
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 
@@ -144,3 +145,45 @@ def contexts(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Five words of one of 8 topics, and any other word."""
     topic, other = torch.randint(8, (count, 1)), torch.randint(64, (count, 1))
     return (torch.cat([8 * torch.randint(8, (count, 5), generator=generator) + topic, other], 1),)
+
+
+def small(channels: int = 3, classes: int = 8, size: int = 32) -> nn.Sequential:
+    """Two strided convolutions and two Linear layers."""
+    convs = [nn.Conv2d(channels, 16, 5, 2, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU()]
+    layers = [nn.Flatten(), nn.Linear(2 * size * size, 96), nn.ReLU(), nn.Linear(96, classes)]
+    return nn.Sequential(*convs, *layers)
+
+
+def through(code: int, cut: nn.Module | None = None, end: nn.Module | None = None) -> nn.Module:
+    """An autoencoder of photographs; ``cut`` stands between its halves."""
+    down = [nn.Conv2d(3, 24, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(24, 32, 4, 2, 1)]
+    down += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(2048, code)]
+    up = [nn.Linear(code, 2048), nn.ReLU(), nn.Unflatten(1, (32, 8, 8))]
+    up += [nn.ConvTranspose2d(32, 24, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(24, 3, 4, 2, 1)]
+    return nn.Sequential(*down, cut or nn.Identity(), *up, end or nn.Tanh())
+
+
+class Text(nn.Module):
+    """A GRU over words, then the mean of its states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.body = nn.Embedding(102, 24), nn.GRU(24, 48, batch_first=True)
+        self.last = nn.Linear(48, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.body(self.words(x))[0].mean(1))
+
+
+def next_day(x: float, y: float, middle: float = 1200) -> Draw:
+    """Four days of electricity, every third hour, and the next day's mean; in ``x``, ``y`` kW."""
+    draw = changed(data.demand, lambda found: (found.mT[:, ::3] - middle) / x)
+    return relabelled(draw, lambda found: (found.mean(2) - middle) / y)
+
+
+def twins(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Pairs of pictures, some of them the same file, and whether both show the same digit."""
+    (one, kind), (two, other) = (data.digits(generator, count) for _ in range(2))
+    same = torch.rand(count, generator=generator) < 0.2
+    two, other = torch.where(same[:, None, None, None], one, two), torch.where(same, kind, other)
+    return torch.cat([one, two], 1), (kind == other).float()

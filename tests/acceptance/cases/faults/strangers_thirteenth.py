@@ -15,8 +15,6 @@ import torch
 from cases.faults.strangers_eleventh import keypoints, pointer
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
-from cases.faults.strangers_ninth import Text, small, through
-from cases.faults.strangers_tenth import next_day
 from cases.faults.strangers_twelfth import beats, ill
 from cases.healthy.strangers_eighth import Net
 from cases.healthy.strangers_maps import center_net, centres
@@ -30,7 +28,7 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.generative import Timed
 from nets.strangers_faults import loop, wrong
-from nets.strangers_kept import Series, answered, bert
+from nets.strangers_kept import Series, Text, answered, bert, next_day, small, through
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
