@@ -530,7 +530,7 @@ class ExplodingCheck(BuiltInCheck):
     output: float = 200.0
     growth: float = 1000.0
     size: float = 50.0
-    depth: float = 15.0
+    depth: float = 50.0
     guess: float = 10.0
     kind: ClassVar[str] = "exploding"
 

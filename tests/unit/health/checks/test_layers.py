@@ -603,20 +603,20 @@ def test_growth_from_almost_zero_to_small_values_is_silent() -> None:
 
 
 def test_a_signal_that_grows_through_the_layers_at_the_first_step() -> None:
-    (found,) = ExplodingCheck()(record(columns={"std": {5: [15.0] * LAST}}))
-    assert (found.layer, found.since_step, found.value) == ("conv5", 0, 15.0)
-    assert ExplodingCheck()(record(columns={"std": {5: [14.9] * LAST}})) == []
+    (found,) = ExplodingCheck()(record(columns={"std": {5: [50.0] * LAST}}))
+    assert (found.layer, found.since_step, found.value) == ("conv5", 0, 50.0)
+    assert ExplodingCheck()(record(columns={"std": {5: [49.9] * LAST}})) == []
     assert ExplodingCheck()(record(columns={"std": {5: from_step(1, 99.0, 1.0)}})) == []
     for kind, count in (("Linear", 1), ("ReLU", 0)):
         layers = [layer(i, kernel_shape=None, type=kind) for i in range(6)]
-        grown = record(layers, columns={"std": {5: [15.0] * LAST}})
+        grown = record(layers, columns={"std": {5: [50.0] * LAST}})
         assert len(ExplodingCheck()(grown)) == count
 
 
 def test_a_signal_that_grows_through_the_layers_does_not_count_if_the_network_learns() -> None:
     def found(*losses: float) -> list[Finding]:
         facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
-        return list(ExplodingCheck()(record(columns={"std": {5: [15.0] * LAST}}, facts=facts)))
+        return list(ExplodingCheck()(record(columns={"std": {5: [50.0] * LAST}}, facts=facts)))
 
     assert found(9.9, 8.0, 7.5, 7.4) == []
     assert len(found(9.9, 8.0, 7.5, 7.93)) == len(found(10.0, 8.0, 7.5, 7.0)) == 1
@@ -624,9 +624,9 @@ def test_a_signal_that_grows_through_the_layers_does_not_count_if_the_network_le
 
 def test_only_layers_without_a_normalization_between_them_are_compared() -> None:
     layers = [layer(i) for i in range(6)]
-    columns = {"std": {0: [0.05] * LAST, 1: [0.05] * LAST}}
+    columns = {"std": {0: [0.01] * LAST, 1: [0.01] * LAST}}
     (found,) = ExplodingCheck()(record(layers, columns=columns))
-    assert found.value == pytest.approx(20.0)
+    assert found.value == pytest.approx(100.0)
     for place in range(2, 5):
         parts = list(layers)
         parts[place] = layer(place, followed_by=("BatchNorm2d",))
@@ -634,7 +634,7 @@ def test_only_layers_without_a_normalization_between_them_are_compared() -> None
     # The scale behind it is that of the normalization.
     parts = [*layers[:1], layer(1, followed_by=("Tanh", "LayerNorm2d")), *layers[2:]]
     assert ExplodingCheck()(record(parts, columns=columns)) == []
-    later = {"std": {2: [0.05] * LAST, 5: [1.0] * LAST}}
+    later = {"std": {2: [0.01] * LAST, 5: [1.0] * LAST}}
     parts = [*layers[:1], layer(1, followed_by=("GroupNorm",)), *layers[2:]]
     (found,) = ExplodingCheck()(record(parts, columns=later))
     assert "from `conv2` to `conv5`" in found.message
@@ -643,7 +643,7 @@ def test_only_layers_without_a_normalization_between_them_are_compared() -> None
 def test_gates_on_pooled_maps_are_no_part_of_the_signals_way() -> None:
     def found(pooled: Sequence[int], kernel: tuple[int, int]) -> list[Finding]:
         layers = [layer(i, kernel_shape=(16, 64, *kernel)) for i in range(6)]
-        columns = {"std": {5: [20.0] * LAST}, "values": {n: [16.0] * LAST for n in pooled}}
+        columns = {"std": {5: [70.0] * LAST}, "values": {n: [16.0] * LAST for n in pooled}}
         return list(ExplodingCheck()(record(layers, columns=columns)))
 
     assert found([5], (1, 1)) == []
@@ -652,14 +652,14 @@ def test_gates_on_pooled_maps_are_no_part_of_the_signals_way() -> None:
 
 
 def test_images_of_little_contrast_are_no_fault_of_the_initial_weights() -> None:
-    columns = {"std": {0: [0.01] * LAST}}
+    columns = {"std": {0: [0.0025] * LAST}}
     images = {"minimum": 0.0, "maximum": 0.5, "mean": 0.1, "std": 0.1}
     assert ExplodingCheck()(record(columns=columns, inputs=images)) == []
     (found,) = ExplodingCheck()(record(columns=columns, inputs={**images, "std": 0.2}))
-    assert found.value == pytest.approx(20.0)
+    assert found.value == pytest.approx(80.0)
     assert len(ExplodingCheck()(record(columns=columns, inputs={**images, "std": 3.0}))) == 1
     parts = [layer(i, followed_by=("BatchNorm2d",) if i == 0 else ()) for i in range(6)]
-    later = {"std": {1: [0.05] * LAST}}  # behind a normalization, contrast is no excuse
+    later = {"std": {1: [0.01] * LAST}}  # behind a normalization, contrast is no excuse
     assert len(ExplodingCheck()(record(parts, columns=later, inputs=images))) == 1
 
 
