@@ -435,7 +435,7 @@ class VanishingCheck(BuiltInCheck):
 
     ratio: float = 1e-4
     least: int = 3
-    fading: float = 1e-2
+    fading: float = 1e-3
     alike: float = 3e-4
     faint: float = 1e-3
     kind: ClassVar[str] = "vanishing"
@@ -483,7 +483,7 @@ class VanishingCheck(BuiltInCheck):
         size = max([max(-of.low, of.high) for of in every], default=0.0)
         if part := next(faded, None):
             (first, most), (last, std) = part[0], part[-1]
-            value, healthy = most / std, "below 100-fold"
+            value, healthy = most / std, "below 1,000-fold"
             text = f"the standard deviation of a channel falls {rounded(value)}-fold from "
             text += f"{call_text(table, first)} to {call_text(table, last)}"
         elif 0 < spread <= self.alike:

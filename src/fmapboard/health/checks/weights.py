@@ -472,7 +472,7 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
 
     batch: int = 2
     values: int = 2
-    gap: float = 0.2
+    gap: float = 0.16
     least: int = 4
     kind: ClassVar[str] = "batchnorm_small_batch"
 

@@ -505,13 +505,13 @@ def faded(*stds: float, losses: Sequence[float | None] = (2.3,) * 8, **known: An
 
 
 def test_a_signal_that_fades_through_the_layers_and_a_network_that_stays_as_it_is() -> None:
-    (found,) = faded(1.0, 0.1, 0.01)
+    (found,) = faded(1.0, 0.1, 0.00099)
     assert (found.class_, found.layer, found.since_step) == ("note", "conv2", 0)
-    assert "falls 100-fold from `conv0` to `conv2` at step 0" in found.message
-    assert faded(1.0, 0.1, 0.011) == faded(1.0, 1e-5) == faded(1.0, 0.01, 0.0) == []
-    assert faded(1.0, 0.1, 0.01, followed_by=("BatchNorm2d",)) == []
+    assert "falls 1,000-fold from `conv0` to `conv2` at step 0" in found.message
+    assert faded(1.0, 0.1, 0.0011) == faded(1.0, 1e-5) == faded(1.0, 0.01, 0.0) == []
+    assert faded(1.0, 0.1, 0.001, followed_by=("BatchNorm2d",)) == []
     assert faded(1.0, 0.1, 1e-9, losses=[2.3, *[1.0] * 7]) == []
-    assert len(faded(1.0, 0.1, 0.01, losses=[None] * 8)) == 1  # the output is constant
+    assert len(faded(1.0, 0.1, 0.001, losses=[None] * 8)) == 1  # the output is constant
     assert faded(1.0, 0.1, 1e-9, losses=[]) == []  # it is not known
 
 
