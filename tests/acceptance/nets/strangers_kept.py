@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pydoc_data.topics import topics
+from typing import Any
 
 import data
 import torch
+from cases.faults.strangers_fifth import changed_weights as weights
 from cases.faults.strangers_fifth import mlp, near
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import how
 from data import Draw, changed
 from nets import classifiers as cnn
 from nets import library
+from nets.classifiers import Function
 from nets.strangers_faults import relabelled
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
@@ -25,6 +28,17 @@ LONG = {"steps": 195, "every": 13}
 FEW = {"steps": 104, "every": 8, "batch": 8}
 NORMED = partial(cnn.plain, norm=nn.BatchNorm2d)
 TEXT = torch.tensor([ord(letter) for letter in "".join(topics.values()) if ord(letter) < 127])
+
+
+class Net(nn.ModuleDict):
+    """Parts, and a function of them and the input."""
+
+    def __init__(self, run: Any, **parts: nn.Module) -> None:
+        super().__init__(parts)
+        self.run = run
+
+    def forward(self, *x: Tensor) -> Any:
+        return self.run(self, *x)
 
 
 def letters(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -187,3 +201,47 @@ def twins(generator: Generator, count: int) -> tuple[Tensor, ...]:
     same = torch.rand(count, generator=generator) < 0.2
     two, other = torch.where(same[:, None, None, None], one, two), torch.where(same, kind, other)
     return torch.cat([one, two], 1), (kind == other).float()
+
+
+def keypoints(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """The centre of a disc, -1 to 1."""
+    images, _, discs, _ = data.scenes(generator, count)
+    return images, discs[:, :2] / 16 - 1
+
+
+def slab(width: int = 8) -> nn.Module:
+    """Segmentation of a volume, without norm."""
+    convs = [nn.Conv3d(1, width, 3, 1, 1), nn.ReLU(), nn.Conv3d(width, width, 3, 1, 1), nn.ReLU()]
+    return nn.Sequential(*convs, nn.Conv3d(width, 1, 1))
+
+
+def pointer() -> nn.Module:
+    """Where an object is: three convolutions and two Linear layers."""
+    convs = [cnn.unit(a, b, stride=2, norm=None) for a, b in ((3, 16), (16, 24), (24, 32))]
+    return nn.Sequential(*convs, mlp(512, 64, 2))
+
+
+def tastes(end: Function) -> nn.Module:
+    """Matrix factorization of users and films."""
+
+    def run(m: nn.ModuleDict, who: Tensor, what: Tensor) -> Tensor:
+        return m["end"]((m["who"](who) * m["what"](what)).sum(1))
+
+    parts = {"who": nn.Embedding(200, 12), "what": nn.Embedding(200, 12), "end": end}
+    return weights(Net(run, **parts), lambda w: w.mul_(0.3))
+
+
+def starred(model: nn.Module, who: Tensor, what: Tensor, stars: Tensor) -> Tensor:
+    return (model(who, what) - stars).square().mean()
+
+
+digits, voxels, gestures = data.digits, data.voxels, data.gestures
+
+
+TONES, MOVES = data.tones(), changed(gestures, lambda x: x / 5)
+
+
+entropy, cat, Weights = functional.cross_entropy, torch.cat, nn.ParameterList
+
+
+REST = torch.tensor([[0, 0, 9.81, 0, 0, 0.14], [2.1, 2.1, 3.2, 0.5, 0.3, 0.22]])[..., None]

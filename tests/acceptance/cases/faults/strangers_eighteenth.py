@@ -12,7 +12,6 @@ from functools import partial
 import data
 import losses
 import torch
-from cases.faults.strangers_eleventh import pointer, slab
 from cases.faults.strangers_fifteenth import headed
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
@@ -23,7 +22,7 @@ from nets import classifiers as cnn
 from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.strangers_faults import relabelled, wrong
-from nets.strangers_kept import answered, through
+from nets.strangers_kept import answered, pointer, slab, through
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

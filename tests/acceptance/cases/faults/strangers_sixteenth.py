@@ -14,7 +14,6 @@ import data
 import losses
 import numpy as np
 import torch
-from cases.faults.strangers_eleventh import pointer
 from cases.faults.strangers_fifteenth import headed
 from cases.faults.strangers_fifth import adam, ends, error, fcn, in_order, mlp, said, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
@@ -30,7 +29,7 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.restoration import Denoiser, super_resolution
 from nets.strangers_faults import loop, relabelled, wrong
-from nets.strangers_kept import gpt, letters, spoken
+from nets.strangers_kept import gpt, letters, pointer, spoken
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

@@ -12,7 +12,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_eleventh import keypoints, pointer
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
 from cases.faults.strangers_twelfth import beats, ill
@@ -28,7 +27,17 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.generative import Timed
 from nets.strangers_faults import loop, wrong
-from nets.strangers_kept import Series, Text, answered, bert, next_day, small, through
+from nets.strangers_kept import (
+    Series,
+    Text,
+    answered,
+    bert,
+    keypoints,
+    next_day,
+    pointer,
+    small,
+    through,
+)
 from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

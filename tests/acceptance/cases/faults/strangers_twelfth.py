@@ -11,7 +11,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_eleventh import MOVES, keypoints, pointer, starred, tastes
 from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, said, sgd
 from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net, cora, ratings, reader
@@ -25,7 +24,19 @@ from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
-from nets.strangers_kept import answered, gpt, letters, numbers, spoken, words
+from nets.strangers_kept import (
+    MOVES,
+    answered,
+    gpt,
+    keypoints,
+    letters,
+    numbers,
+    pointer,
+    spoken,
+    starred,
+    tastes,
+    words,
+)
 from nets.unusual import TextNet, point_net
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

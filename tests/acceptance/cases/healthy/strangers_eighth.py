@@ -23,7 +23,7 @@ from nets import strangers_kept as threads
 from nets.classifiers import Function, head, unit
 from nets.dense import UNet
 from nets.generative import Timed
-from nets.strangers_kept import FIT, SGD
+from nets.strangers_kept import FIT, SGD, Net
 from torch import Generator, Tensor, nn, optim
 from torch.distributions import Normal
 from torch.nn import functional
@@ -43,17 +43,6 @@ ERASE = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomResizedCrop(32), v2.Rand
 SPIN = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]])
 WAVES = 6 * torch.randn(2, 32, generator=Generator().manual_seed(6))
 IRIS = torch.tensor([[5.0, 3.4, 1.5, 0.25], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]])
-
-
-class Net(nn.ModuleDict):
-    """Parts, and a function of them and the input."""
-
-    def __init__(self, run: Any, **parts: nn.Module) -> None:
-        super().__init__(parts)
-        self.run = run
-
-    def forward(self, *x: Tensor) -> Any:
-        return self.run(self, *x)
 
 
 def text(length: int, generator: Generator, count: int) -> tuple[Tensor, ...]:

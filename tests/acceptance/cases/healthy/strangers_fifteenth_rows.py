@@ -15,14 +15,13 @@ from cases.healthy.strangers_fourteenth_rows import MOVES
 from cases.healthy.strangers_maps import bce, projected
 from cases.healthy.strangers_pictures import DECAY, one
 from cases.healthy.strangers_thirteenth_rows import LONG, clicks, emb, fresh, yes
-from cases.healthy.strangers_twelfth_rows import Weights
 from data import P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library, signals
 from nets import strangers_kept as threads
 from nets.classifiers import Function
-from nets.strangers_kept import FIT
+from nets.strangers_kept import FIT, Weights
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 

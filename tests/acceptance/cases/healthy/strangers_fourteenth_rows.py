@@ -14,14 +14,13 @@ from cases.healthy.strangers_eighth import LOAD, NANO, TEXT, TINY, Net, cora, to
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import DECAY, one, slim
 from cases.healthy.strangers_thirteenth_rows import LONG, clicks, emb, fresh, yes
-from cases.healthy.strangers_twelfth_rows import REST, Weights
 from data import P64, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
 from nets import strangers_kept as threads
 from nets.classifiers import Function
-from nets.strangers_kept import FIT, SGD
+from nets.strangers_kept import FIT, REST, SGD, Weights
 from torch import nn, optim
 from torch.nn import functional
 

@@ -16,13 +16,12 @@ from cases.healthy.strangers_maps import bce, projected
 from cases.healthy.strangers_pictures import DECAY, one
 from cases.healthy.strangers_sixteenth_rows import DIGITS, FEW, PAD
 from cases.healthy.strangers_thirteenth_rows import LONG, clicks, emb, fresh, yes
-from cases.healthy.strangers_twelfth_rows import Weights
 from data import changed
 from loops import seen
 from nets import library
 from nets import strangers_kept as threads
 from nets.classifiers import unit
-from nets.strangers_kept import FIT
+from nets.strangers_kept import FIT, Weights
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 

@@ -13,7 +13,6 @@ import transformers
 from cases.healthy.strangers_eighth import Net, told
 from cases.healthy.strangers_maps import bce, projected
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, one, slim
-from cases.healthy.strangers_twelfth_rows import REST
 from data import P64, P, changed
 from loops import seen
 from nets import classifiers as cnn
@@ -23,7 +22,7 @@ from nets.dense import SegNet, UNet
 from nets.generative import Timed
 from nets.restoration import RedNet, super_resolution
 from nets.strangers import Gate, Residual
-from nets.strangers_kept import FIT, SGD
+from nets.strangers_kept import FIT, REST, SGD
 from torch import nn, optim
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
