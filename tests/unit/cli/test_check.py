@@ -76,7 +76,7 @@ def test_channels_that_die_in_a_jump_are_a_note(
     (dead,) = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
     assert (dead["class"], dead["layer"], dead["value"]) == ("note", "2", 1.0)
     assert dead["since_step"] == JUMP_AT + 1
-    assert dead["healthy"] == "below 67 %"
+    assert dead["healthy"] == "below 72 %"
 
 
 def test_several_runs_are_told_apart(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
