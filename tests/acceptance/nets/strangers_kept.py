@@ -9,8 +9,6 @@ from typing import Any
 
 import data
 import torch
-from cases.faults.strangers_fifth import changed_weights as weights
-from cases.faults.strangers_fifth import mlp, near
 from cases.healthy.strangers_maps import bce
 from cases.healthy.strangers_pictures import how
 from data import Draw, changed
@@ -18,6 +16,8 @@ from nets import classifiers as cnn
 from nets import library
 from nets.classifiers import Function
 from nets.strangers_faults import relabelled
+from nets.strangers_fifth import changed_weights as weights
+from nets.strangers_fifth import mlp, near
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional
 

@@ -13,8 +13,6 @@ import data
 import losses
 import torch
 from cases.faults.strangers_fifteenth import headed
-from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net
 from data import HALF, UNIT, P, changed
 from loops import seen
@@ -22,6 +20,8 @@ from nets import classifiers as cnn
 from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.strangers_faults import relabelled, wrong
+from nets.strangers_fifth import adam, ends, error, in_order, mlp, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import answered, pointer, slab, through
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

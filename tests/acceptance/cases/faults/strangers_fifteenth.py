@@ -12,8 +12,6 @@ from functools import partial
 import data
 import losses
 import torch
-from cases.faults.strangers_fifth import adam, ends, error, fcn, in_order, mlp, sgd, through_code
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net
 from data import HALF, UNIT, P, changed
 from faults import at
@@ -26,6 +24,8 @@ from nets.dense import UNet, autoencoder
 from nets.generative import VAE, Timed
 from nets.restoration import super_resolution
 from nets.strangers_faults import wrong
+from nets.strangers_fifth import adam, ends, error, fcn, in_order, mlp, sgd, through_code
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import Series, next_day, through
 from nets.unusual import TextNet, point_net
 from optimizers import by

@@ -11,8 +11,6 @@ from functools import partial
 import data
 import losses
 import torch
-from cases.faults.strangers_fifth import adam, ends, enlarger, error, fcn, in_order, mlp, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.faults.strangers_thirteenth import new_head
 from cases.faults.strangers_twelfth import of_nodes
 from cases.healthy.strangers_eighth import Net, cora
@@ -28,6 +26,8 @@ from nets.classifiers import Function
 from nets.dense import UNet, autoencoder
 from nets.restoration import RedNet
 from nets.strangers_faults import relabelled, wrong
+from nets.strangers_fifth import adam, ends, enlarger, error, fcn, in_order, mlp, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import Rows, Series, next_day
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

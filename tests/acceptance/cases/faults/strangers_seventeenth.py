@@ -12,8 +12,6 @@ import data
 import losses
 import torch
 from cases.faults.strangers_fifteenth import headed
-from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net
 from cases.healthy.strangers_maps import agent
 from data import HALF, UNIT, P, changed
@@ -24,6 +22,8 @@ from nets import library
 from nets.classifiers import Function, unit
 from nets.dense import SegNet
 from nets.strangers_faults import relabelled, wrong
+from nets.strangers_fifth import adam, ends, error, in_order, mlp, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import answered, through, twins
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

@@ -15,8 +15,6 @@ import losses
 import numpy as np
 import torch
 from cases.faults.strangers_fifteenth import headed
-from cases.faults.strangers_fifth import adam, ends, error, fcn, in_order, mlp, said, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net
 from cases.healthy.strangers_maps import agent, center_net, centres, mu_law
 from data import HALF, UNIT, P, changed
@@ -29,6 +27,8 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.restoration import Denoiser, super_resolution
 from nets.strangers_faults import loop, relabelled, wrong
+from nets.strangers_fifth import adam, ends, error, fcn, in_order, mlp, said, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import gpt, letters, pointer, spoken
 from optimizers import by
 from torch import Generator, Tensor, nn, optim

@@ -12,8 +12,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.faults.strangers_twelfth import beats, ill
 from cases.healthy.strangers_eighth import Net
 from cases.healthy.strangers_maps import center_net, centres
@@ -27,6 +25,8 @@ from nets.classifiers import Function
 from nets.dense import UNet
 from nets.generative import Timed
 from nets.strangers_faults import loop, wrong
+from nets.strangers_fifth import adam, ends, error, in_order, mlp, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import (
     Series,
     Text,

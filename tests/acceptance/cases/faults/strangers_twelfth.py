@@ -11,8 +11,6 @@ from pathlib import Path
 import data
 import losses
 import torch
-from cases.faults.strangers_fifth import adam, ends, error, in_order, mlp, said, sgd
-from cases.faults.strangers_fifth import changed_weights as weights
 from cases.healthy.strangers_eighth import Net, cora, ratings, reader
 from cases.healthy.strangers_maps import matching
 from data import Draw, P, changed, fixed
@@ -24,6 +22,8 @@ from nets import strangers as nets
 from nets.classifiers import Function, unit
 from nets.dense import LinkNet, Spots, UNet
 from nets.strangers_faults import loop, relabelled, wrong
+from nets.strangers_fifth import adam, ends, error, in_order, mlp, said, sgd
+from nets.strangers_fifth import changed_weights as weights
 from nets.strangers_kept import (
     MOVES,
     answered,

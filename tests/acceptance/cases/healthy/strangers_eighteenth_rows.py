@@ -8,7 +8,6 @@ import data
 import losses
 import optimizers as o
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_fourteenth_rows import coder
 from cases.healthy.strangers_maps import bce
@@ -20,6 +19,7 @@ from data import changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
+from nets import strangers_fifth as fifth
 from nets import strangers_kept as threads
 from nets.strangers_kept import FIT, Weights
 from torch import Generator, Tensor, nn, optim

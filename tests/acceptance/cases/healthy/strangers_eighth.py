@@ -11,7 +11,6 @@ import losses
 import optimizers as o
 import timm.optim
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_maps import agent, bce, projected
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, numbers, one, slim
 from data import P, changed
@@ -19,6 +18,7 @@ from loops import seen
 from nets import classifiers as cnn
 from nets import library
 from nets import strangers as nets
+from nets import strangers_fifth as fifth
 from nets import strangers_kept as threads
 from nets.classifiers import Function, head, unit
 from nets.dense import UNet

@@ -9,7 +9,6 @@ import data
 import losses
 import optimizers as o
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import LOAD, NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_fourteenth_rows import MOVES
 from cases.healthy.strangers_maps import bce, projected
@@ -19,6 +18,7 @@ from data import P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library, signals
+from nets import strangers_fifth as fifth
 from nets import strangers_kept as threads
 from nets.classifiers import Function
 from nets.strangers_kept import FIT, Weights

@@ -11,7 +11,6 @@ import data
 import losses
 import optimizers as o
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import Net, told
 from cases.healthy.strangers_maps import projected
 from cases.healthy.strangers_pictures import DECAY, NESTEROV, one, slim
@@ -20,6 +19,7 @@ from data import P64, P, photos
 from loops import Losses, descend, duel, follow, own_loop, seen
 from nets import classifiers as cnn
 from nets import library
+from nets import strangers_fifth as fifth
 from nets.classifiers import unit
 from nets.dense import UNet
 from nets.strangers import Residual

@@ -8,7 +8,6 @@ import data
 import losses
 import optimizers as o
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import LOAD, NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_fourteenth_rows import MOVES
 from cases.healthy.strangers_pictures import DECAY, one
@@ -16,6 +15,7 @@ from cases.healthy.strangers_thirteenth_rows import LONG, clicks, emb, fresh, ye
 from data import changed
 from loops import seen
 from nets import library
+from nets import strangers_fifth as fifth
 from nets import strangers_kept as threads
 from nets.classifiers import unit
 from nets.strangers_kept import FIT, Weights

@@ -8,7 +8,6 @@ import data
 import losses
 import optimizers as o
 import torch
-from cases.faults import strangers_fifth as fifth
 from cases.healthy.strangers_eighth import LOAD, NANO, TASTES, TEXT, TINY, Net, cora, told
 from cases.healthy.strangers_maps import agent, bce
 from cases.healthy.strangers_pictures import DECAY, one, slim
@@ -16,6 +15,7 @@ from data import P64, P, changed
 from loops import seen
 from nets import classifiers as cnn
 from nets import library
+from nets import strangers_fifth as fifth
 from nets import strangers_kept as threads
 from nets.strangers_kept import FIT, SGD
 from timm.optim import create_optimizer_v2
