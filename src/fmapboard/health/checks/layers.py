@@ -210,7 +210,8 @@ class SaturatedCheck(BuiltInCheck):
         share: share of the outputs beyond 0.99 (sigmoids: also below 0.01) from which it is
             reported.
         end: magnitude beyond which all values of an output of the network are, with one sign.
-        pulled: share of its values that are at one end and pulled further.
+        pulled: share of its values that are at one end, 0 or ±1, and pulled further (median over
+            the second half of the run).
         least: number of logged steps at the end of the run that must all have it.
     """
 

@@ -217,8 +217,9 @@ class InputScaleCheck(BuiltInCheck):
         interleaved: the same of how neighbours in a row differ by their place modulo 3, the least
             over the largest, up to which red, green and blue take turns.
         low: magnitude, up to which it is reported, of inputs that are no images (see
-            `_input_magnitudes`), at the first logged step, and by the median.
-        high: the same, from which it is reported, at the first logged step: the network may die.
+            `_input_magnitudes`), at the first logged step and in the median.
+        high: the same at the first logged step, from which it is reported; later such inputs may
+            have killed the network, and its gradients tell nothing.
         noise: the same, from which the gradient of the bias is rounding noise: it cancels.
         beyond: largest magnitude of an output of classes at the first logged step from which the
             network does not scale large images by itself.

@@ -223,7 +223,7 @@ class UpdateRatioCheck(BuiltInCheck):
     """Updates of the weights that are very small or very large, relative to the weights.
 
     The ratio is |Δw| / |w| of one optimizer step. Biases and the like, which may start at 0, are
-    left out: only weights with kernels count, or, where these are less than a fifth, as in a
+    left out: only weights with kernels count, or, where these are less than a third, as in a
     transformer, all parameters named ``weight``; none whose gradient is 0 at every logged step.
 
     Attributes:
@@ -232,7 +232,8 @@ class UpdateRatioCheck(BuiltInCheck):
         idle: the same of their median over 50 steps or more, if the loss is known and its median in
             the second half of the run above 0.95 times its first value (``low``: 0.85 times). If it
             is not known, the median over the weights must be below it at each logged step.
-        steady: then also the median over the steps of each weight, or the former an eighth of it.
+        steady: then the median over the steps of each weight must be below it too; if not, the
+            former below an eighth of ``idle``.
         high: reported if the median over the weights is above it at ``lasting`` logged steps in a
             row. Neither is reported if the network has layers with kernels and trains none of
             them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
