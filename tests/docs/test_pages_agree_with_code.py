@@ -30,13 +30,6 @@ def cells(page: str, column: int = 0) -> list[str]:
     return [row.split("|")[column + 1].strip() for row in rows]
 
 
-def test_no_page_has_more_than_2000_words_and_all_together_have_30000_at_most() -> None:
-    pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    words = {page.relative_to(ROOT): len(page.read_text().split()) for page in pages}
-    assert {page: count for page, count in words.items() if count > 2000} == {}
-    assert sum(words.values()) <= 30_000
-
-
 def test_the_page_of_why_lists_the_keys_of_its_object() -> None:
     written = judge("", [], Seen()).as_json()
     assert cells("why.md") == [f"`{key}`" for key in (*written, "pictures")]

@@ -49,10 +49,6 @@ def test_the_quickstart_and_the_extraction_example_run_as_they_stand(
     assert len(blocks("python")[0].strip().splitlines()) <= 10
 
 
-def test_the_readme_is_at_most_9_kilobytes() -> None:
-    assert len(README.encode()) <= 9000
-
-
 def test_the_first_screen_says_what_it_is_for_and_shows_watch_serve_check_and_the_tab() -> None:
     first = README.split("\n## ")[0]
     places = [
