@@ -23,13 +23,13 @@ from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, TrainingFacts
 from fmapboard.gradients.loss import MAX_ROWS, PendingOutput, output_facts, with_given
 from fmapboard.gradients.optimizers import parameters_of
+from fmapboard.gradients.outputs import OutputRecorder
 from fmapboard.gradients.reader import GradientReader, read_norms
 from fmapboard.measure.norms import GradientNorms, PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
 from fmapboard.records import RecordedFacts
-from fmapboard.session.outputs import OutputRecorder
 from fmapboard.session.selection import (
     Candidate,
     Mark,

@@ -19,9 +19,9 @@ from fmapboard.capture.gradient_sums import leaves_behind
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
 from fmapboard.gradients.optimizers import parameters_of
+from fmapboard.gradients.outputs import OutputRecorder
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
-from fmapboard.session.outputs import OutputRecorder
 
 Passes = Literal["all", "training", "evaluation"]
 """Which forward passes of a logged step count.

@@ -9,7 +9,7 @@ from simulated_device import move, moved, simulated_device
 from torch.nn import functional as F
 
 import fmapboard
-from fmapboard.session.outputs import OutputRecorder
+from fmapboard.gradients.outputs import OutputRecorder
 from fmapboard.writers.folder import MemoryWriter
 
 

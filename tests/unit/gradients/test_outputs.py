@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fmapboard.session.outputs import strides
+from fmapboard.gradients.outputs import strides
 
 HALF_MEGABYTE = 2**19
 
