@@ -540,7 +540,6 @@ class Picture:
         pixels: u8 [H, W] (grey, or palette indices) or u8 [H, W, 3] (RGB).
         palette: u8 [256, 3] if the pixels are palette indices; otherwise None.
         tile: (height, width) in px of one map in the picture.
-        compact: Encode it for size rather than speed.
         png: The picture as a PNG file, so that several writers need not encode it again; mostly
             None.
     """
@@ -548,7 +547,6 @@ class Picture:
     pixels: Bytes8
     palette: Bytes8 | None = None
     tile: tuple[int, int] = (0, 0)
-    compact: bool = False
     png: bytes | None = None
 
     @property

@@ -26,7 +26,7 @@ class _Library:
 
 
 def record_compressions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the threads that compress pictures from now on, compact pictures left out."""
+    """Names of the threads that compress pictures from now on."""
     library = _Library(png.fastest)
     monkeypatch.setattr(png, "fastest", library)
     return library.threads

@@ -146,7 +146,7 @@ class Embedding:
         store(folder / "vectors.tsv", table.getvalue())
         store(folder / "labels.tsv", lines.encode())
         if complete:
-            sheet = Picture(_sheet(np.stack(self._thumbnails)), compact=True)
+            sheet = Picture(_sheet(np.stack(self._thumbnails)))
             store(folder / "thumbnails.png", png.encode(sheet))
             entry.sprite.image_path = f"{place}/thumbnails.png"
             entry.sprite.single_image_dim.extend([self._side, self._side])

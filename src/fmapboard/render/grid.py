@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 from fmapboard.render.quantize import finite_extremes
@@ -55,18 +56,19 @@ def draw_maps(
         dead: bool [C], True for dead channels, drawn in the colour of ``PixelMark.DEAD``.
         nrow: Tiles per row of the grid; None for ``int(sqrt(C))``.
     """
-    pixels, flat = planes.pixels[sample], planes.flat[sample]
+    pixels = planes.pixels[sample]  # [C, H, W]
+    is_flat = planes.flat[sample]  # [C]
     marks = None if planes.marks is None else planes.marks[sample]
-    is_dead = np.zeros_like(flat) if dead is None else dead[: flat.size]
-    is_plain = marks is None and not flat.any() and not is_dead.any()
+    is_dead = np.zeros_like(is_flat) if dead is None else dead[: is_flat.size]
+    has_marks = marks is not None or is_flat.any() or is_dead.any()
     tile = (int(pixels.shape[1]), int(pixels.shape[2]))
     per_row, padding = arrangement(planes)
     if nrow is not None and planes.layout == "tiles":
         per_row = nrow
-    if is_plain and colours.name == "grey":
+    if not has_marks and colours.name == "grey":
         return Picture(grid(pixels, per_row, padding, 0), tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
-    indices[flat] = PixelMark.CONSTANT
+    indices[is_flat] = PixelMark.CONSTANT
     indices[is_dead] = PixelMark.DEAD
     if marks is not None:
         np.copyto(indices, marks, where=marks != 0)
@@ -90,15 +92,17 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
         only: Bytes8 = tiles[0]
         return only
     per_row = min(per_row, count)
-    rows = -(-count // per_row)
-    down, right = height + padding, width + padding
-    drawn = np.full((rows * down + padding, per_row * right + padding, *colour), fill, np.uint8)
+    rows = ceil_div(count, per_row)
+    down = height + padding
+    right = width + padding
+    sides = (rows * down + padding, per_row * right + padding)
+    drawn = np.full((*sides, *colour), fill, np.uint8)
     for row in range(rows):
-        some = tiles[row * per_row : (row + 1) * per_row].swapaxes(0, 1)  # [h, per_row, w, ...]
+        in_row = tiles[row * per_row : (row + 1) * per_row]
         line = drawn[padding + row * down :][:height, padding:]
         # Splitting an axis gives a view; each cell is a tile and the padding to its right.
         cells = line.reshape(height, per_row, right, *colour)
-        cells[:, : some.shape[1], :width] = some
+        cells[:, : len(in_row), :width] = in_row.swapaxes(0, 1)  # [h, per_row, w, ...]
     return drawn
 
 
@@ -122,12 +126,13 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     finite = np.isfinite(weight)
     peak = float(np.max(np.abs(weight), where=finite, initial=0.0))
     unit = weight / peak if peak else weight
+    scaled = np.clip(unit * 0.5 + 0.5, 0, 1) * 255
+    tile = (weight.shape[2], weight.shape[3])
     if kernels.is_of_colours and finite.all():
-        tiles = np.floor(np.clip(unit * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
-        laid_out = grid(tiles.transpose(0, 2, 3, 1), columns(len(tiles)), KERNEL_PADDING, 0)
-        return Picture(laid_out, tile=(weight.shape[2], weight.shape[3])), peak
-    level = np.where(finite, np.clip(unit * 0.5 + 0.5, 0, 1) * 255, 0).astype(np.uint8)
-    indices = LEVEL_OF_PIXEL[level]
+        tiles = scaled.astype(np.uint8).transpose(0, 2, 3, 1)  # [out, h, w, 3]
+        laid_out = grid(tiles, columns(len(tiles)), KERNEL_PADDING, 0)
+        return Picture(laid_out, tile=tile), peak
+    indices = LEVEL_OF_PIXEL[np.where(finite, scaled, 0).astype(np.uint8)]
     indices[np.isnan(weight)] = PixelMark.NAN
     indices[np.isposinf(weight)] = PixelMark.POSITIVE_INFINITY
     indices[np.isneginf(weight)] = PixelMark.NEGATIVE_INFINITY
@@ -135,7 +140,7 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
         indices = indices.swapaxes(0, 1)  # [in, out, h, w]
     tiles = indices.reshape(-1, *weight.shape[2:])  # [in * out, h, w], or [out * in, 1, l]
     laid_out = grid(tiles, indices.shape[1], KERNEL_PADDING, PixelMark.PADDING)
-    return Picture(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
+    return Picture(laid_out, palette("signed").table, tile), peak
 
 
 def draw_input_image(image: InputImage) -> tuple[Picture, str]:
@@ -152,8 +157,8 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     lo, hi, is_finite = finite_extremes(values)
     known = values if is_finite else np.where(np.isfinite(values), values, 0.0)
     if image.normalization is not None:
-        mean, std = (np.reshape(part, (-1, 1, 1)) for part in image.normalization)
-        known = known * std + mean
+        mean, std = image.normalization
+        known = known * np.reshape(std, (-1, 1, 1)) + np.reshape(mean, (-1, 1, 1))
         how = "de-normalized with the given mean and standard deviation"
     elif lo >= 0.0 and hi <= 1.0:
         how = "values 0…1, unchanged"
@@ -162,8 +167,8 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
     pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
     if is_finite:
-        image_pixels = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
-        return Picture(np.ascontiguousarray(image_pixels)), how
+        shown = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)  # [H, W(, 3)]
+        return Picture(np.ascontiguousarray(shown)), how
     colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()
     table = palette("grey").table
     colour[np.isneginf(values).any(0)] = table[PixelMark.NEGATIVE_INFINITY]
@@ -179,13 +184,16 @@ def enlargement(picture: Picture) -> int:
     wider than 2048 px.
     """
     side = max(picture.tile)
-    factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
-    is_rows = picture.tile[0] == 1 and picture.tile[1] == picture.pixels.shape[1]
-    return max(factor, min(_ROW_HEIGHT, _ROW_WIDTH // side)) if is_rows else factor
+    factor = ceil_div(SMALL_TILE, side) if 0 < side < SMALL_TILE else 1
+    is_sequence = picture.tile == (1, picture.pixels.shape[1])
+    if is_sequence:
+        return max(factor, min(_ROW_HEIGHT, _ROW_WIDTH // side))
+    return factor
 
 
 def enlarge(picture: Picture) -> Picture:
     """Enlarge a picture by its ``enlargement``, with nearest-neighbour interpolation."""
     factor = enlargement(picture)
     pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
-    return Picture(pixels, picture.palette, (picture.tile[0] * factor, picture.tile[1] * factor))
+    height, width = picture.tile
+    return Picture(pixels, picture.palette, (height * factor, width * factor))

@@ -16,16 +16,21 @@ import numpy as np
 # NumPy's view of a picture imports the last one, which the worker thread is not to do.
 from PIL import Image, ImageDraw, ImageFile  # noqa: F401
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, Floats, HardImage, InputImage, Normalization, Picture
 from fmapboard.render.grid import PADDING, SMALL_TILE, draw_input_image, grid
 
-GREYS, HEATS = 8, 16
-"""Levels of grey and of heat; level 0 of heat is the input alone."""
+GREYS = 8
+"""Levels of grey."""
+
+HEATS = 16
+"""Levels of heat; level 0 is the input alone."""
 
 _NEGLIGIBLE = GREYS * HEATS
 """Palette index of a tile without attribution."""
 
-_DARK, _LIGHT = 24.0, 96.0
+_DARK = 24.0
+_LIGHT = 96.0
 """Grey values of black and white in the input."""
 
 _RAMP = (
@@ -57,10 +62,16 @@ def dimmed(image: InputImage, side: int) -> Floats:
     """
     height, width = image.values.shape[1:]
     shrinks = min(1.0, side / max(height, width))
-    shape = max(1, round(height * shrinks)), max(1, round(width * shrinks))
-    pixels = draw_input_image(image)[0].pixels.astype(np.float64)
-    grey = pixels if pixels.ndim == 2 else pixels @ _LUMA  # [H, W], 0…255
-    return resized(grey, *shape) / 255 * (GREYS - 1)
+    picture, _ = draw_input_image(image)
+    grey = picture.pixels.astype(np.float64)
+    if grey.ndim == 3:
+        grey = grey @ _LUMA
+    smaller = resized(
+        grey,  # [H, W], 0…255
+        height=max(1, round(height * shrinks)),
+        width=max(1, round(width * shrinks)),
+    )
+    return smaller / 255 * (GREYS - 1)
 
 
 def heat_over(below: Floats, heat: Floats | None) -> Picture:
@@ -72,13 +83,14 @@ def heat_over(below: Floats, heat: Floats | None) -> Picture:
             even grey.
     """
     if heat is None:
-        return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
+        return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table())
     height, width = below.shape
     grey = np.rint(below)
     hot = resized(np.maximum(heat, 0), height, width)
     level = np.rint(hot / hot.max() * (HEATS - 1))
-    grey[level / (HEATS - 1) * _OPACITY >= 1] = 0  # hidden; so a pixel compresses better
-    return Picture((level * GREYS + grey).astype(np.uint8), _table(), compact=True)
+    is_hidden = level / (HEATS - 1) * _OPACITY >= 1
+    grey[is_hidden] = 0  # so a pixel compresses better
+    return Picture((level * GREYS + grey).astype(np.uint8), _table())
 
 
 def resized(values: Floats, height: int, width: int) -> Floats:
@@ -91,8 +103,9 @@ def _table() -> Bytes8:
     """u8 [256, 3]: index = heat level * GREYS + grey level."""
     grey = np.linspace(_DARK, _LIGHT, GREYS)[None, :, None]  # [1, GREYS, 1]
     heat = np.linspace(0, 1, HEATS)
-    at = [stop for stop, _ in _RAMP]
-    colours = np.stack([np.interp(heat, at, [c[i] for _, c in _RAMP]) for i in range(3)], axis=1)
+    stops = [stop for stop, _ in _RAMP]
+    channels = np.array([colour for _, colour in _RAMP]).T  # [3, stops]
+    colours = np.stack([np.interp(heat, stops, values) for values in channels], axis=1)
     opacity = np.minimum(1, heat * _OPACITY)[:, None, None]
     mixed = grey * (1 - opacity) + colours[:, None, :] * opacity  # [HEATS, GREYS, 3]
     table = np.full((256, 3), 128, np.uint8)
@@ -100,8 +113,12 @@ def _table() -> Bytes8:
     return table
 
 
-_PER_ROW, _TEXT = 4, (90, 45)
-"""Of images with a high loss: images per row, width and height in px of the text below each."""
+_PER_ROW = 4
+"""Images with a high loss per row."""
+
+_TEXT_WIDTH = 90
+_TEXT_HEIGHT = 45
+"""Size in px of the text below each of them."""
 
 
 def draw_hard_images(
@@ -114,17 +131,26 @@ def draw_hard_images(
         normalization: As in `InputImage`.
         names: Of the classes; those that have none are numbered.
     """
+
+    def named(number: int) -> str:
+        return names[number] if number < len(names) else str(number)
+
     tiles = list[Bytes8]()
-    for one in images:
-        pixels = draw_input_image(InputImage(one.sample, one.values, normalization))[0].pixels
-        factor = -(-2 * SMALL_TILE // max(pixels.shape[:2]))
-        image = Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1))
-        page = Image.new("RGB", (max(image.width, _TEXT[0]), image.height + _TEXT[1]), "white")
+    for hard in images:
+        picture, _ = draw_input_image(InputImage(hard.sample, hard.values, normalization))
+        factor = ceil_div(2 * SMALL_TILE, max(picture.pixels.shape[:2]))
+        image = Image.fromarray(picture.pixels.repeat(factor, 0).repeat(factor, 1))
+        width = max(image.width, _TEXT_WIDTH)
+        page = Image.new("RGB", (width, image.height + _TEXT_HEIGHT), "white")
         page.paste(image)
-        numbers = one.label, one.prediction
-        label, got = [names[n] if n < len(names) else str(n) for n in numbers]
-        for row, text in enumerate((f"is {label}", f"got {got}", f"loss {one.loss:.3g}")):
-            page.paste(_written(text, page.width), (0, image.height + row * _TEXT[1] // 3))
+        lines = (
+            f"is {named(hard.label)}",
+            f"got {named(hard.prediction)}",
+            f"loss {hard.loss:.3g}",
+        )
+        for row, text in enumerate(lines):
+            top = image.height + row * _TEXT_HEIGHT // 3
+            page.paste(_written(text, width), (0, top))
         tiles.append(np.asarray(page))
     return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
 
@@ -132,7 +158,7 @@ def draw_hard_images(
 @lru_cache(1024)  # drawing a label takes longer than the image above it
 def _written(text: str, width: int) -> Image.Image:
     """A row of text, in dark on white."""
-    row = Image.new("RGB", (width, _TEXT[1] // 3), "white")
+    row = Image.new("RGB", (width, _TEXT_HEIGHT // 3), "white")
     known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
     ImageDraw.Draw(row).text((2, 0), known, "black")
     return row

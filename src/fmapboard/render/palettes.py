@@ -95,8 +95,9 @@ def palette(name: str) -> Palette:
         table[:VALUES] = PIXEL_OF_LEVEL[:, None]
     else:
         anchors = np.array(_ANCHORS[name], np.float64)
-        at = np.linspace(0, len(anchors) - 1, VALUES)
-        channels = [np.interp(at, np.arange(len(anchors)), anchors[:, i]) for i in range(3)]
+        places = np.linspace(0, len(anchors) - 1, VALUES)
+        known = np.arange(len(anchors))
+        channels = [np.interp(places, known, values) for values in anchors.T]
         table[:VALUES] = np.stack(channels, axis=1).round()
     for mark, colour in MARK_COLOURS.items():
         table[mark] = colour

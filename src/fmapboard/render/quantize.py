@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, Floats, Layout, PixelMark, Planes, Scale
 
 Values = TypeVar("Values", Floats, Bytes8)
@@ -29,7 +30,7 @@ def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
     side = max(maps.shape[-2:])
     if max_side is None or side <= max_side:
         return maps, 1
-    block = -(-side // max_side)
+    block = ceil_div(side, max_side)
     with np.errstate(over="ignore", invalid="ignore"):
         means = _means(maps, block)
         if maps.dtype == np.float32 and not np.isfinite(means).all():
@@ -43,25 +44,28 @@ def shrink_pixels(pixels: Bytes8, marks: Bytes8 | None, block: int) -> tuple[Byt
     The last row and column are repeated to fill incomplete blocks. A block that contains marks
     becomes the mark with the highest code among them.
     """
-    bottom, right = (-side % block for side in pixels.shape[-2:])
-    edges = [(0, 0)] * (pixels.ndim - 2) + [(0, bottom), (0, right)]
-    means = _means(np.pad(pixels, edges, mode="edge").astype(np.float64), block)
-    highest = None if marks is None else _combined(marks, block, np.maximum)
-    return means.astype(np.uint8), highest
+    height, width = pixels.shape[-2:]
+    edges = [(0, 0)] * (pixels.ndim - 2) + [(0, -height % block), (0, -width % block)]
+    padded = np.pad(pixels, edges, mode="edge")
+    means = _means(padded.astype(np.float64), block).astype(np.uint8)
+    if marks is None:
+        return means, None
+    return means, _combined(marks, block, np.maximum)
 
 
 def _means(maps: Floats, block: int) -> Floats:
+    height, width = maps.shape[-2:]
+    heights = np.minimum(height - np.arange(0, height, block), block)
+    widths = np.minimum(width - np.arange(0, width, block), block)
     sums = _combined(maps, block, np.add)
-    heights, widths = (
-        np.minimum(side - np.arange(0, side, block), block) for side in maps.shape[-2:]
-    )
     sums /= (heights[:, None] * widths).astype(maps.dtype)
     return sums
 
 
 def _combined(values: Values, block: int, combine: np.ufunc) -> Values:
     """Reduce each block of values [..., H, W] to one value, in a new array."""
-    return _along(_along(values, block, combine, -2), block, combine, -1)
+    rows = _along(values, block, combine, -2)
+    return _along(rows, block, combine, -1)
 
 
 def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
@@ -69,9 +73,9 @@ def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
     along = values.swapaxes(axis, -1)
     result = along[..., ::block].copy(order="K")
     for offset in range(1, min(block, along.shape[-1])):
-        some = along[..., offset::block]
-        inside = result[..., : some.shape[-1]]
-        combine(inside, some, out=inside)
+        others = along[..., offset::block]
+        inside = result[..., : others.shape[-1]]
+        combine(inside, others, out=inside)
     reduced: Values = result.swapaxes(axis, -1)
     return reduced
 
@@ -98,9 +102,9 @@ def finite_extremes(
     if np.isfinite(lo).all() and np.isfinite(hi).all():
         return lo, hi, True
     finite = np.isfinite(values)
-    lo = np.asarray(np.where(finite, values, np.inf).min(axes, initial=np.inf), np.float64)
-    hi = np.asarray(np.where(finite, values, -np.inf).max(axes, initial=-np.inf), np.float64)
-    return lo, hi, bool(finite.all())
+    lo = np.where(finite, values, np.inf).min(axes, initial=np.inf)
+    hi = np.where(finite, values, -np.inf).max(axes, initial=-np.inf)
+    return np.asarray(lo, np.float64), np.asarray(hi, np.float64), bool(finite.all())
 
 
 _CACHED_BYTES = 2**18
@@ -132,8 +136,9 @@ class Averaged(NamedTuple):
         if np.isfinite(means).all():
             return means
         lo, hi = self.extremes(-np.inf, np.inf)
-        ends = (end.astype(means.dtype)[..., None, None] for end in (lo, hi))
-        return np.clip(means, *ends)
+        lowest = lo.astype(means.dtype)[..., None, None]  # [N, C, 1, 1]
+        highest = hi.astype(means.dtype)[..., None, None]
+        return np.clip(means, lowest, highest)
 
 
 class Quantizer:
@@ -154,7 +159,9 @@ class Quantizer:
     def __init__(
         self, max_tile: int | None = 64, scale: Scale = "channel", zero_centered: bool = False
     ) -> None:
-        self.max_tile, self.scale, self.zero_centered = max_tile, scale, zero_centered
+        self.max_tile = max_tile
+        self.scale = scale
+        self.zero_centered = zero_centered
         self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
 
     def __call__(
@@ -183,22 +190,27 @@ class Quantizer:
         if averaged is None:
             drawn, block = shrink(maps, longest(self.max_tile, layout))  # [n, c, h, w]
         else:
-            drawn, block = averaged.within(maps), averaged.block
-        one_pixel = drawn.shape[2] * drawn.shape[3] == 1
-        own_lo, own_hi, finite = (
-            finite_extremes(drawn, (2, 3)) if known is None or block > 1 else (*known, True)
-        )
+            drawn = averaged.within(maps)
+            block = averaged.block
+        has_one_pixel = drawn.shape[2:] == (1, 1)
+        if known is None or block > 1:
+            own_lo, own_hi, is_finite = finite_extremes(drawn, (2, 3))
+        else:
+            own_lo, own_hi = known
+            is_finite = True
         flat = own_lo == own_hi
         if block > 1:
             own_lo, own_hi, flat = _constant_planes(own_lo, own_hi, averaged or maps)
-        lo, hi = self._limits(own_lo, own_hi, one_pixel)
+        if has_one_pixel:
+            flat = np.zeros_like(flat)
+        lo, hi = self._limits(own_lo, own_hi, has_one_pixel)
         if self.scale == "locked":
             lo, hi = self._lock(key, lo, hi)
-        inside = finite and block == 1 and self.scale != "locked"
+        is_inside = is_finite and block == 1 and self.scale != "locked"
         return Planes(
-            quantize(drawn, lo, hi, inside=inside),
-            None if finite else mark(drawn),
-            flat=flat & (not one_pixel),
+            quantize(drawn, lo, hi, inside=is_inside),
+            None if is_finite else mark(drawn),
+            flat=flat,
             lo=lo,
             hi=hi,
             shape=shape,
@@ -208,28 +220,29 @@ class Quantizer:
             layout=layout,
         )
 
-    def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
+    def _limits(self, lo: Floats, hi: Floats, has_one_pixel: bool) -> tuple[Floats, Floats]:
         """The values drawn as 0 and as 255, f64 [n, c], before a scale is locked.
 
         Args:
             lo: Smallest finite value f64 [n, c] of each plane; infinite if there is none.
             hi: Largest finite value, likewise.
-            one_pixel: The planes have one pixel.
+            has_one_pixel: The planes have one pixel.
         """
-        if self.scale == "layer" or one_pixel:
+        if self.scale == "layer" or has_one_pixel:
             lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
             hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
         if self.zero_centered:
             hi = np.maximum(np.abs(lo), np.abs(hi))
             lo = -hi
-        none = np.isinf(lo) | np.isinf(hi)  # no finite value
-        return np.where(none, 0.0, lo), np.where(none, 0.0, hi)
+        has_no_value = np.isinf(lo) | np.isinf(hi)  # no finite one
+        return np.where(has_no_value, 0.0, lo), np.where(has_no_value, 0.0, hi)
 
     def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
         key = (key, lo.shape)  # a smaller last batch gets its own scale
         first_lo, first_hi = self._locked.get(key, (lo, hi))
         had_range = first_hi > first_lo
-        lo, hi = np.where(had_range, first_lo, lo), np.where(had_range, first_hi, hi)
+        lo = np.where(had_range, first_lo, lo)
+        hi = np.where(had_range, first_hi, hi)
         self._locked[key] = (lo, hi)
         return lo, hi
 
@@ -241,13 +254,15 @@ def longest(max_tile: int | None, layout: Layout) -> int | None:
         >>> longest(64, "tiles"), longest(64, "rows"), longest(None, "rows")
         (64, 512, None)
     """
-    return max_tile * _TILES_PER_ROW if max_tile is not None and layout == "rows" else max_tile
+    if max_tile is not None and layout == "rows":
+        return max_tile * _TILES_PER_ROW
+    return max_tile
 
 
 def used_scale(planes: Planes, scale: Scale) -> Scale:
     """The scale that was actually used: planes of one pixel have no range of their own."""
-    one_pixel = planes.pixels.shape[2] * planes.pixels.shape[3] == 1
-    return "layer" if scale == "channel" and one_pixel else scale
+    has_one_pixel = planes.pixels.shape[2:] == (1, 1)
+    return "layer" if scale == "channel" and has_one_pixel else scale
 
 
 def _constant_planes(
@@ -275,7 +290,8 @@ def _constant_planes(
         else:
             true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
         flat &= true_lo == true_hi
-        lo, hi = np.where(flat, true_lo, lo), np.where(flat, true_hi, hi)
+        lo = np.where(flat, true_lo, lo)
+        hi = np.where(flat, true_hi, hi)
     return lo, hi, flat
 
 
@@ -296,22 +312,25 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
     exponent = np.clip(np.frexp(magnitude)[1], -126, 126)
     needs_no_scaling = bool((np.abs(exponent) < 64).all())
     unit = np.ones_like(magnitude) if needs_no_scaling else np.ldexp(1.0, -exponent)
-    low, high = ((end * unit).astype(maps.dtype)[..., None, None] for end in (lo, hi))
+    low = (lo * unit).astype(maps.dtype)[..., None, None]  # [n, c, 1, 1]
+    high = (hi * unit).astype(maps.dtype)[..., None, None]
     span = high - low
     span[span <= 0] = np.inf
     if not needs_no_scaling:
         maps = maps * unit.astype(maps.dtype)[..., None, None]
-    pixels, channels = np.empty(maps.shape, np.uint8), maps.shape[1]
+    pixels = np.empty(maps.shape, np.uint8)
+    channels = maps.shape[1]
     step = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))  # channels that fit the cache
     with np.errstate(invalid="ignore", over="ignore"):
-        for some in (slice(first, first + step) for first in range(0, channels, step)):
-            scaled = maps[:, some] - low[:, some]
-            scaled /= span[:, some]
+        for first in range(0, channels, step):
+            cached = slice(first, first + step)
+            scaled = maps[:, cached] - low[:, cached]
+            scaled /= span[:, cached]
             if not inside:
                 np.nan_to_num(scaled, copy=False, nan=0.0)
                 np.clip(scaled, 0.0, 1.0, out=scaled)
             scaled *= 255.0
-            pixels[:, some] = scaled
+            pixels[:, cached] = scaled
     return pixels
 
 

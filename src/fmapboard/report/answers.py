@@ -50,7 +50,7 @@ def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | Non
     if highest is not None:
         smaller = np.where(highest != 0, highest, LEVEL_OF_PIXEL[smaller])
     laid_out = grid(smaller, picture["columns"], picture["padding"], fill)
-    return encoder.encode(Picture(laid_out, table, smaller.shape[1:], compact=True))
+    return encoder.encode(Picture(laid_out, table, smaller.shape[1:]))
 
 
 _INPUTS = "inputs"

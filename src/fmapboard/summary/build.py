@@ -116,7 +116,6 @@ class SummaryBuilder:
         scale: How the planes were scaled, for the descriptions.
         name: Name of the model; every tag begins with ``name.``. None for no prefix.
         max_kernels: Maximum number of outputs and inputs of a convolution that are drawn.
-        compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
         class_names: Of the classes, for the pictures of images with a high loss.
@@ -129,7 +128,6 @@ class SummaryBuilder:
     scale: Scale = "channel"
     name: str | None = None
     max_kernels: int | None = 64
-    compact: bool = False
     with_pngs: bool = False
     has_probe: bool = False
     class_names: tuple[str, ...] = ()
@@ -203,13 +201,10 @@ class SummaryBuilder:
         return SummaryState(written, maps, weights, idle, read, numbers, heat, reported), step
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
-        """Apply the options ``compact`` and ``with_pngs`` to pictures."""
-        samples = tagged.samples
-        if self.compact:
-            samples = tuple(replace(picture, compact=True) for picture in samples)
-        if self.with_pngs:
-            samples = tuple(png.encoded(picture) for picture in samples)
-        return tagged if samples is tagged.samples else replace(tagged, samples=samples)
+        """The pictures with their PNGs, if ``with_pngs`` is set."""
+        if not self.with_pngs:
+            return tagged
+        return replace(tagged, samples=tuple(png.encoded(picture) for picture in tagged.samples))
 
     def _maps(
         self, measured: LayerMeasurement, planes: Planes

@@ -60,7 +60,6 @@ class Pipeline:
             scale=options.scale,
             name=options.name,
             max_kernels=options.max_channels,
-            compact=options.max_tile is None,
             with_pngs=options.max_bytes_per_step is not None,
             has_probe=options.probe is not None,
             class_names=options.class_names,

@@ -263,16 +263,3 @@ def test_dropped_steps_are_not_counted_if_no_step_may_be_dropped() -> None:
     with fmapboard.watch(loop.model, writer=writer, optimizer=loop.optimizer, every=1):
         loop.step()
     assert "fmapboard/dropped_steps" not in writer.steps[0].scalars
-
-
-@pytest.mark.parametrize("max_tile", [64, None])
-def test_only_full_size_pictures_are_compressed_for_size_at_the_cost_of_time(
-    max_tile: int | None,
-) -> None:
-    loop, writer = Loop(), MemoryWriter()
-    with fmapboard.watch(loop.model, writer=writer, every=1, max_tile=max_tile) as board:
-        loop.step(lambda: board.step(0))
-    (step,) = writer.steps
-    compact = {p.kind: {picture.compact for picture in p.samples} for p in step.pictures}
-    roles = ("feature_maps", "kernels", "network_input")
-    assert compact == {kind: {max_tile is None} for kind in roles}

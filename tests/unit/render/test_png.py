@@ -9,13 +9,10 @@ import zlib
 import numpy as np
 import pytest
 from decoded_pictures import decode_png
-from PIL import Image
 
-from fmapboard.demo.bundled import bundled
 from fmapboard.records import Picture
 from fmapboard.render import png
 from fmapboard.render import png as deflate
-from fmapboard.render.grid import grid
 from fmapboard.render.palettes import PALETTES, palette
 
 SIZES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (224, 224), (2, 40_000)]
@@ -83,40 +80,6 @@ def test_each_kind_of_picture_gets_the_filter_that_makes_it_small() -> None:
     assert _filter_of(Picture(colour)) == 4
     for pixels in (smooth, spiky, colour):
         assert np.array_equal(np.array(decode_png(png.encode(Picture(pixels)))), pixels)
-
-
-@pytest.mark.parametrize("size", [*SIZES, (700, 600), (17, 23, 3), (300, 170, 3)])
-def test_a_compact_picture_decodes_bit_exactly(size: tuple[int, ...]) -> None:
-    pixels = noise(*size)
-    assert np.array_equal(np.array(decode_png(png.encode(Picture(pixels, compact=True)))), pixels)
-    smooth = np.cumsum(pixels % 3, axis=1, dtype=np.uint8)
-    mixed = np.where(np.arange(size[0]).reshape(-1, *[1] * (len(size) - 1)) % 7 > 2, smooth, pixels)
-    table = palette("magma").table if mixed.ndim == 2 else None
-    image = decode_png(png.encode(Picture(mixed, table, compact=True)))
-    assert np.array_equal(np.array(image), mixed)
-
-
-def test_each_row_of_a_compact_picture_has_the_filter_with_the_smallest_residual() -> None:
-    rows = np.zeros((3000, 60), np.uint8)
-    assert rows.size > png._BLOCK_BYTES
-    rows[-3] = noise(60)  # far from the row above, and from one pixel to the next
-    rows[-2] = rows[-3] + 1
-    rows[-1] = np.arange(60) * 2 + 100
-    data = png.encode(Picture(rows, compact=True))
-    at = data.index(b"IDAT") + 4
-    (length,) = struct.unpack_from(">I", data, at - 8)
-    filtered = np.frombuffer(zlib.decompress(data[at : at + length]), np.uint8).reshape(-1, 61)
-    assert filtered[:, 0].tolist() == [*[0] * 2998, 2, 4]
-
-
-def test_a_compact_picture_of_maps_is_smaller() -> None:
-    image = Image.open(bundled("photographs") / "chelsea.jpg").convert("L")
-    tiles = np.array(image)[:110, :110].reshape(2, 55, 2, 55).swapaxes(1, 2).reshape(4, 55, 55)
-    pixels = grid(tiles, 2, 2, 0)
-    fast, compact = (len(png.encode(Picture(pixels, compact=c))) for c in (False, True))
-    assert compact < 0.95 * fast
-    enlarged = (png.encode(Picture(pixels, compact=compact), 2) for compact in (False, True))
-    assert len(set(enlarged)) == 1  # filtered before it is enlarged, in either case
 
 
 def test_the_file_has_the_chunks_of_the_format_and_nothing_else() -> None:
