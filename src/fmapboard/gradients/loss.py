@@ -345,7 +345,11 @@ def _log_probabilities(rows: _Rows) -> Reading:
         return Reading(LossKind.NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
     total = np.log(np.exp(rows.output).sum(1))
     if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
-        is_linear = rows.classes > 2 and _are_equal(scale, error, np.zeros_like(labels))
+        # A score that is maximized: its label is the prediction in every row.
+        is_score = (labels == predictions(rows.output)).all()
+        if rows.classes < 3 or is_score:
+            return NOTHING
+        is_linear = _are_equal(scale, error, np.zeros_like(labels))
         return Reading(LossKind.NLL_OF_LOGITS, labels=labels) if is_linear else NOTHING
     found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
     read_as = _by_scale(found, scale, error, labels, -np.expm1(-losses))
@@ -622,34 +626,6 @@ def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float)
         if len(facts.shape) < 3:
             facts = replace(facts, label_changes=int((labels[1:] != labels[:-1]).sum()))
     return facts
-
-
-def with_given(
-    facts: tuple[OutputFacts, ...],
-    outputs: tuple[PendingOutput, ...],
-    loss: Tensor,
-    labels: Tensor | None = None,
-) -> tuple[OutputFacts, ...]:
-    """The facts with a loss and labels that the user gave, for the first output with rows.
-
-    Args:
-        facts: of the outputs.
-        outputs: on the CPU.
-        loss: [R].
-        labels: [R].
-    """
-    number = next((n for n, one in enumerate(outputs) if one.shape), None)
-    found = OutputFacts("", ()) if number is None else facts[number]
-    value, kept = float(loss.double().mean()), None
-    found = replace(found, given=True, loss=value if isfinite(value) else None, accuracy=None)
-    if labels is not None:
-        kept, changes = Counter(labels.tolist()).most_common(MAX_NAMES), labels[1:] != labels[:-1]
-        found = replace(found, labels=tuple(kept), label_changes=int(changes.sum()))
-        values = None if number is None else outputs[number].values
-        if values is not None and values.dim() == 2 and len(values) == len(labels):
-            right = predictions(in_float64(values)) == labels.numpy()
-            found = replace(found, accuracy=float(right.mean()))
-    return (found, *facts) if number is None else (*facts[:number], found, *facts[number + 1 :])
 
 
 def predictions(rows: Array) -> Labels:

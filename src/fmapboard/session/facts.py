@@ -21,7 +21,8 @@ from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, TrainingFacts
-from fmapboard.gradients.loss import MAX_ROWS, PendingOutput, output_facts, with_given
+from fmapboard.gradients.given_loss import GivenLoss, with_given
+from fmapboard.gradients.loss import PendingOutput, output_facts
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.outputs import OutputRecorder
 from fmapboard.gradients.reader import GradientReader, read_norms
@@ -210,7 +211,7 @@ class PendingFacts:
         uncleared: norms of the gradients that seem not to be cleared.
         outputs: what the network returned, with gradients.
         is_maximized: an optimizer goes up the gradient.
-        given: loss and labels that the user gave; () for none.
+        given: loss and labels that the user gave; None for none.
     """
 
     of_step: TrainingFacts
@@ -219,7 +220,7 @@ class PendingFacts:
     weights: tuple[PendingSample, ...] = ()
     uncleared: tuple[PendingNorms, ...] = ()
     outputs: tuple[PendingOutput, ...] = ()
-    given: tuple[Tensor, ...] = ()
+    given: GivenLoss | None = None
     is_maximized: bool = False
 
     def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
@@ -246,8 +247,8 @@ class PendingFacts:
             replace(one, is_climbed=one.is_climbed != (self.is_maximized and one.loss is not None))
             for one, _ in read
         )
-        if self.given:
-            outputs = with_given(outputs, self.outputs, *self.given)
+        if self.given is not None:
+            outputs = with_given(outputs, self.outputs, self.given)
         facts = replace(facts, outputs=outputs)
         weights = hashlib.blake2b(digest_size=16)
         for one in self.weights:
@@ -309,7 +310,7 @@ class FactRecorder:
         self._seen, self._versions = _Seen({}), dict[int, int]()
         self._parts: OutputRecorder | None = None  # while parts of the model are called
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
-        self._given: tuple[Tensor, ...] = ()
+        self._given: GivenLoss | None = None
         self._just_used: frozenset[int] = frozenset()
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -319,7 +320,7 @@ class FactRecorder:
     def step_opens(self) -> None:
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
-        trainable, self._parts, self._given = self._trainable(), None, ()
+        trainable, self._parts, self._given = self._trainable(), None, None
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._first_versions = {**self._seen.versions, **self._first_versions}
         self._first_batches = {**self._batches(), **self._first_batches}
@@ -334,11 +335,8 @@ class FactRecorder:
 
     def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
         """Keep a loss and labels, unless some were given in this step."""
-        if not self._given:
-            given = [torch.as_tensor(one).detach() for one in (loss, labels) if one is not None]
-            with aside(given[0].device.type):
-                rows = [one.reshape(-1) for one in given]
-                self._given = tuple([one[:: -(-len(one) // MAX_ROWS) or 1].clone() for one in rows])
+        if self._given is None:
+            self._given = GivenLoss.copied(loss, labels)
 
     def part_begins(self, received: Any) -> None:
         """Called when a part is called instead of the model, with what it is called with."""

@@ -102,6 +102,16 @@ def test_the_logarithm_that_is_missing_in_front_of_nll_is_seen(classes: int, siz
         assert (found[name].labels == labels.numpy()).all()
 
 
+@pytest.mark.parametrize("classes", [3, 10, 100])
+def test_a_score_that_is_maximized_is_no_nll(classes: int) -> None:
+    for seed in range(8):
+        logits = torch.randn(64, classes, generator=torch.Generator().manual_seed(seed))
+        output = logits.requires_grad_()
+        (-output.max(1).values.mean()).backward()
+        assert output.grad is not None
+        assert read(output.detach(), output.grad).kind == "not certain"
+
+
 def facts_of(output: Tensor, loss: Callable[[Tensor], Tensor]) -> OutputFacts:
     output = output.clone().requires_grad_()
     loss(output).backward()  # type: ignore[no-untyped-call]
