@@ -151,6 +151,13 @@ class MissingExtra(FmapboardError, ImportError):
     exit_code = 2
 
 
+def error_text(error: BaseException) -> str:
+    """An error's type and message; the type alone if it has no message."""
+    name = type(error).__name__
+    text = str(error)
+    return f"{name}: {text}" if text else name
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, or the error's type if it has no message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -364,7 +371,7 @@ class WarnOnce:
             error: what went wrong.
             consequence: what is lost.
         """
-        text = f"{about}: {type(error).__name__}: {error}; {consequence}"
+        text = f"{about}: {error_text(error)}; {consequence}"
         self._first = self._first or text
         self.warn(about, text, kind=type(error).__name__)
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 import torch
-from checked_runs import check, found, network
+from checked_runs import check, found, network, why
 from run_reader import read
 from tab_client import open_tab
 from tensorboard.util import tensor_util
 from torch import nn
 
 import fmapboard
+from fmapboard.formats.tags import SUMMARY_FILE
 from fmapboard.report.write import write_report
 
 STEPS = 40
@@ -154,3 +155,50 @@ def test_every_place_says_the_same_findings_in_the_same_words(
     logged = {one.getMessage().split(": ")[2] for one in caplog.records if "step " in one.msg}
     assert {one["kind"] for one in said} <= logged
     assert "first non-finite values" not in caplog.text  # the same in other words
+
+
+def two_faults(log_dir: Path) -> None:
+    """Dropout of 95 %, a last layer 60 times too large, and one infinite pixel at step 20."""
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for inputs, outputs in ((3, 8), (8, 8), (8, 16), (16, 16)):
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
+    head = nn.Linear(16, 10)
+    with torch.no_grad():
+        head.weight.mul_(60)
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.95), head]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with fmapboard.watch(model, log_dir, optimizer=optimizer, every=1):
+        for step in range(30):
+            images, classes = torch.randn(8, 3, 16, 16), torch.randint(0, 10, (8,))
+            if step == 20:
+                images[3, 1, 5, 5] = float("inf")
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), classes).backward()
+            optimizer.step()
+
+
+def test_a_nan_is_named_first_everywhere_also_where_something_else_explains_the_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "both"
+    two_faults(run)
+    assert "StopIteration" not in caplog.text
+    status, text, errors = check(capsys, run)
+    assert (status, errors) == (1, "")
+    assert text.splitlines()[1].startswith("  warning: nonfinite: ")
+    listed = found(capsys, run)
+    assert [one["kind"] for one in listed][:2] == ["nonfinite", "dropout_high"]
+    assert (listed[0]["since_step"], listed[0].get("follows")) == (20, None)
+    status, text, _ = why(capsys, run)
+    assert (status, text.splitlines()[1][:17]) == (1, "cause: nonfinite:")
+    answer = json.loads(why(capsys, "--json", run)[1])
+    stored = json.loads((run / SUMMARY_FILE).read_text())
+    assert stored == answer
+    assert (answer["verdict"], answer["cause"]["kind"]) == ("fault", "nonfinite")
+    shown = open_tab(tmp_path).ask("data/findings", run="both")
+    assert [one["kind"] for one in shown["findings"]] == [one["kind"] for one in listed]
+    assert (shown["line"]["class"], shown["line"]["since"]) == ("warning", 20)
+    assert of_report(run, tmp_path / "page.html") == shown["findings"]
+    assert of_texts(run)[0].startswith("- **warning: nonfinite**: ")

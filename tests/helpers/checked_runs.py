@@ -59,9 +59,18 @@ def train(log_dir: Path, model: nn.Module, *, fault: str = "", **options: Any) -
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of ``fmapboard check``."""
+    return _called(capsys, "check", *arguments)
+
+
+def why(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of ``fmapboard why``."""
+    return _called(capsys, "why", *arguments)
+
+
+def _called(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
-        run(["check", *map(str, arguments)])
+        run([*map(str, arguments)])
     said = capsys.readouterr()
     assert isinstance(ended.value.code, int)
     return ended.value.code, said.out, said.err

@@ -15,7 +15,7 @@ import click
 from fmapboard import __version__
 from fmapboard.cli.options import EXISTING, HELP, ExampleGroup, command, options_of, taken
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.errors import CaptureError, FmapboardError, escaped
+from fmapboard.errors import CaptureError, FmapboardError, error_text, escaped
 
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
@@ -75,7 +75,8 @@ def serve(logdir: Any, also: Any, **options: Any) -> None:
 def check(runs: tuple[Path, ...], **options: Any) -> int:
     """Say what is wrong in each RUN directory: warnings, and notes on unusual numbers.
 
-    Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
+    Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or if a run cannot be
+    read or judged; the others are all the same.
     """
     from fmapboard.cli.commands.check import check_runs
 
@@ -89,7 +90,7 @@ def why(runs: tuple[Path, ...], **options: Any) -> int:
     """Say of each RUN directory why it does not learn: cause, evidence, next step.
 
     Of several runs the worst comes first. Exits with 1 for a fault, 0 for a suspicion or nothing,
-    2 for bad usage or an unreadable run.
+    2 for bad usage or if a run cannot be read or judged; the others are all the same.
     """
     from fmapboard.cli.commands.check import why_runs
 
@@ -239,25 +240,25 @@ for _command in (
     fmapboard.add_command(_command)
 
 
-def _judged(found: Callable[[], bool]) -> int:
+def _judged(found: Callable[[], int]) -> int:
     """The exit status of a command that looks for something.
 
     Args:
-        found: runs it; True if something was found.
+        found: runs it, and returns the status: 1 if something was found.
 
     Raises:
         FmapboardError: it failed; the exit code is `_USAGE`, also for errors of other types, for
             which Python would exit with 1.
     """
     try:
-        return 1 if found() else 0
+        return int(found())
     except FmapboardError as error:
         error.exit_code = _USAGE
         raise
     except BrokenPipeError:  # whoever reads the output has seen enough
         raise
     except Exception as error:
-        failed = CaptureError(f"{type(error).__name__}: {error}")
+        failed = CaptureError(error_text(error))
         failed.exit_code = _USAGE
         raise failed from error
 

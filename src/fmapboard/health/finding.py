@@ -177,26 +177,29 @@ class Cause(NamedTuple):
 
 
 def causes_of(findings: Iterable[Finding]) -> list[Cause]:
-    """The findings that no other one explains, the most probable root cause first.
+    """The findings that no earlier cause explains, the most probable root cause first.
 
-    A finding explains results of the same model that come later in `WAY` at the same step, or
+    Each finding is in it once: as a cause, or below the first cause that explains it. A finding
+    explains results of the same model that come later in `WAY` at the same step, or
     at a later step, and findings of its own kind and class. Causes with a warning, their own or
     one that follows, come first; then those to which something may be due at all; then what the
     code does before results; then what is earlier. Findings of checks that `WAY` does not have
     explain nothing, and come last.
     """
     ordered = sorted(findings, key=_moment)
-    roots = [
-        each
-        for index, each in enumerate(ordered)
-        if not any(_explains(other, each) for other in ordered[:index])
-    ]
-    groups: dict[int, list[Finding]] = {id(root): [] for root in roots}
+    # A finding that no root explains is a root itself, so that each has one. `_explains` is not
+    # transitive: what explains a finding may follow from something that does not explain it.
+    roots: list[Finding] = []
+    for finding in ordered:
+        if not any(_explains(root, finding) for root in roots):
+            roots.append(finding)
     roots.sort(key=lambda root: _rank(root, [one for one in ordered if _explains(root, one)]))
-    for each in ordered:
-        if id(each) not in groups:
-            groups[id(next(root for root in roots if _explains(root, each)))].append(each)
-    return [Cause(root, tuple(groups[id(root)])) for root in roots]
+    consequences: dict[int, list[Finding]] = {id(root): [] for root in roots}
+    for finding in ordered:
+        if id(finding) not in consequences:
+            first = next(root for root in roots if _explains(root, finding))
+            consequences[id(first)].append(finding)
+    return [Cause(root, tuple(consequences[id(root)])) for root in roots]
 
 
 def _place(finding: Finding) -> Place | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fmapboard.errors import FmapboardError, nearby
+from fmapboard.errors import FmapboardError, error_text, nearby
 from fmapboard.formats import tags
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read
 from fmapboard.health.run import record_as_live
@@ -63,6 +63,14 @@ def read_runs(path: Path) -> list[RunFiles]:
 
 
 def _read(path: Path) -> RunFiles:
+    """What a run directory holds; an error that stops the reading becomes a problem of the run."""
+    try:
+        return _records_of(path)
+    except Exception as error:
+        return RunFiles(path, [], [error_text(error)], is_read=False)
+
+
+def _records_of(path: Path) -> RunFiles:
     log = EventLog(path, is_read)
     builders: dict[str, RecordBuilder] = {}
     for full, series in log.series.items():

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 # DataLoader's worker, would inherit the lock of the import, and hang where it imports it itself.
 import numpy.ma  # noqa: F401
 
-from fmapboard.errors import ConfigurationError, closest, first_line, log
+from fmapboard.errors import ConfigurationError, closest, error_text, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.health.checks import layers, loop, nonfinite, outputs, weights
@@ -43,7 +43,8 @@ class Report:
         record: what they read.
         findings: ordered by cause, each cause followed by its consequences (`causes.by_cause`).
         not_recorded: kind of a check -> what the run lacks for it.
-        failed: kind of a check -> the error that it raised.
+        failed: kind of a check -> the error that it raised; ``"causes"`` -> that of the order by
+            cause, without which the findings are in the order of the checks.
         off: kinds of the built-in checks that did not run.
     """
 
@@ -75,10 +76,15 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
         except NotRecorded as missing:
             lacking[check.kind] = str(missing)
         except Exception as error:
-            failed[check.kind] = f"{type(error).__name__}: {first_line(error)}"
+            failed[check.kind] = error_text(error).partition("\n")[0]
+    try:
+        ordered = by_cause(found)
+    except Exception as error:
+        failed["causes"] = error_text(error).partition("\n")[0]
+        ordered = tuple(found)
     known = {check.kind for check in checks}
     off = tuple(check.kind for check in BUILT_IN if check.kind not in known)
-    return Report(record, by_cause(found), lacking, failed, off)
+    return Report(record, ordered, lacking, failed, off)
 
 
 def record_as_live(builder: RecordBuilder) -> RunRecord:

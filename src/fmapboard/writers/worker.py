@@ -28,7 +28,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from fmapboard.errors import WorkerEnded, raise_interrupt
+from fmapboard.errors import WorkerEnded, error_text, raise_interrupt
 from fmapboard.options import WhenFull
 from fmapboard.own_thread import OwnThread
 
@@ -328,6 +328,6 @@ def _loop(
 
 
 def _ended_by(error: BaseException, what: str) -> WorkerEnded:
-    found = WorkerEnded(f"the worker thread {what} ({type(error).__name__}: {error})")
+    found = WorkerEnded(f"the worker thread {what} ({error_text(error)})")
     found.__cause__ = error.with_traceback(None)  # its frames would keep tensors alive
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks import Finding
-from fmapboard.cli.commands.check import told
+from fmapboard.cli.commands.check import finding_lines
 
 
 def dead(layer: str, since: int = 0, **fields: Any) -> Finding:
@@ -17,7 +17,7 @@ def dead(layer: str, since: int = 0, **fields: Any) -> Finding:
 def test_findings_with_one_explanation_are_listed_below_it() -> None:
     other = Finding(kind="nonfinite", class_="warning", message="NaN", advice="Stop")
     found = [other, dead("a"), dead("b", 5, picture="maps/b"), dead("c", advice="Use more")]
-    assert list(told(found)) == [
+    assert list(finding_lines(found)) == [
         "warning: nonfinite: NaN. Stop. See `fmapboard docs checks#nonfinite`",
         "note: dead: in 2 places (healthy: below 50 %). They are off. Use less. "
         "See `fmapboard docs checks#dead`",
@@ -29,7 +29,7 @@ def test_findings_with_one_explanation_are_listed_below_it() -> None:
 
 def test_findings_of_several_models_are_not_mixed() -> None:
     found = [dead("a", model="g"), dead("b", model="d"), dead("c", model="d")]
-    assert list(told(found)) == [
+    assert list(finding_lines(found)) == [
         f"note: dead: {found[0].text}",
         "note: dead: in 2 places of `d` (healthy: below 50 %). They are off. Use less. "
         "See `fmapboard docs checks#dead`",
@@ -40,4 +40,4 @@ def test_findings_of_several_models_are_not_mixed() -> None:
 
 def test_findings_without_an_explanation_have_a_line_each() -> None:
     found = [dead(name, meaning="", advice="") for name in ("a", "b")]
-    assert list(told(found)) == [f"note: dead: {each.text}" for each in found]
+    assert list(finding_lines(found)) == [f"note: dead: {each.text}" for each in found]

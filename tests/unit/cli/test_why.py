@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from checked_runs import NAN_AT, STEPS, batches, check, network, train
+from checked_runs import NAN_AT, STEPS, batches, check, network, train, why
 from PIL import Image
 from run_reader import read
 from tab_client import open_tab
@@ -20,7 +20,6 @@ from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
-from fmapboard.cli.main import run
 from fmapboard.errors import ON_ERROR
 from fmapboard.formats.tags import SUMMARY_FILE
 from fmapboard.writers.folder import MemoryWriter
@@ -35,16 +34,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.manual_seed(0)
         train(root / name, network(), fault="" if name == "healthy" else name)
     return root
-
-
-def why(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        run(["why", *map(str, arguments)])
-    said = capsys.readouterr()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, said.out, said.err
 
 
 def judged(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list[dict[str, Any]]:
@@ -110,6 +99,44 @@ def test_what_cannot_be_read_ends_with_2(
     (tmp_path / "file").write_text("")
     status, _, errors = why(capsys, runs / "nan", "--pictures", tmp_path / "file" / "below")
     assert (status, "is a file" in errors) == (2, True)
+
+
+def broken_checks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module with a check whose finding of one run cannot be ordered, and the check's name."""
+    (folder / "broken_checks.py").write_text(
+        "from fmapboard.checks import Finding\n"
+        "class OfJump:\n"
+        "    kind = 'of_jump'\n"
+        "    def __call__(self, record):\n"
+        "        if not record.run.endswith('jump'):\n"
+        "            return []\n"
+        "        return [Finding(message='it is so', since_step='12')]\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    return "broken_checks:OfJump"
+
+
+def test_a_run_that_cannot_be_read_or_judged_costs_its_own_line_only(
+    runs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "empty").mkdir()
+    paths = [runs / "healthy", tmp_path / "empty", runs / "jump", runs / "nan"]
+    name = broken_checks(tmp_path, monkeypatch)
+    status, output, errors = why(capsys, "--json", "--check", name, *paths)
+    assert status == 2
+    answers = [json.loads(line) for line in output.splitlines()]
+    assert [(Path(one["run"]).name, one["verdict"]) for one in answers] == [
+        ("nan", "fault"), ("healthy", "nothing found"),
+    ]  # fmt: skip
+    unread, unjudged = errors.splitlines()
+    assert unread.startswith(f"fmapboard: {tmp_path / 'empty'}: no event files")
+    assert unjudged.startswith(f"fmapboard: {runs / 'jump'}: TypeError: ")
+    status, output, errors = check(capsys, "--json", "--check", name, *paths[:2], runs / "nan")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert {Path(one["run"]).name for one in json.loads(output)} == {"nan"}
 
 
 def test_up_to_three_pictures_are_written_and_their_paths_are_told(

@@ -88,6 +88,21 @@ def test_an_error_in_one_check_does_not_stop_the_others() -> None:
     assert (lacking.not_recorded, lacking.failed) == ({"x": "the series y"}, {})
 
 
+def test_an_error_in_the_order_of_the_findings_costs_a_line_and_no_finding() -> None:
+    @dataclass(frozen=True)
+    class InText:
+        kind: str = "in_text"
+
+        def __call__(self, record: RunRecord) -> list[Finding]:
+            return [Finding(message="at 7", since_step="7")]  # type: ignore[arg-type]  # a mistake
+
+    report = run_checks(record(), [MyCheck(), InText()])
+    assert [found.kind for found in report.findings] == ["mine", "in_text"]
+    assert report.failed["causes"].startswith("TypeError: '<' not supported between")
+    without_text = run_checks(record(), [MyCheck("bad", StopIteration()), MyCheck()])
+    assert without_text.failed == {"bad": "StopIteration"}
+
+
 def test_facts_come_first_then_the_earliest() -> None:
     @dataclass(frozen=True)
     class Three:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
@@ -113,15 +115,41 @@ def test_the_loss_explains_what_is_seen_before_it_is_certain(
     assert (cause.finding.kind, cause.consequences[0].kind) == ("of_loss", "vanishing")
 
 
-def test_each_finding_is_told_once_whatever_they_are() -> None:
-    kinds = [*WAY, "mine"]
-    found = [
-        note(kind, step, value=value)
-        for index, kind in enumerate(kinds)
-        for step, value in ((7 * index % 5, 0.5), (3 * index % 4, 1e-9))
-    ]
+VARIANTS: list[dict[str, Any]] = [
+    *({"kind": kind} for kind in [*WAY, "mine"]),
+    {"kind": "update_ratio", **LARGE},
+    {"kind": "nonfinite", "class_": "warning"},
+]
+"""Each kind, those of two sizes or classes as each of them."""
+
+
+def listed_once(found: list[Finding]) -> bool:
+    """True if the causes and their consequences are the findings, each once."""
     listed = [one for cause in causes_of(found) for one in (cause.finding, *cause.consequences)]
-    assert len(listed) == len(found) == len(set(map(id, listed)))
+    return sorted(map(id, listed)) == sorted(map(id, found))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_of_every_pair_and_triple_of_kinds_each_finding_has_a_root(count: int) -> None:
+    steps = (0, 0, 40)[-count:]
+    for chosen in product(VARIANTS, repeat=count):
+        found = [
+            Finding(message="", since_step=at, **x) for x, at in zip(chosen, steps, strict=True)
+        ]
+        assert listed_once(found), [one.kind for one in found]
+
+
+def test_of_eight_findings_at_any_steps_each_follows_from_the_root_above_it() -> None:
+    random = Random(57)
+    for _ in range(300):
+        found = [
+            Finding(message="", since_step=random.choice([None, *range(0, 50, 5)]), **variant)
+            for variant in random.sample(VARIANTS, 8)
+        ]
+        assert listed_once(found), [(one.kind, one.since_step) for one in found]
+        for root, consequences in causes_of(found):
+            for one in consequences:
+                assert causes_of([root, one]) == [(root, (one,))], (root.kind, one.kind)
 
 
 def test_models_explain_nothing_of_each_other() -> None:

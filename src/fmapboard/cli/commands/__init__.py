@@ -4,5 +4,5 @@ A module is imported when its command runs::
 
     from fmapboard.cli.commands.check import check_runs
 
-    found = check_runs([Path("runs/demo")], as_json=False, silenced=(), further=())
+    status = check_runs([Path("runs/demo")], as_json=False, silenced=(), further=())
 """

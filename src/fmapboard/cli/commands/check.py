@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fmapboard.errors import ConfigurationError, escaped
+from fmapboard.errors import ConfigurationError, FmapboardError, error_text, escaped
 from fmapboard.formats import tags
 from fmapboard.health.finding import Finding
 from fmapboard.health.read_runs import RunFiles, read_runs
@@ -20,11 +21,43 @@ from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import file_stem, free_name, store
 from fmapboard.writers.remote import make_directory
 
+_FOUND, _FAILED = 1, 2
+"""Exit statuses if something was found, and if a run could not be read or judged, found or not."""
+
+
+class Failures:
+    """Runs that cannot be read or judged: each costs a line on stderr, and the others go on.
+
+    Attributes:
+        any: True if there is one.
+    """
+
+    def __init__(self) -> None:
+        self.any = False
+
+    @contextlib.contextmanager
+    def noted(self, path: Path) -> Iterator[None]:
+        """Note an error of the block, which reads or judges what is at a path."""
+        try:
+            yield
+        except Exception as error:
+            text = str(error)
+            if not isinstance(error, FmapboardError):
+                text = f"{path}: {error_text(error)}"
+            complain(text)
+            self.any = True
+
+    def status(self, *, is_found: bool) -> int:
+        """The exit status of a command that has looked for something."""
+        if self.any:
+            return _FAILED
+        return _FOUND if is_found else 0
+
 
 def check_runs(
     paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
-) -> bool:
-    """Check runs, print the findings, and return True if a warning is among them.
+) -> int:
+    """Check runs, print the findings, and return the exit status: 1 if a warning is among them.
 
     Args:
         paths: run directories, or directories above them.
@@ -34,31 +67,48 @@ def check_runs(
             their classes, which are called without arguments.
 
     Raises:
-        FmapboardError: an argument is invalid, or a run cannot be read.
+        ConfigurationError: a name of a check is invalid.
     """
     checks = checks_of(silenced, further)
-    runs = runs_in(paths)
-    reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
-    found = [
-        (run, finding) for run, every in reports for report in every for finding in report.findings
-    ]
-    if as_json:
-        own = {run.path: {"run": str(run.path)} if len(runs) > 1 else {} for run in runs}
-        print(json.dumps([{**each.as_json(), **own[run.path]} for run, each in found], indent=1))
-    else:
-        for run, every in reports:
-            if every:
-                _print(run, every)
-    return any(finding.class_ == "warning" for _, finding in found)
-
-
-def runs_in(paths: Iterable[Path]) -> list[RunFiles]:
-    """The runs at or below these paths; what of them cannot be read is said on stderr."""
-    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
+    failures = Failures()
+    runs = runs_in(paths, failures)
+    objects: list[dict[str, Any]] = []
+    lines: list[str] = []
+    classes: set[str] = set()
     for run in runs:
+        with failures.noted(run.path):
+            reports = [run_checks(record, checks) for record in run.records]
+            findings = [finding for report in reports for finding in report.findings]
+            named = {"run": str(run.path)} if len(runs) > 1 else {}
+            answers = [{**finding.as_json(), **named} for finding in findings]
+            json.dumps(answers)  # what cannot be printed is an error of this run alone
+            objects += answers
+            lines += _lines(run, reports)
+            classes.update(finding.class_ for finding in findings)
+    if as_json and runs:
+        print(json.dumps(objects, indent=1))
+    elif not as_json:
+        for line in lines:
+            print(escaped(line, keep=""))
+    return failures.status(is_found="warning" in classes)
+
+
+def runs_in(paths: Iterable[Path], failures: Failures) -> list[RunFiles]:
+    """The runs at or below these paths; what of them cannot be read is said on stderr."""
+    runs: dict[Path, RunFiles] = {}
+    for path in paths:
+        with failures.noted(path):
+            runs.update({run.path: run for run in read_runs(path)})
+    for run in runs.values():
         for problem in run.problems:
-            print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
-    return runs
+            complain(f"{run.path}: {problem}")
+    return list(runs.values())
+
+
+def complain(text: str) -> None:
+    """Print a line on stderr."""
+    line = escaped(" ".join(text.split()), keep="")
+    print(f"fmapboard: {line}", file=sys.stderr)
 
 
 def checks_of(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
@@ -80,29 +130,27 @@ def _imported(name: str) -> Any:
     return found() if isinstance(found, type) else found
 
 
-def _print(run: RunFiles, reports: Sequence[Report]) -> None:
-    _say(run.path)
+def _lines(run: RunFiles, reports: Sequence[Report]) -> Iterator[str]:
+    """What is printed of a run as text; nothing if there is nothing to check in it."""
+    if reports:
+        yield str(run.path)
     for report in reports:
-        for line in told(report.findings):
-            _say(f"  {line}")
+        yield from (f"  {line}" for line in finding_lines(report.findings))
     for report in reports:
-        of = f" of {report.record.name}" if report.record.name else ""
+        name = report.record.name
+        model = f" of {name}" if name else ""
         if not report.findings:
-            _say(f"  nothing found{of} in {_scope(report)}")
+            yield f"  nothing found{model} in {_scope(report)}"
         by_reason: dict[str, list[str]] = {}
         for kind, why in report.not_recorded.items():
             by_reason.setdefault(why, []).append(kind)
         for why, kinds in by_reason.items():
-            _say(f"  not recorded{of}: {', '.join(kinds)} (needs {why})")
+            yield f"  not recorded{model}: {', '.join(kinds)} (needs {why})"
         for kind, error in report.failed.items():
-            _say(f"  failed{of}: {kind}: {error}")
+            yield f"  failed{model}: {kind}: {error}"
 
 
-def _say(line: object) -> None:
-    print(escaped(line, keep=""))
-
-
-def told(findings: Sequence[Finding]) -> Iterator[str]:
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """The findings as lines of text, in order.
 
     Consequences are indented below their cause. Findings that differ only in where they are and
@@ -110,36 +158,44 @@ def told(findings: Sequence[Finding]) -> Iterator[str]:
     what they have in common.
     """
     alike: dict[tuple[str, ...], list[Finding]] = {}
-    for each in findings:
-        own = () if each.explanation else (str(id(each)),)  # nothing is said that could be shared
-        key = (each.class_, each.kind, each.model, each.healthy, each.meaning, each.advice, *own)
-        alike.setdefault(key, []).append(each)
+    for finding in findings:
+        shared = finding.class_, finding.kind, finding.model, finding.healthy
+        explained = finding.meaning, finding.advice
+        # Where nothing is explained, there is nothing to share a line for.
+        own = () if finding.explanation else (str(id(finding)),)
+        alike.setdefault((*shared, *explained, *own), []).append(finding)
     for group in alike.values():
-        first, count = group[0], len(group)
-        indent = "  " * bool(first.follows)
-        if count == 1:
-            yield f"{indent}{first.class_}: {first.kind}: {first.text}"
+        first = group[0]
+        indent = "  " if first.follows else ""
+        start = f"{indent}{first.class_}: {first.kind}: "
+        if len(group) == 1:
+            yield f"{start}{first.text}"
             continue
         model = f" of `{first.model}`" if first.model else ""
         healthy = f" (healthy: {first.healthy})" if first.healthy else ""
-        place = f"in {count} places{model}{healthy}"
         see = f" See {first.link}" if first.link else ""
-        yield f"{indent}{first.class_}: {first.kind}: {place}. {first.explanation}{see}"
-        for each in group:
-            picture = f". Picture: `{each.picture}`" if each.picture else ""
-            yield f"{indent}  {each.message}{picture}"
+        place = f"in {len(group)} places{model}{healthy}"
+        yield f"{start}{place}. {first.explanation}{see}"
+        for finding in group:
+            picture = f". Picture: `{finding.picture}`" if finding.picture else ""
+            yield f"{indent}  {finding.message}{picture}"
 
 
 def _scope(report: Report) -> str:
+    """How much was checked, in words."""
     health = report.record.health
     if health is None:
         return "what is recorded"
-    of = f" of {health.written}" if health.written > len(health.steps) else ""
-    return f"{len(health.rows)} layers × {len(health.steps)}{of} steps"
+    is_thinned = health.written > len(health.steps)
+    written = f" of {health.written}" if is_thinned else ""
+    return f"{len(health.rows)} layers × {len(health.steps)}{written} steps"
 
 
 _PICTURES = 3
 """Maximum number of pictures of a run."""
+
+
+_WORST_FIRST = ("fault", "suspicion", "nothing found")
 
 
 def why_runs(
@@ -149,8 +205,8 @@ def why_runs(
     pictures: Path | None,
     silenced: Sequence[str],
     further: Sequence[str],
-) -> bool:
-    """Print the verdict on each run, the worst first, and return True if one is a fault.
+) -> int:
+    """Print the verdict on each run, the worst first; the exit status is 1 if one is a fault.
 
     Args:
         paths: run directories, or directories above them.
@@ -162,45 +218,61 @@ def why_runs(
             their classes, which are called without arguments.
 
     Raises:
-        FmapboardError: an argument is invalid, a run cannot be read, or a picture not written.
+        FmapboardError: a name of a check is invalid, or the folder cannot be created.
     """
     checks = checks_of(silenced, further)
-    told: list[tuple[Verdict, RunFiles]] = []
-    for run in runs_in(paths):
+    if pictures is not None:
+        make_directory(pictures)
+    failures = Failures()
+    judged: list[tuple[Verdict, RunFiles]] = []
+    for run in runs_in(paths, failures):
         if run.records:
-            reports = [run_checks(record, checks) for record in run.records]
-            found = [finding for report in reports for finding in report.findings]
-            told.append((judge(str(run.path), found, seen_in(reports)), run))
-    told.sort(key=lambda one: ("fault", "suspicion", "nothing found").index(one[0].verdict))
+            with failures.noted(run.path):
+                judged.append((_verdict(run, checks), run))
+    judged.sort(key=lambda pair: _WORST_FIRST.index(pair[0].verdict))
     taken: set[str] = set()
-    for place, (verdict, run) in enumerate(told):
-        paths_of = [] if pictures is None else list(_write(verdict, run, pictures, taken))
-        if as_json:
-            shown = {"pictures": paths_of} if pictures is not None else {}
-            print(json.dumps({**verdict.as_json(), **shown}))
-            continue
-        if place:
-            print()
-        for line in verdict.lines(paths_of):
-            print(escaped(line, keep=""))
-    return any(verdict.verdict == "fault" for verdict, _ in told)
+    texts = []
+    for verdict, run in judged:
+        with failures.noted(run.path):
+            shown = [] if pictures is None else list(_write(verdict, run, pictures, taken))
+            if as_json:
+                listed = {} if pictures is None else {"pictures": shown}
+                texts.append(json.dumps({**verdict.as_json(), **listed}))
+            else:
+                lines = verdict.lines(shown)
+                texts.append("\n".join(escaped(line, keep="") for line in lines))
+    if texts:
+        print(("\n" if as_json else "\n\n").join(texts))
+    is_fault = any(verdict.verdict == "fault" for verdict, _ in judged)
+    return failures.status(is_found=is_fault)
+
+
+def _verdict(run: RunFiles, checks: Sequence[Check]) -> Verdict:
+    reports = [run_checks(record, checks) for record in run.records]
+    findings = [finding for report in reports for finding in report.findings]
+    return judge(str(run.path), findings, seen_in(reports))
 
 
 def _write(verdict: Verdict, run: RunFiles, folder: Path, taken: set[str]) -> Iterator[str]:
-    """Write the pictures that show the cause, or the newest input; yield their paths."""
-    cause, models = verdict.cause, [record.name for record in run.records]
-    asked = [cause.picture] if cause is not None and cause.picture else []
-    asked += [tags.prefix(name) + tag for name in models for tag in tags.INPUT_PICTURES]
+    """Write the pictures that show the cause, or the newest input; yield their paths.
+
+    Raises:
+        WriteError: a picture cannot be written.
+    """
+    cause = verdict.cause
     since = None if cause is None else cause.since_step
+    asked = [] if cause is None else [cause.picture]
+    for record in run.records:
+        asked += [tags.prefix(record.name) + tag for tag in tags.INPUT_PICTURES]
     log = EventLog(run.path, frozenset(asked).__contains__)
-    make_directory(folder)
     shown = [tag for tag in dict.fromkeys(asked) if tag in log.series and log.series[tag].data]
     for tag in shown[:_PICTURES]:
-        steps = log.series[tag].ordered()
-        at = next((one for one in steps if since is not None and one.step >= since), steps[-1])
-        png = log.strings(at)[2:3]  # behind width and height
+        data = log.series[tag].ordered()
+        later = [datum for datum in data if since is not None and datum.step >= since]
+        datum = later[0] if later else data[-1]
+        png = log.strings(datum)[2:3]  # behind width and height
         if png:
-            stem = file_stem(f"{run.path.name}_{tag}_step{at.step}")
+            stem = file_stem(f"{run.path.name}_{tag}_step{datum.step}")
             path = folder / f"{free_name(stem, taken)}.png"
             store(path, png[0])
             yield str(path)
