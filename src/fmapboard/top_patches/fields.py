@@ -13,26 +13,24 @@ Otherwise it may be larger than the field, by less than a 64th of the image on e
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.measure.layout import as_maps, axes_of
-from fmapboard.model.tensors import first_tensor, is_observable, tensors
+from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall
+from fmapboard.top_patches.nan_flow import NanFlow
 
 _FIRST_BANDS = 64
 """Bands along an axis that are NaN one at a time."""
@@ -50,13 +48,15 @@ _FAILS = "the forward pass, which fails on NaN"
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Grid = tuple[int, ...]
+"""Axes of the positions: those of a layer's output without samples and channels."""
 
 
 class Fields(NamedTuple):
     """The part of an image that each position of a layer can depend on.
 
     Attributes:
-        grid: Axes of the positions: those of the layer's output without samples and channels.
+        grid: Axes of the positions.
         boxes: int64 [P, 4], top, left, bottom and right of each position in px, the latter two
             exclusive. It contains the receptive field of every channel at that position. That of
             a position that depends on no pixel, such as a class token, is the whole image.
@@ -64,15 +64,17 @@ class Fields(NamedTuple):
         constant: bool [P], the positions that depend on no pixel; None for none.
     """
 
-    grid: tuple[int, ...]
+    grid: Grid
     boxes: Ints
     lost_at: str | None = None
     constant: Bools | None = None
 
     @classmethod
-    def whole(cls, grid: tuple[int, ...], size: tuple[int, ...], lost_at: str) -> Fields:
+    def whole(cls, grid: Grid, size: tuple[int, ...], lost_at: str) -> Fields:
         """The whole image, of height and width ``size``, for every position."""
-        return cls(grid, np.tile([0, 0, *size], (math.prod(grid), 1)), lost_at)
+        positions = math.prod(grid)
+        boxes = np.tile([0, 0, *size], (positions, 1))  # [P, 4]
+        return cls(grid, boxes, lost_at)
 
     @property
     def largest(self) -> tuple[int, int]:
@@ -80,9 +82,9 @@ class Fields(NamedTuple):
         boxes = self.boxes
         if self.constant is not None and not self.constant.all():
             boxes = boxes[~self.constant]
-        sides = boxes[:, 2:] - boxes[:, :2]
-        height, width = (int(side) for side in sides.max(0))
-        return height, width
+        sides = boxes[:, 2:] - boxes[:, :2]  # [P, 2]
+        height, width = sides.max(0)
+        return int(height), int(width)
 
 
 class MeasuredFields(NamedTuple):
@@ -98,7 +100,7 @@ class MeasuredFields(NamedTuple):
     separable: bool
     unknown: str = CONTROL_FLOW
 
-    def of(self, label: str, grid: tuple[int, ...], size: tuple[int, int]) -> Fields:
+    def of(self, label: str, grid: Grid, size: tuple[int, int]) -> Fields:
         """The fields of a layer call.
 
         They are the whole image if the layer did not run on the measured image, or returned another
@@ -111,8 +113,10 @@ class MeasuredFields(NamedTuple):
         """
         if label not in self.of_layer:
             self.of_layer[label] = Fields.whole(grid, size, self.unknown)
-        known = self.of_layer[label]
-        return known if known.grid == grid else Fields.whole(grid, size, OTHER_GRID)
+        fields = self.of_layer[label]
+        if fields.grid != grid:
+            return Fields.whole(grid, size, OTHER_GRID)
+        return fields
 
 
 def measure_fields(registry: HookRegistry, image: Tensor, batch_size: int) -> MeasuredFields:
@@ -130,25 +134,36 @@ def measure_fields(registry: HookRegistry, image: Tensor, batch_size: int) -> Me
         image = torch.nan_to_num(image, 0, 0, 0)  # its own NaN would reach every probe
     alone = _seen(registry, image.clone())
     lost, separable = _lost(registry, image, alone)
-    size = batch_size if separable else 1
-    rows, columns = (_Extents(registry, image, axis, size) for axis in (-2, -1))
-    grids = {label: grid for label, grid in alone.grids.items() if label not in lost}
+    grids = {}
+    for label, grid in alone.grids.items():
+        if label not in lost:
+            grids[label] = grid
+    images_per_pass = batch_size if separable else 1
+    rows: dict[str, Ints] = {}
+    columns: dict[str, Ints] = {}
     try:
-        spans = rows(grids), columns(grids)
+        rows = _extents(registry, image, -2, images_per_pass, grids)
+        columns = _extents(registry, image, -1, images_per_pass, grids)
     except Exception:
-        lost, spans = dict.fromkeys(alone.grids, _FAILS), ({}, {})
+        lost = dict.fromkeys(alone.grids, _FAILS)
     size_px = tuple(image.shape[-2:])
     found = {}
     for label, grid in alone.grids.items():
         if label in lost:
             found[label] = Fields.whole(grid, size_px, lost[label])
-            continue
-        (top, bottom), (left, right) = (span[label].T for span in spans)
-        boxes = np.stack([top, left, bottom, right], 1)
-        constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
-        boxes[constant] = [0, 0, *size_px]
-        found[label] = Fields(grid, boxes, None, constant)
+        else:
+            found[label] = _fields(grid, size_px, rows[label], columns[label])
     return MeasuredFields(found, separable)
+
+
+def _fields(grid: Grid, size: tuple[int, ...], rows: Ints, columns: Ints) -> Fields:
+    """The fields of a layer, from the rows and columns [P, 2] that each position depends on."""
+    top, bottom = rows.T
+    left, right = columns.T
+    boxes = np.stack([top, left, bottom, right], 1)  # [P, 4]
+    constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
+    boxes[constant] = [0, 0, *size]
+    return Fields(grid, boxes, None, constant)
 
 
 def _lost(registry: HookRegistry, image: Tensor, alone: Seen) -> tuple[dict[str, str], bool]:
@@ -158,25 +173,30 @@ def _lost(registry: HookRegistry, image: Tensor, alone: Seen) -> tuple[dict[str,
     """
     if not image.is_floating_point():
         return dict.fromkeys(alone.grids, f"the input, which is {image.dtype}"), True
-    pair = torch.cat([torch.full_like(image, torch.nan), image])
-    seen = _watched(registry, pair)
-    separable = (
-        seen is not None
-        and not seen.lost  # else an image may have an influence without NaN
-        and seen.grids == alone.grids
-        and all((seen.hits[label][1] == hit[0]).all() for label, hit in alone.hits.items())
-    )
+    all_nan = torch.full_like(image, torch.nan)
+    seen = _watched(registry, torch.cat([all_nan, image]))
+    separable = seen is not None and _is_unaffected(seen, alone)
     if not separable:
-        seen = _watched(registry, pair[:1])
+        seen = _watched(registry, all_nan)
     if seen is None:
         return dict.fromkeys(alone.grids, _FAILS), separable
-    others = {
-        label: CONTROL_FLOW for label, grid in alone.grids.items() if seen.grids.get(label) != grid
-    }
-    return {**seen.lost, **others}, separable
+    lost = dict(seen.lost)
+    for label, grid in alone.grids.items():
+        if seen.grids.get(label) != grid:
+            lost[label] = CONTROL_FLOW
+    return lost, separable
 
 
-def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, tuple[int, ...]] | None:
+def _is_unaffected(seen: Seen, alone: Seen) -> bool:
+    """True if the second image of a pair gave what it gave alone."""
+    if seen.lost:  # an image may have an influence without NaN
+        return False
+    if seen.grids != alone.grids:
+        return False
+    return all(np.array_equal(seen.hits[label][1], hits[0]) for label, hits in alone.hits.items())
+
+
+def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, Grid] | None:
     """The first tensor that a layer returned; None if it cannot be read.
 
     A tensor of one sample for several images is the same for all of them, as a relative position
@@ -194,15 +214,17 @@ def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, tuple[i
     if tensor is None or not is_observable(tensor):
         return None
     # Three axes are read as tokens: images have four.
-    maps = as_maps(tensor, axes_of(module, tensor.shape)).maps
+    axes = axes_of(module, tensor.shape)
+    maps = as_maps(tensor, axes).maps
     if maps.shape[0] == 1:
         maps = maps.expand(images, *maps.shape[1:])
     elif maps.shape[0] != images:
         if images != 1:
             raise ValueError(f"{maps.shape[0]} samples in the output for {images} images")
         maps = maps.movedim(0, 1).unsqueeze(0)  # [1, C, N, *spatial]
-    grid = tuple(maps.shape[2:])
-    return maps.reshape(*maps.shape[:2], math.prod(grid)), grid
+    samples, channels, *grid = maps.shape
+    values = maps.reshape(samples, channels, math.prod(grid))
+    return values, tuple(grid)
 
 
 class Seen(CaptureListener):
@@ -219,21 +241,26 @@ class Seen(CaptureListener):
     """
 
     def __init__(self, images: int, flow: NanFlow | None) -> None:
-        self._images, self._flow = images, flow
-        self.grids: dict[str, tuple[int, ...]] = {}
+        self._images = images
+        self._flow = flow
+        self.grids: dict[str, Grid] = {}
         self.hits: dict[str, Bools] = {}
         self.lost: dict[str, str] = {}
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Note where an output is NaN."""
-        maps, label = maps_of(value, module, self._images), layer_call.label
+        maps = maps_of(value, module, self._images)
         if maps is None:
             return
-        values, self.grids[label] = maps
+        label = layer_call.label
+        values, grid = maps
+        self.grids[label] = grid
         with aside(values.device.type, values.nbytes):
-            self.hits[label] = torch.isnan(values).any(1).cpu().numpy()  # [N, P]
-        if self._flow is not None and self._flow.lost_at is not None:
-            self.lost[label] = self._flow.lost_at
+            hits = torch.isnan(values).any(1)  # [N, P]
+            self.hits[label] = hits.cpu().numpy()
+        lost_at = None if self._flow is None else self._flow.lost_at
+        if lost_at is not None:
+            self.lost[label] = lost_at
 
 
 def _seen(registry: HookRegistry, images: Tensor, flow: NanFlow | None = None) -> Seen:
@@ -258,204 +285,122 @@ def _watched(registry: HookRegistry, images: Tensor) -> Seen | None:
         return None
 
 
-class _Extents:
-    """The first and the last row, or column, that each position depends on."""
-
-    def __init__(self, registry: HookRegistry, image: Tensor, axis: int, batch_size: int) -> None:
-        self._registry, self._image, self._axis = registry, image, axis
-        self._batch_size, self._length = batch_size, image.shape[axis]
-
-    def __call__(self, grids: Mapping[str, tuple[int, ...]]) -> dict[str, Ints]:
-        """Label -> int64 [P, 2], the first row and the one after the last."""
-        length = self._length
-        spans = {name: np.tile([0, length], (math.prod(grid), 1)) for name, grid in grids.items()}
-        thickness = -(-length // _FIRST_BANDS)
-        period = thickness * _FIRST_BANDS
-        while spans:
-            open_ = {name: self._separate(span, thickness, period) for name, span in spans.items()}
-            if any(rows.any() for rows in open_.values()):
-                self._narrow(spans, open_, thickness, period)
-            if thickness == 1:
-                break
-            thickness = -(-thickness // _THINNER)
-            period = thickness * _BANDS
-        return spans
-
-    def _separate(self, span: Ints, thickness: int, period: int) -> Bools:
-        """The positions whose rows lie in bands that are never NaN at the same time."""
-        sides = span[:, 1] - span[:, 0]
-        if period >= self._length:
-            return sides > thickness
-        return (sides > thickness) & (sides <= period - thickness)
-
-    def _narrow(
-        self, spans: dict[str, Ints], open_: dict[str, Bools], thickness: int, period: int
-    ) -> None:
-        first = {name: np.full(len(span), self._length) for name, span in spans.items()}
-        last = {name: np.zeros(len(span), np.int64) for name, span in spans.items()}
-        offsets = range(0, min(period, self._length), thickness)
-        for start, hits in self._hits(offsets, thickness, period):
-            for name, span in spans.items():
-                at = open_[name] & hits[name]
-                low, high = span[at, 0], span[at, 1]
-                # The only one of the bands start, start + period, ... within the span.
-                band = start + period * -(-(low - start - thickness + 1) // period)
-                first[name][at] = np.minimum(first[name][at], np.maximum(band, low))
-                last[name][at] = np.maximum(last[name][at], np.minimum(band + thickness, high))
-        for name, span in spans.items():
-            at = open_[name]
-            span[at] = np.stack([first[name][at], last[name][at]], 1)
-
-    def _hits(
-        self, offsets: Sequence[int], thickness: int, period: int
-    ) -> Iterator[tuple[int, dict[str, Bools]]]:
-        """Offset of the bands that are NaN, and label -> bool [P], which positions they reach."""
-        for some in range(0, len(offsets), self._batch_size):
-            starts = offsets[some : some + self._batch_size]
-            probes = torch.cat([self._with_nan(start, thickness, period) for start in starts])
-            seen = _seen(self._registry, probes)
-            for number, start in enumerate(starts):
-                yield start, {name: hit[number] for name, hit in seen.hits.items()}
-
-    def _with_nan(self, start: int, thickness: int, period: int) -> Tensor:
-        image = self._image.clone()
-        moved = image.movedim(self._axis, 0)
-        rows = torch.arange(self._length, device=image.device) - start
-        moved[(rows % period) < thickness] = torch.nan
-        return image
-
-
-# Operations whose output depends on NaN without being NaN.
-#
-# The fields are measured with NaN, which spreads through arithmetic: an output that is not NaN
-# does not depend on the pixels that were. That does not hold for comparisons, sorting, indices, and
-# other operations that are found here.
-
-_NAMESPACES = frozenset({"aten", "prim", "prims"})
-"""Operations of other libraries may treat NaN in any way."""
-
-_UNSOUND = frozenset(
-    {
-        *("fmax", "fmin", "nansum", "nanmedian", "nanquantile", "nan_to_num", "nan_to_num_"),
-        *("sort", "topk", "kthvalue", "mode", "fractional_max_pool2d", "fractional_max_pool3d"),
-        *("grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler", "renorm", "renorm_"),
-        *("quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic"),
-    }
-)
-"""Operations that return a number although one of the numbers that they compare or use as a
-coordinate is NaN."""
-
-_OVERWRITING = frozenset({"zero_", "fill_", "copy_"})
-"""Operations whose result does not depend on the values of their first argument."""
-
-
-_SELECTING = frozenset(
-    {
-        *("index", "index_select", "gather", "take", "take_along_dim", "masked_select"),
-        *("embedding", "constant_pad_nd", "pad", "narrow_copy", "slice_copy", "select_copy"),
-        *("split_copy", "split_with_sizes_copy", "unbind_copy", "unsafe_split", "unsafe_chunk"),
-        *("unsafe_split_with_sizes", "index_put", "index_put_", "slice_scatter", "select_scatter"),
-        *("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"),
-    }
-)
-"""Operations that may leave out the values that are NaN, or read no values."""
-
-_NEW = ("_like",)
-"""Ends of the names of operations that take only the shape of a tensor."""
-
-_LEAVING = ("numpy", "tolist", "__array__", "__dlpack__")
-"""Methods of tensors that read values without an operation of torch."""
-
-
-class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
-    """While active, notes the first operation that may lose NaN.
-
-    Such an operation is one that
-
-    - turns NaN into a Python number, on which the model's control flow may depend, or gives it to
-      another library;
-    - uses an integer or bool tensor that was computed from NaN, such as ``mask`` in ``x * mask``;
-    - receives NaN and returns numbers without any, unless it only selects some of the values;
-    - is in ``_UNSOUND``, or belongs to another library than torch.
+class _Bands(NamedTuple):
+    """Bands of rows, or columns, of which every ``period`` px one is NaN.
 
     Attributes:
-        lost_at: Name of that operation; None as long as there is none.
+        thickness: Height of a band in px.
+        period: Distance in px between the tops of bands that are NaN at the same time.
+        length: Height of the image in px.
     """
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch
-        self.lost_at: str | None = None
-        # Kept alive: a new tensor could otherwise get the identity of one that was freed.
-        self._from_nan: dict[int, Tensor] = {}
-        self._patched = ExitStack()
+    thickness: int
+    period: int
+    length: int
 
-    def __enter__(self) -> NanFlow:
-        super().__enter__()  # type: ignore[no-untyped-call]  # torch
-        for name in _LEAVING:
-            self._watch(name)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._patched.close()
-        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch
-
-    def _watch(self, name: str) -> None:
-        """Replace a method of all tensors by one that notes NaN before it is read.
-
-        A ``TorchFunctionMode`` would see these calls, too, but attention takes another path in it.
-        """
-        original = getattr(Tensor, name)
-
-        @functools.wraps(original)
-        def method(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-            if self.lost_at is None:
-                with _disable_current_modes():
-                    if id(tensor) in self._from_nan or _has_nan(tensor):
-                        self.lost_at = name
-            return original(tensor, *args, **kwargs)
-
-        self._patched.enter_context(patch.object(Tensor, name, method))
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if self.lost_at is not None:
-            return func(*args, **kwargs)
-        given = tensors((args, kwargs))
-        read = given[func.overloadpacket.__name__ in _OVERWRITING :]
-        has_nan = any(map(_has_nan, read))  # before: the operation may be in place
-        is_derived = any(id(tensor) in self._from_nan for tensor in given)
-        returned = func(*args, **kwargs)
-        if is_derived or (has_nan and self._loses(func, returned)):
-            self.lost_at = func.overloadpacket.__name__
-        return returned
-
-    def _loses(self, func: Any, returned: Any) -> bool:
-        name = func.overloadpacket.__name__
-        if func.namespace not in _NAMESPACES or name in _UNSOUND:
-            return True
-        found = tensors(returned)
-        if not found:
-            return returned is not None
-        for tensor in found:
-            if not _is_real(tensor):
-                self._from_nan[id(tensor)] = tensor
-        real = [tensor for tensor in found if _is_real(tensor)]
-        if not any(tensor.numel() for tensor in real) or any(map(_has_nan, real)):
-            return False
-        return name not in _SELECTING and not name.endswith(_NEW) and not _is_view(func)
+    def separate(self, spans: Ints) -> Bools:
+        """The positions [P] whose rows lie in bands that are never NaN at the same time."""
+        sides = spans[:, 1] - spans[:, 0]
+        is_thicker = sides > self.thickness
+        if self.period >= self.length:
+            return is_thicker
+        return is_thicker & (sides <= self.period - self.thickness)
 
 
-def _is_view(func: Any) -> bool:
-    """Whether an operation returns a part of its argument, and does not write to it."""
-    returns = (one.alias_info for one in func._schema.returns)
-    return any(alias is not None and not alias.is_write for alias in returns)
+class _Extent:
+    """The first and the last row, or column, that each position of a layer depends on.
+
+    Args:
+        grid: Axes of the positions.
+        length: Height of the image in px.
+
+    Attributes:
+        spans: int64 [P, 2], the first row and the one after the last, as far as is known.
+    """
+
+    def __init__(self, grid: Grid, length: int) -> None:
+        positions = math.prod(grid)
+        self.spans: Ints = np.tile([0, length], (positions, 1))
+
+    def begin(self, bands: _Bands) -> bool:
+        """Prepare for bands; False if they can narrow no span."""
+        self._bands = bands
+        self._open = bands.separate(self.spans)
+        self._first = np.full(len(self.spans), bands.length)
+        self._last = np.zeros(len(self.spans), np.int64)
+        return bool(self._open.any())
+
+    def add(self, start: int, hits: Bools) -> None:
+        """Note which positions [P] the bands at ``start`` px, and every period on, reach."""
+        thickness, period, _ = self._bands
+        reached = self._open & hits
+        low, high = self.spans[reached].T
+        # The only one of the bands start, start + period, ... within the span.
+        periods = -((start + thickness - 1 - low) // period)
+        band = start + period * periods
+        first = np.maximum(band, low)
+        last = np.minimum(band + thickness, high)
+        self._first[reached] = np.minimum(self._first[reached], first)
+        self._last[reached] = np.maximum(self._last[reached], last)
+
+    def end(self) -> None:
+        """Narrow the spans to what the bands that reached a position have in common with them."""
+        found = np.stack([self._first, self._last], 1)  # [P, 2]
+        self.spans[self._open] = found[self._open]
 
 
-def _is_real(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
+def _extents(
+    registry: HookRegistry,
+    image: Tensor,
+    axis: int,
+    batch_size: int,
+    grids: Mapping[str, Grid],
+) -> dict[str, Ints]:
+    """The rows (axis -2), or columns (-1), that the positions of layers depend on.
+
+    Returns:
+        Label -> int64 [P, 2], the first row and the one after the last.
+    """
+    length = image.shape[axis]
+    extents = {label: _Extent(grid, length) for label, grid in grids.items()}
+    thickness = ceil_div(length, _FIRST_BANDS)
+    bands = _Bands(thickness, thickness * _FIRST_BANDS, length)
+    while extents:
+        is_open = [extent.begin(bands) for extent in extents.values()]
+        if any(is_open):
+            _narrow(extents, bands, registry, image, axis=axis, batch_size=batch_size)
+        if bands.thickness == 1:
+            break
+        thickness = ceil_div(bands.thickness, _THINNER)
+        bands = _Bands(thickness, thickness * _BANDS, length)
+    return {label: extent.spans for label, extent in extents.items()}
 
 
-def _has_nan(tensor: Tensor) -> bool:
-    return _is_real(tensor) and bool(torch.isnan(tensor).any())
+def _narrow(
+    extents: Mapping[str, _Extent],
+    bands: _Bands,
+    registry: HookRegistry,
+    image: Tensor,
+    axis: int,
+    batch_size: int,
+) -> None:
+    """Run the model on copies of an image, in each of which other bands are NaN."""
+    offsets = range(0, min(bands.period, bands.length), bands.thickness)
+    for first in range(0, len(offsets), batch_size):
+        starts = offsets[first : first + batch_size]
+        probes = [_with_nan(image, axis, bands, start) for start in starts]
+        seen = _seen(registry, torch.cat(probes))
+        for number, start in enumerate(starts):
+            for label, extent in extents.items():
+                extent.add(start, seen.hits[label][number])
+    for extent in extents.values():
+        extent.end()
+
+
+def _with_nan(image: Tensor, axis: int, bands: _Bands, start: int) -> Tensor:
+    """A copy of an image in which the bands at ``start`` px, and every period on, are NaN."""
+    image = image.clone()
+    rows = torch.arange(bands.length, device=image.device) - start
+    is_nan = rows % bands.period < bands.thickness
+    image.movedim(axis, 0)[is_nan] = torch.nan
+    return image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -60,14 +61,23 @@ class RowLayout(NamedTuple):
     @classmethod
     def of(cls, patches: LayerPatches) -> RowLayout:
         """The layout of a layer's pictures."""
-        shapes = [crop.pixels.shape for row in patches.crops for crop in row] or [(1, 1)]
-        height, width = (max(shape[axis] for shape in shapes) for axis in (0, 1))
+        height = 1
+        width = 1
+        for crop in chain.from_iterable(patches.crops):
+            height = max(height, crop.pixels.shape[0])
+            width = max(width, crop.pixels.shape[1])
         factor = max(1, _SMALL // max(height, width))
-        cell = (height * factor, width * factor)
-        label = small_text.text_width(str(max(len(patches.crops) - 1, 0)))
-        left = label + 2 * _GAP
-        below = small_text.HEIGHT + 2 * _GAP
-        return cls(cell, factor, left, _GAP, cell[1] + _GAP, cell[0] + below)
+        height *= factor
+        width *= factor
+        last_channel = max(len(patches.crops) - 1, 0)
+        return cls(
+            cell=(height, width),
+            factor=factor,
+            left=small_text.text_width(str(last_channel)) + 2 * _GAP,
+            top=_GAP,
+            across=width + _GAP,
+            down=height + small_text.HEIGHT + 2 * _GAP,
+        )
 
 
 def draw_patches(patches: LayerPatches) -> tuple[Picture, ...]:
@@ -79,24 +89,28 @@ def draw_patches(patches: LayerPatches) -> tuple[Picture, ...]:
     position in the map.
     """
     layout = RowLayout.of(patches)
-    return tuple(
-        Picture(_page(patches.crops[first : first + CHANNELS], first, patches.k, layout))
-        for first in range(0, len(patches.crops), CHANNELS)
-    )
+    pictures = []
+    for first in range(0, len(patches.crops), CHANNELS):
+        rows = patches.crops[first : first + CHANNELS]
+        pictures.append(Picture(_page(rows, first, patches.k, layout)))
+    return tuple(pictures)
 
 
 def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout) -> Bytes8:
     height = layout.top + len(rows) * layout.down
-    page = small_text.blank_page(height, layout.left + k * layout.across)
+    width = layout.left + k * layout.across
+    page = small_text.blank_page(height, width)
+    cell_height, cell_width = layout.cell
     for row, crops in enumerate(rows):
         top = layout.top + row * layout.down
+        bottom = top + cell_height
         ink = small_text.INK if is_excited(crops) else PALE
-        small_text.write(page, str(first + row), top + layout.cell[0] // 2 - 3, _GAP, ink)
+        small_text.write(page, str(first + row), top + cell_height // 2 - 3, _GAP, ink)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
-            page[top:, left:][: layout.cell[0], : layout.cell[1]] = _cell(crop, layout)
-            text = number_that_fits(crop.value, layout.cell[1])
-            small_text.write(page, text, top + layout.cell[0] + _GAP // 2, left)
+            page[top:bottom, left : left + cell_width] = _cell(crop, layout)
+            text = number_that_fits(crop.value, cell_width)
+            small_text.write(page, text, bottom + _GAP // 2, left)
     return page
 
 
@@ -104,16 +118,19 @@ def _cell(crop: Crop, layout: RowLayout) -> Bytes8:
     """A crop at its place in a cell, u8 [H, W, 3]."""
     cell = outside(*layout.cell)
     pixels = crop.pixels.repeat(layout.factor, 0).repeat(layout.factor, 1)
-    top, left = (
-        _before(crop.field[axis], crop.field[axis + 2], crop.size[axis],
-                layout.cell[axis] - pixels.shape[axis])
-        for axis in (0, 1)
-    )  # fmt: skip
-    cell[top:, left:][: pixels.shape[0], : pixels.shape[1]] = pixels
+    height, width, _ = pixels.shape
+    cell_height, cell_width = layout.cell
+    field_top, field_left, field_bottom, field_right = crop.field
+    image_height, image_width = crop.size
+    top = _before(field_top, field_bottom, image_height, cell_height - height)
+    left = _before(field_left, field_right, image_width, cell_width - width)
+    cell[top : top + height, left : left + width] = pixels
     if crop.spot is not None and _is_large(crop):
         scale = layout.factor / crop.block
-        y, x = (int((crop.spot[axis] - crop.field[axis]) * scale) for axis in (0, 1))
-        _mark(cell, top + y, left + x)
+        y, x = crop.spot
+        row = top + int((y - field_top) * scale)
+        column = left + int((x - field_left) * scale)
+        _mark(cell, row, column)
     return cell
 
 
@@ -132,14 +149,17 @@ def is_excited(crops: Sequence[Crop]) -> bool:
 def _is_large(crop: Crop) -> bool:
     """True if the field is more than half of the image."""
     top, left, bottom, right = crop.field
-    return 2 * (bottom - top) * (right - left) > crop.size[0] * crop.size[1]
+    height, width = crop.size
+    return 2 * (bottom - top) * (right - left) > height * width
 
 
-def _before(start: int, end: int, side: int, room: int) -> int:
+def _before(start: int, end: int, side: int, free: int) -> int:
     """How much of the free part of a cell comes before a field, so that it is outside the image."""
-    if start <= 0 < side - end:
-        return room
-    return 0 if end >= side > start > 0 else room // 2
+    begins_inside = start > 0
+    ends_inside = end < side
+    if begins_inside == ends_inside:
+        return free // 2
+    return free if ends_inside else 0
 
 
 def _mark(cell: Bytes8, y: int, x: int) -> None:
@@ -175,13 +195,13 @@ def patches_step(
         wall_time: Time in seconds since the epoch.
         one_per_image: A channel has at most one crop of an image.
     """
-    found = [one for one in layers if one.crops]
-    return LoggedStep(
-        step,
-        wall_time,
-        pictures=tuple(_pictures(one, one_per_image=one_per_image) for one in found),
-        records=tuple(_record(one, step, one_per_image=one_per_image) for one in found),
-    )
+    pictures = []
+    records = []
+    for patches in layers:
+        if patches.crops:
+            pictures.append(_pictures(patches, one_per_image))
+            records.append(_record(patches, step, one_per_image))
+    return LoggedStep(step, wall_time, pictures=tuple(pictures), records=tuple(records))
 
 
 def patches_tag(patches: LayerPatches) -> str:
@@ -189,9 +209,10 @@ def patches_tag(patches: LayerPatches) -> str:
     return tags.image("patches", patches.layer_call.group, patches.layer_call.label)
 
 
-def _pictures(patches: LayerPatches, *, one_per_image: bool) -> TaggedPictures:
-    call, text = patches.layer_call, _description(patches, one_per_image)
-    return TaggedPictures(patches_tag(patches), "patches", draw_patches(patches), call, text)
+def _pictures(patches: LayerPatches, one_per_image: bool) -> TaggedPictures:
+    tag = patches_tag(patches)
+    text = _description(patches, one_per_image)
+    return TaggedPictures(tag, "patches", draw_patches(patches), patches.layer_call, text)
 
 
 def _description(patches: LayerPatches, one_per_image: bool) -> str:
@@ -218,11 +239,12 @@ def _description(patches: LayerPatches, one_per_image: bool) -> str:
     return "\n\n".join(lines)
 
 
-def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabRecord:
-    call, layout = patches.layer_call, RowLayout.of(patches)
-    crops = [crop for row in patches.crops for crop in row]
-    names = {crop.image: crop.name for crop in crops}
-    numbers = {image: number for number, image in enumerate(sorted(names))}
+def _record(patches: LayerPatches, step: int, one_per_image: bool) -> TabRecord:
+    call = patches.layer_call
+    layout = RowLayout.of(patches)
+    names = {crop.image: crop.name for crop in chain.from_iterable(patches.crops)}
+    images = sorted(names)
+    numbers = {image: number for number, image in enumerate(images)}
     header = {
         "layer": call.layer,
         "type": call.type,
@@ -234,7 +256,7 @@ def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabReco
         "k": patches.k,
         "one_per_image": one_per_image,
         "images": patches.images,
-        "names": [names[image] for image in sorted(names)],
+        "names": [names[image] for image in images],
         "lost_at": patches.lost_at,
         "picture": {"tag": patches_tag(patches), "rows": CHANNELS, **layout._asdict()},
     }
@@ -244,7 +266,7 @@ def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabReco
         "field": _table(patches, 4, lambda crop: crop.field),
         "size": _table(patches, 2, lambda crop: crop.size),
     }
-    axes = max((len(crop.position) for crop in crops), default=0)
+    axes = max((len(crop.position) for crop in chain.from_iterable(patches.crops)), default=0)
     if axes:
         arrays["place"] = _table(patches, axes, lambda crop: crop.position)
     if any(patches.nan):
@@ -252,10 +274,11 @@ def _record(patches: LayerPatches, step: int, *, one_per_image: bool) -> TabReco
     return TabRecord(f"{tags.PATCHES}{call.label}", pack(header, arrays))
 
 
-def _table(patches: LayerPatches, width: int, of: Callable[[Crop], Sequence[float]]) -> Floats:
+def _table(patches: LayerPatches, width: int, numbers: Callable[[Crop], Sequence[float]]) -> Floats:
     """Numbers of each crop, f32 [searched, k, width] or for 1 [searched, k]; NaN for no crop."""
-    found = np.full((len(patches.crops), patches.k, width), np.nan, np.float32)
-    for row, crops in zip(found, patches.crops, strict=True):
-        for cell, crop in zip(row, crops, strict=False):  # there may be fewer than k
-            cell[:] = of(crop)
-    return found[..., 0] if width == 1 else found
+    shape = (len(patches.crops), patches.k, width)
+    table = np.full(shape, np.nan, np.float32)
+    for channel, crops in enumerate(patches.crops):
+        for rank, crop in enumerate(crops):
+            table[channel, rank] = numbers(crop)
+    return table[..., 0] if width == 1 else table

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
@@ -22,7 +23,7 @@ from fmapboard.measure.layout import square_of
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
-from fmapboard.top_patches.fields import Fields, MeasuredFields, maps_of, measure_fields
+from fmapboard.top_patches.fields import Fields, Grid, MeasuredFields, maps_of, measure_fields
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -72,10 +73,9 @@ class PatchSearch:
     _registry: HookRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        most = 1 if self.channels is None else self.channels
-        for name, value in (("k", self.k), ("channels", most)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name}={value!r}: expected at least 1")
+        _check_count("k", self.k)
+        if self.channels is not None:
+            _check_count("channels", self.channels)
         self._registry = HookRegistry(self.model, self.layers)
 
     def add(self, images: Tensor, pictures: Sequence[Bytes8], names: Sequence[str]) -> None:
@@ -90,51 +90,70 @@ class PatchSearch:
             ForwardError: The model raised an exception.
             CaptureError: A layer's output cannot be assigned to images.
         """
-        fields = self._measured(images[:1])
-        size = self.batch_size if fields.separable else 1
-        for first in range(0, len(images), size):
-            some = slice(first, first + size)
-            seen = self._run(images[some])
-            for number, (picture, name) in enumerate(zip(pictures[some], names[some], strict=True)):
-                source = _Source(picture, name, self.images)
-                for label, output in seen.outputs.items():
-                    if label not in self._of_layer:
-                        self._of_layer[label] = _LayerSearch(output, self.k)
-                    own = fields.of(label, output.grid, source.size)
-                    self._of_layer[label].add(output, number, source, own)
-                self.nan += [name] * bool(seen.has_nan[number])
-                self.infinite += [name] * bool(seen.has_infinity[number])
-                self.images += 1
+        measured = self._measured(images[:1])
+        images_per_pass = self.batch_size if measured.separable else 1
+        for first in range(0, len(images), images_per_pass):
+            batch = slice(first, first + images_per_pass)
+            seen = self._run(images[batch])
+            named = zip(pictures[batch], names[batch], strict=True)
+            for number, (picture, name) in enumerate(named):
+                self._add(seen, number, _Source(picture, name, self.images), measured)
+
+    def _add(self, seen: _Outputs, number: int, source: _Source, measured: MeasuredFields) -> None:
+        """Add one image of a batch."""
+        for label, output in seen.outputs.items():
+            if label not in self._of_layer:
+                self._of_layer[label] = _LayerSearch(output, self.k)
+            fields = measured.of(label, output.grid, source.size)
+            self._of_layer[label].add(output, number, source, fields)
+        if seen.has_nan[number]:
+            self.nan.append(source.name)
+        if seen.has_infinity[number]:
+            self.infinite.append(source.name)
+        self.images += 1
 
     def result(self) -> dict[str, LayerPatches]:
         """The crops by label of the layer call, in call order."""
-        return {label: one.result(self.images) for label, one in self._of_layer.items()}
+        return {label: search.result(self.images) for label, search in self._of_layer.items()}
 
     def _measured(self, image: Tensor) -> MeasuredFields:
+        """The fields of images of this one's size."""
         size = tuple(image.shape[1:])
-        if size in self._fields:
-            return self._fields[size]
-        if len(self._fields) < MOST_SIZES:
-            self.say(f"Measuring receptive fields, for images of {size[1]}×{size[2]} px")
-            run = partial(run_side_pass, self._registry.model, image)
-            with explained(self._registry.model, run):
-                measured = measure_fields(self._registry, image, self.batch_size)
-            if not measured.separable:
-                self.say("Running one image per forward pass: the images of a batch may interact")
-        else:
-            separable = all(one.separable for one in self._fields.values())
-            measured = MeasuredFields({}, separable, "the number of image sizes")
-            if len(self._fields) == MOST_SIZES:
-                self.say(
-                    f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"
-                )
-        self._fields[size] = measured
+        if size not in self._fields:
+            if len(self._fields) < MOST_SIZES:
+                self._fields[size] = self._measure(image)
+            else:
+                self._fields[size] = self._unmeasured()
+        return self._fields[size]
+
+    def _measure(self, image: Tensor) -> MeasuredFields:
+        height, width = image.shape[-2:]
+        self.say(f"Measuring receptive fields, for images of {height}×{width} px")
+        run = partial(run_side_pass, self._registry.model, image)
+        with explained(self._registry.model, run):
+            measured = measure_fields(self._registry, image, self.batch_size)
+        if not measured.separable:
+            self.say("Running one image per forward pass: the images of a batch may interact")
         return measured
 
+    def _unmeasured(self) -> MeasuredFields:
+        """Whole images, for one more size than are measured."""
+        if len(self._fields) == MOST_SIZES:
+            self.say(f"More than {MOST_SIZES} image sizes: of the others, crops are whole images")
+        separable = all(measured.separable for measured in self._fields.values())
+        return MeasuredFields({}, separable, "the number of image sizes")
+
     def _run(self, images: Tensor) -> _Outputs:
-        seen = _Outputs(len(images), 1 if self.one_per_image else self.k, self.channels)
+        most = 1 if self.one_per_image else self.k
+        seen = _Outputs(len(images), most, self.channels)
         run_recorded(self._registry, seen, partial(run_side_pass, self._registry.model, images))
         return seen
+
+
+def _check_count(name: str, value: Any) -> None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if not is_count:
+        raise ConfigurationError(f"{name}={value!r}: expected at least 1")
 
 
 class _Output(NamedTuple):
@@ -150,7 +169,7 @@ class _Output(NamedTuple):
 
     layer_call: LayerCall
     channels: int
-    grid: tuple[int, ...]
+    grid: Grid
     values: Doubles
     positions: Ints
     nan: Ints
@@ -168,11 +187,14 @@ def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
         that, the value is NaN.
     """
     if most == 1 and not torch.isnan(values).any():
-        found, places = values.max(-1, keepdim=True)
+        found, places = values.max(-1, keepdim=True)  # [N, C, 1]
     else:
-        places = torch.sort(-values, stable=True)[1][..., :most]  # NaN is last
+        _, order = torch.sort(-values, stable=True)  # NaN is last
+        places = order[..., :most]  # [N, C, most]
         found = values.gather(-1, places)
-    return found.double().cpu().numpy(), places.cpu().numpy()
+    best: Doubles = found.double().cpu().numpy()
+    positions: Ints = places.cpu().numpy()
+    return best, positions
 
 
 class _Outputs(CaptureListener):
@@ -185,12 +207,15 @@ class _Outputs(CaptureListener):
     """
 
     def __init__(self, images: int, most: int, channels: int | None) -> None:
-        self._images, self._most, self._channels = images, most, channels
+        self._images = images
+        self._most = most
+        self._channels = channels
         self.begin((), {})
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.outputs: dict[str, _Output] = {}
-        self.has_nan, self.has_infinity = np.zeros((2, self._images), np.bool_)
+        self.has_nan = np.zeros(self._images, np.bool_)
+        self.has_infinity = np.zeros(self._images, np.bool_)
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         try:
@@ -203,32 +228,61 @@ class _Outputs(CaptureListener):
         searched = values[:, : self._channels]
         with aside(values.device.type, values.nbytes):
             best, positions = best_positions(searched, self._most)
-            nan = torch.isnan(searched).sum(-1).cpu().numpy()
-            self.has_nan |= torch.isnan(values).flatten(1).any(1).cpu().numpy()
-            self.has_infinity |= torch.isinf(values).flatten(1).any(1).cpu().numpy()
+            nan = torch.isnan(searched).sum(-1).cpu().numpy()  # [N, C]
+            self.has_nan |= _any_per_image(torch.isnan(values))
+            self.has_infinity |= _any_per_image(torch.isinf(values))
         self.outputs[layer_call.label] = _Output(
-            layer_call, values.shape[1], grid, best, positions, nan
+            layer_call,
+            channels=values.shape[1],
+            grid=grid,
+            values=best,
+            positions=positions,
+            nan=nan,
         )
+
+
+def _any_per_image(flags: Tensor) -> npt.NDArray[np.bool_]:
+    """Whether any of the flags [N, C, P] of an image is set, bool [N]."""
+    found: npt.NDArray[np.bool_] = flags.flatten(1).any(1).cpu().numpy()
+    return found
+
+
+class _Cut(NamedTuple):
+    """A part of an image.
+
+    Attributes:
+        pixels: u8 [H, W, 3].
+        block: Side in px of the square of the image that became a pixel.
+    """
+
+    pixels: Bytes8
+    block: int
 
 
 class _Source:
     """An image to cut crops from; crops of equal place share their pixels."""
 
     def __init__(self, picture: Bytes8, name: str, number: int) -> None:
-        self.picture, self.name, self.number = picture, name, number
-        self.size = (picture.shape[0], picture.shape[1])
-        self._cut: dict[tuple[int, ...], tuple[Bytes8, int]] = {}
+        self.picture = picture
+        self.name = name
+        self.number = number
+        height, width, _ = picture.shape
+        self.size = (height, width)
+        self._cut: dict[tuple[int, ...], _Cut] = {}
 
-    def cut(self, box: tuple[int, ...], cell: tuple[int, int]) -> tuple[Bytes8, int]:
-        """A part of the image, shrunk so that a part as large as ``cell`` fits; and its block."""
+    def cut(self, box: tuple[int, int, int, int], cell: tuple[int, int]) -> _Cut:
+        """A part of the image, shrunk so that a part as large as ``cell`` fits."""
         top, left, bottom, right = box
-        block = -(-max(*cell, bottom - top, right - left) // _SIDE)
+        longest = max(*cell, bottom - top, right - left)
+        block = ceil_div(longest, _SIDE)
         place = (*box, block)
         if place not in self._cut:
-            part = self.picture[top:bottom, left:right]
+            pixels = self.picture[top:bottom, left:right]
             if block > 1:
-                part = shrink_pixels(part.transpose(2, 0, 1), None, block)[0].transpose(1, 2, 0)
-            self._cut[place] = part.copy(), block  # not a view of the image
+                planes = pixels.transpose(2, 0, 1)  # [3, H, W]
+                shrunk, *_ = shrink_pixels(planes, None, block)
+                pixels = shrunk.transpose(1, 2, 0)  # [H, W, 3]
+            self._cut[place] = _Cut(pixels.copy(), block)  # not a view of the image
         return self._cut[place]
 
 
@@ -241,8 +295,10 @@ class _LayerSearch:
     """
 
     def __init__(self, output: _Output, k: int) -> None:
-        self._call, self._channels, self._k = output.layer_call, output.channels, k
-        searched = output.values.shape[1]
+        self._call = output.layer_call
+        self._channels = output.channels
+        self._k = k
+        _, searched, _ = output.values.shape
         self._values = np.full((searched, k), np.nan)  # descending; NaN where there is none yet
         self._crops: npt.NDArray[np.object_] = np.full((searched, k), None, object)
         self._nan = np.zeros(searched, np.int64)
@@ -251,52 +307,62 @@ class _LayerSearch:
 
     def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
         """Add one image of a batch, which comes after all earlier ones."""
-        cell = fields.largest
-        self._cell = (max(cell[0], self._cell[0]), max(cell[1], self._cell[1]))
+        height, width = fields.largest
+        highest, widest = self._cell
+        self._cell = (max(height, highest), max(width, widest))
         self._lost_at = self._lost_at or fields.lost_at
         self._nan += output.nan[number]
         values = np.concatenate([self._values, output.values[number]], 1)  # [C, k + m]
-        order = np.argsort(-values, axis=1, kind="stable")[:, : self._k]  # NaN is last
+        order = np.argsort(-values, axis=1, kind="stable")  # NaN is last
+        order = order[:, : self._k]  # [C, k]
         self._values = np.take_along_axis(values, order, 1)
-        self._crops = np.take_along_axis(self._crops, np.minimum(order, self._k - 1), 1)
+        kept = np.minimum(order, self._k - 1)
+        self._crops = np.take_along_axis(self._crops, kept, 1)
         is_new = (order >= self._k) & ~np.isnan(self._values)
         for channel, rank in np.argwhere(is_new).tolist():
-            place = int(output.positions[number, channel, order[channel, rank] - self._k])
+            nth = order[channel, rank] - self._k
+            position = int(output.positions[number, channel, nth])
             value = float(self._values[channel, rank])
-            self._crops[channel, rank] = _crop(value, place, source, fields)
+            self._crops[channel, rank] = _crop(value, position, source, fields)
 
     def result(self, images: int) -> LayerPatches:
-        valid = ~np.isnan(self._values)
-        crops = tuple(
-            tuple(row[: known.sum()]) for row, known in zip(self._crops, valid, strict=True)
-        )
+        crops = []
+        for row, values in zip(self._crops, self._values, strict=True):
+            found = np.count_nonzero(~np.isnan(values))
+            crops.append(tuple(row[:found]))
         return LayerPatches(
-            self._call, self._channels, crops, self._k, images, self._cell,
-            tuple(self._nan.tolist()), self._lost_at,
-        )  # fmt: skip
+            self._call,
+            channels=self._channels,
+            crops=tuple(crops),
+            k=self._k,
+            images=images,
+            cell=self._cell,
+            nan=tuple(self._nan.tolist()),
+            lost_at=self._lost_at,
+        )
 
 
-def _crop(value: float, place: int, source: _Source, fields: Fields) -> Crop:
+def _crop(value: float, position: int, source: _Source, fields: Fields) -> Crop:
     """The part of an image that a position depends on."""
-    top, left, bottom, right = map(int, fields.boxes[place])
+    top, left, bottom, right = map(int, fields.boxes[position])
     box = (top, left, bottom, right)
-    pixels, block = source.cut(box, fields.largest)
-    axes = np.unravel_index(place, fields.grid) if fields.grid else ()
+    cut = source.cut(box, fields.largest)
+    axes = np.unravel_index(position, fields.grid) if fields.grid else ()
     return Crop(
         value,
-        source.number,
-        source.name,
-        tuple(map(int, axes)),
-        box,
-        source.size,
-        _place_in_image(place, fields.grid, source.size),
-        pixels,
-        block,
+        image=source.number,
+        name=source.name,
+        position=tuple(map(int, axes)),
+        field=box,
+        size=source.size,
+        spot=_place_in_image(position, fields.grid, source.size),
+        pixels=cut.pixels,
+        block=cut.block,
     )
 
 
 def _place_in_image(
-    position: int, grid: tuple[int, ...], image: tuple[int, int]
+    position: int, grid: Grid, image: tuple[int, int]
 ) -> tuple[float, float] | None:
     """Where in the image a position lies, as (y, x) in px; None if the axes are not an image's.
 
@@ -306,8 +372,11 @@ def _place_in_image(
     square = square_of(grid[0]) if len(grid) == 1 else None
     if square is not None:
         prefix, side = square
-        grid, position = (side, side), position - prefix
+        grid = (side, side)
+        position -= prefix
     if len(grid) != 2 or position < 0:
         return None
-    y, x = divmod(position, grid[1])
-    return (y + 0.5) / grid[0] * image[0], (x + 0.5) / grid[1] * image[1]
+    rows, columns = grid
+    row, column = divmod(position, columns)
+    height, width = image
+    return (row + 0.5) / rows * height, (column + 0.5) / columns * width

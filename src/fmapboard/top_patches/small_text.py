@@ -14,8 +14,11 @@ HEIGHT = 9
 
 _FONT = ImageFont.load_default()
 
-_BACKGROUND, INK = 255, 40
-"""Grey values."""
+INK = 40
+"""Grey value of text."""
+
+_BACKGROUND = 255
+"""Grey value of a page."""
 
 
 def text_width(text: str) -> int:
@@ -40,5 +43,7 @@ def write(page: Bytes8, text: str, top: int, left: int, ink: int = INK) -> None:
     """
     line = Image.new("L", (text_width(text), HEIGHT), _BACKGROUND)
     ImageDraw.Draw(line).text((0, -1), text, ink, _FONT)
-    area = page[top:, left:][:HEIGHT, : line.width]
-    area[:] = np.asarray(line)[: area.shape[0], : area.shape[1], None]
+    area = page[top : top + HEIGHT, left : left + line.width]
+    height, width, _ = area.shape
+    pixels = np.asarray(line)[:height, :width]
+    area[:] = pixels[:, :, None]
