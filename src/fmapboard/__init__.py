@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from fmapboard.logger import FeatureMapLogger as FeatureMapLogger
     from fmapboard.logger import watch as watch
     from fmapboard.model.layers import kernel_groups as kernel_groups
-    from fmapboard.model_comparison.comparison import LayerDifference as LayerDifference
-    from fmapboard.model_comparison.comparison import ModelDifference as ModelDifference
+    from fmapboard.model_comparison.differences import LayerDifference as LayerDifference
+    from fmapboard.model_comparison.differences import ModelDifference as ModelDifference
     from fmapboard.model_comparison.two_models import diff as diff
     from fmapboard.notebook import draw as draw
     from fmapboard.records import KernelShape as KernelShape
@@ -58,7 +58,7 @@ _NAMES_IN = {
     "extraction.class_attribution": ("attribution",),
     "model.layers": ("kernel_groups",),
     "model_comparison.two_models": ("diff",),
-    "model_comparison.comparison": ("LayerDifference", "ModelDifference"),
+    "model_comparison.differences": ("LayerDifference", "ModelDifference"),
     "interventions.context": ("add", "intervene", "replace", "scale", "silence"),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),

@@ -21,7 +21,7 @@ ORDER = [
     *("logger", "imaging", "report", "model_comparison", "top_patches", "checks"),
     *("image_passes", "interventions", "extraction", "notebook", "demo"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
-    *("model", "render", "health", "runs", "records", "formats", "schedule", "errors"),
+    *("model", "render", "health", "runs", "records", "formats", "schedule", "printing", "errors"),
     *("own_thread", "arithmetic"),
 ]
 """Each may import the ones to its right."""

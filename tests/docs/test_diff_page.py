@@ -12,7 +12,7 @@ import torch
 import fmapboard
 from fmapboard import LayerDifference
 from fmapboard.cli.main import diff_command
-from fmapboard.model_comparison.comparison import TOLERANCES
+from fmapboard.model_comparison.dtypes import TOLERANCES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text()
 

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from fmapboard.errors import CaptureError, log, writing
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
-from fmapboard.imaging.tables import add_row, as_text, new_table
 from fmapboard.imaging.visualize import AllImages, Drawing, batched, check_run, draw_folder
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing
+from fmapboard.printing import add_row, as_text, new_table
 from fmapboard.records import Bytes8, InputImage, LayerPatches, Normalization
 from fmapboard.render.grid import draw_input_image
 from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_tag

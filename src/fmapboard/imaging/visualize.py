@@ -26,15 +26,16 @@ from fmapboard.formats.overview import StepSource
 from fmapboard.image_passes import ImagePasses
 from fmapboard.imaging.embedding import Embedding, check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs
+from fmapboard.imaging.layer_table import layer_table
 from fmapboard.imaging.models.checkpoints import Checkpoint
 from fmapboard.imaging.read_images import ReadImages, given_images
-from fmapboard.imaging.tables import as_text, layer_table
 from fmapboard.imaging.write_images import ImageWriter, WrittenImage, places
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Normalizing, check_depth
+from fmapboard.printing import as_text
 from fmapboard.records import Attribution, LoggedStep, Normalization, Scale, StepData
 from fmapboard.render.palettes import checked_colormap, palette
 from fmapboard.render.quantize import Quantizer

@@ -62,8 +62,8 @@ def on_device_of(model: nn.Module, arguments: Arguments) -> Arguments:
     Floating-point tensors get the dtype of the model's first floating-point parameter.
     """
     args, kwargs = arguments
-    copied = Probe((*args, kwargs)).arguments(model)
-    return copied[:-1], copied[-1]
+    *copied, copied_kwargs = Probe((*args, kwargs)).arguments(model)
+    return tuple(copied), copied_kwargs
 
 
 def run(
@@ -90,9 +90,8 @@ def run(
             with within or contextlib.nullcontext():
                 return model(*args, **kwargs)
         except Exception as error:
-            raise ConfigurationError(
-                f"{what} cannot run on the images: {first_line(error)}"
-            ) from error
+            message = f"{what} cannot run on the images: {first_line(error)}"
+            raise ConfigurationError(message) from error
 
 
 @dataclass(slots=True)
@@ -141,7 +140,8 @@ def record(
     model: nn.Module, layers: Layers, arguments: Arguments, what: str
 ) -> tuple[dict[str, Recorded], Any]:
     """Run a model as ``run`` does; returns its calls by label, and a copy of its output."""
-    calls, generators = dict[str, Recorded](), generators_of(model)
+    calls: dict[str, Recorded] = {}
+    generators = generators_of(model)
 
     def each(label: str, side: Side, found: list[Tensor]) -> None:
         call = calls.setdefault(label, Recorded())
@@ -172,25 +172,42 @@ def layers_in_common(
 
     A module that calls others in one of the models only is compared as a whole.
     """
-    both = first, second
-    plain = [{call.layer_call.layer for call in calls if not call.inner} for calls in both]
-    mixed = [{call.layer_call.layer for call in calls if call.inner} for calls in both]
-    whole = ((mixed[0] - plain[0]) & plain[1]) | ((mixed[1] - plain[1]) & plain[0])
-    return _layers(first, whole), _layers(second, whole)
+    plain_a, mixed_a = _plain_and_mixed(first)
+    plain_b, mixed_b = _plain_and_mixed(second)
+    mixed_in_a = (mixed_a - plain_a) & plain_b
+    mixed_in_b = (mixed_b - plain_b) & plain_a
+    whole = mixed_in_a | mixed_in_b
+    return _compared(first, whole), _compared(second, whole)
 
 
-def _layers(calls: Sequence[TracedCall], whole: Collection[str]) -> list[TracedCall]:
-    return [
-        call
-        for call in calls
-        if (not call.inner or call.layer_call.layer in whole) and not _is_inside(call, whole)
-    ]
+def _plain_and_mixed(calls: Sequence[TracedCall]) -> tuple[set[str], set[str]]:
+    """Names of the layers that call no other module, and of those that call one."""
+    plain = set[str]()
+    mixed = set[str]()
+    for call in calls:
+        names = mixed if call.inner else plain
+        names.add(call.layer_call.layer)
+    return plain, mixed
+
+
+def _compared(calls: Sequence[TracedCall], whole: Collection[str]) -> list[TracedCall]:
+    """The calls of layers that call no other module, or are compared as a whole."""
+    found = []
+    for call in calls:
+        is_compared = not call.inner or call.layer_call.layer in whole
+        if is_compared and not _is_inside(call, whole):
+            found.append(call)
+    return found
 
 
 def _is_inside(call: TracedCall, names: Collection[str]) -> bool:
     """True if it happened in a call of one of these modules."""
     outer = call.outer
-    return outer is not None and (outer.layer_call.layer in names or _is_inside(outer, names))
+    while outer is not None:
+        if outer.layer_call.layer in names:
+            return True
+        outer = outer.outer
+    return False
 
 
 Functions = Mapping[str | None, Sequence[str]]
@@ -233,8 +250,11 @@ def described(first: Sequence[str], second: Sequence[str]) -> str:
     """
     if not first and not second:
         return ""
-    one, other = (few(names, _MOST) or "no function" for names in (first, second))
-    return f"{one} in both" if list(first) == list(second) else f"{one} in A; {other} in B"
+    names_a = few(first, _MOST) or "no function"
+    names_b = few(second, _MOST) or "no function"
+    if list(first) == list(second):
+        return f"{names_a} in both"
+    return f"{names_a} in A; {names_b} in B"
 
 
 class _Functions(TorchFunctionMode):
@@ -256,7 +276,9 @@ class _Functions(TorchFunctionMode):
     def deliver(self, label: str, side: Side, found: list[Tensor]) -> None:
         """Called when a layer begins or has returned."""
         if side == "input":
-            self.before[label], self.since, self._running = self.since, [], label
+            self.before[label] = self.since
+            self.since = []
+            self._running = label
         elif label == self._running:
             self._running = None
 
@@ -313,12 +335,15 @@ class Lockstep:
         expected: Mapping[str, Recorded],
         alone: Container[str],
     ) -> None:
-        self._model, self._layers = model, layers
-        self._expected, self._alone = expected, alone
+        self._model = model
+        self._layers = layers
+        self._expected = expected
+        self._alone = alone
         self._generators = generators_of(model)
         self._numbers: Counter[str] = Counter()
         self._running: list[_Running] = []
-        self.errors, self.identities = Errors(), set[str]()
+        self.errors = Errors()
+        self.identities = set[str]()
 
     def __call__(self, arguments: Arguments, what: str) -> Any:
         """Run the model and return its output.
@@ -330,21 +355,24 @@ class Lockstep:
         Raises:
             ConfigurationError: The model cannot run in lockstep.
         """
-        named = named_layers(self._model)
+        modules = named_layers(self._model)
         with contextlib.ExitStack() as stack:
             for name in dict.fromkeys(self._layers.values()):
-                begins, ends = partial(self._begins, name), partial(self._ends, name)
-                before = named[name].register_forward_pre_hook(begins, with_kwargs=True)
+                module = modules[name]
+                begins = partial(self._begins, name)
+                before = module.register_forward_pre_hook(begins, with_kwargs=True)
                 stack.callback(before.remove)
+                ends = partial(self._ends, name)
                 # Before the user's own forward hooks, as in the recorded pass.
-                after = named[name].register_forward_hook(ends, prepend=True, with_kwargs=True)
+                after = module.register_forward_hook(ends, prepend=True, with_kwargs=True)
                 stack.callback(after.remove)
             return run(self._model, arguments, what)
 
     def _begins(self, name: str, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1
         label = LayerCall(name, type="", call=self._numbers[name]).label
-        given, expected = tensors((args, kwargs)), self._expected.get(label)
+        given = tensors((args, kwargs))
+        expected = self._expected.get(label)
         call = _Running(name, label, [], [])
         self._running.append(call)
         if expected is None:
@@ -364,7 +392,8 @@ class Lockstep:
                 break
         else:
             return None
-        expected, returned = self._expected.get(call.label), tensors(output)
+        returned = tensors(output)
+        expected = self._expected.get(call.label)
         if expected is None:
             if is_same(call.received, returned[:1]):
                 self.identities.add(call.label)
@@ -384,7 +413,8 @@ def _replace(
     value: Any, given: Sequence[Tensor], expected: Sequence[Tensor], replaced: list[_Replaced]
 ) -> Any:
     """The structure with the expected tensors where values differ, if they have the same shapes."""
-    if [tensor.shape for tensor in given] != [tensor.shape for tensor in expected]:
+    shapes = [tensor.shape for tensor in given]
+    if shapes != [tensor.shape for tensor in expected]:
         return value
     partners = iter(expected)
 

@@ -57,14 +57,20 @@ def _unique_names(
     first: Sequence[TracedCall], second: Sequence[TracedCall], known: dict[int, int]
 ) -> dict[int, int]:
     """Pairs of modules that both models call once, in another order."""
-    places: list[dict[Hashable, int]] = []
-    for calls in (first, second):
-        keys = list(map(_name_and_type, calls))
-        counts = Counter(keys)
-        places.append({key: number for number, key in enumerate(keys) if counts[key] == 1})
-    return {
-        i: places[1][key] for key, i in places[0].items() if i not in known and key in places[1]
-    }
+    places = _places_of_unique(first)
+    others = _places_of_unique(second)
+    found = {}
+    for key, i in places.items():
+        if i not in known and key in others:
+            found[i] = others[key]
+    return found
+
+
+def _places_of_unique(calls: Sequence[TracedCall]) -> dict[Hashable, int]:
+    """Name and type -> number of the call, for modules that are called once."""
+    keys = list(map(_name_and_type, calls))
+    counts = Counter(keys)
+    return {key: number for number, key in enumerate(keys) if counts[key] == 1}
 
 
 def _in_order(
@@ -74,15 +80,22 @@ def _in_order(
     key: Callable[[TracedCall], Hashable],
 ) -> dict[int, int]:
     """Pairs with the same key among the calls without a partner, between two known pairs."""
-    taken, found, start = set(known.values()), {}, (0, 0)
-    for end in [*_increasing(known), (len(first), len(second))]:
-        mine = [i for i in range(start[0], end[0]) if i not in known]
-        others = [j for j in range(start[1], end[1]) if j not in taken]
-        left, right = [key(first[i]) for i in mine], [key(second[j]) for j in others]
-        for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
+    taken = set(known.values())
+    found: dict[int, int] = {}
+    start_i = 0
+    start_j = 0
+    for end_i, end_j in [*_increasing(known), (len(first), len(second))]:
+        mine = [i for i in range(start_i, end_i) if i not in known]
+        others = [j for j in range(start_j, end_j) if j not in taken]
+        keys = [key(first[i]) for i in mine]
+        other_keys = [key(second[j]) for j in others]
+        matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
+        for block in matcher.get_matching_blocks():
             for offset in range(block.size):
-                found[mine[block.a + offset]] = others[block.b + offset]
-        start = (end[0] + 1, end[1] + 1)
+                i = mine[block.a + offset]
+                found[i] = others[block.b + offset]
+        start_i = end_i + 1
+        start_j = end_j + 1
     return found
 
 
@@ -91,12 +104,13 @@ def _increasing(partners: dict[int, int]) -> list[tuple[int, int]]:
     tails: list[int] = []
     ends: list[int] = []
     before: dict[int, int | None] = {}
-    for i in sorted(partners):
-        place = bisect_left(tails, partners[i])
-        tails[place : place + 1] = [partners[i]]
+    for i, j in sorted(partners.items()):
+        place = bisect_left(tails, j)
+        tails[place : place + 1] = [j]
         ends[place : place + 1] = [i]
         before[i] = ends[place - 1] if place else None
-    chain, last = [], ends[-1] if ends else None
+    chain = []
+    last = ends[-1] if ends else None
     while last is not None:
         chain.append((last, partners[last]))
         last = before[last]
@@ -110,8 +124,10 @@ def _merged(
     after: dict[int, list[Pair]] = {}
     for i, j in [(-1, -1), *partners.items()]:
         alone = after.setdefault(i, [])
-        while (j := j + 1) < len(second) and j not in taken:
-            alone.append((None, second[j].layer_call))
+        for number in range(j + 1, len(second)):
+            if number in taken:
+                break
+            alone.append((None, second[number].layer_call))
     merged = after[-1]
     for i, call in enumerate(first):
         partner = second[partners[i]].layer_call if i in partners else None

@@ -36,12 +36,13 @@ class Error(NamedTuple):
     def worst(self, other: Error) -> Error:
         """The errors of several tensors, or of several images, as one."""
         known = [error for error in (self.relative, other.relative) if error is not None]
-        first, second = map(sum, zip(self.nonfinite, other.nonfinite, strict=True))
+        first_a, first_b = self.nonfinite
+        second_a, second_b = other.nonfinite
         return Error(
             max(known, default=None),
-            (first, second),
-            self.reason or other.reason,
-            self.has_other_shapes or other.has_other_shapes,
+            nonfinite=(first_a + second_a, first_b + second_b),
+            reason=self.reason or other.reason,
+            has_other_shapes=self.has_other_shapes or other.has_other_shapes,
         )
 
 
@@ -86,7 +87,9 @@ def is_same(received: Sequence[Tensor], returned: Sequence[Tensor]) -> bool:
 
 def same_bits(first: Tensor, second: Tensor) -> bool:
     """True if two tensors have the same dtype, device, shape and values; NaN equals NaN."""
-    if (first.dtype, first.device, first.shape) != (second.dtype, second.device, second.shape):
+    if first.dtype != second.dtype or first.device != second.device:
+        return False
+    if first.shape != second.shape:
         return False
     if not first.is_floating_point():
         return torch.equal(first, second)
@@ -101,36 +104,66 @@ def _error_of_one(first: Tensor, second: Tensor) -> Error:
         return Error(0.0)
     if not (is_observable(first) and is_observable(second)):
         return Error()
-    squares, counts, matching = [0.0, 0.0, 0.0], [0, 0], True
-    one, other = _flat(first), _flat(second)
-    for start in range(0, one.numel(), _VALUES_AT_ONCE):
-        a, b = (
-            # On the CPU: accelerators may lack float64.
-            flat[start : start + _VALUES_AT_ONCE].cpu().to(torch.float64)
-            for flat in (one, other)
-        )
-        found = _squares(a, b)
-        if not all(map(math.isfinite, found)):
+    sums = _Sums()
+    flat_a = _flat(first)
+    flat_b = _flat(second)
+    for start in range(0, flat_a.numel(), _VALUES_AT_ONCE):
+        part = slice(start, start + _VALUES_AT_ONCE)
+        # On the CPU: accelerators may lack float64.
+        a = flat_a[part].cpu().to(torch.float64)
+        b = flat_b[part].cpu().to(torch.float64)
+        sums.add(a, b)
+    return sums.error()
+
+
+class _Sums:
+    """Sums over the values of two tensors, which are added in parts."""
+
+    def __init__(self) -> None:
+        self._difference = 0.0  # of squares, as the next two
+        self._a = 0.0
+        self._b = 0.0
+        self._nonfinite_a = 0
+        self._nonfinite_b = 0
+        self._matching = True
+        """False if values that are not finite differ."""
+
+    def add(self, a: Tensor, b: Tensor) -> None:
+        """Add a part of both tensors, f64 [N] on the CPU."""
+        difference, squares_a, squares_b = _squares(a, b)
+        if not math.isfinite(difference + squares_a + squares_b):
             finite = a.isfinite() & b.isfinite()
-            counts[0] += int((~a.isfinite()).sum())
-            counts[1] += int((~b.isfinite()).sum())
             same = (a == b) | (a.isnan() & b.isnan())
-            matching = matching and bool((finite | same).all())
-            found = _squares(a[finite], b[finite])
-        squares = [sum(pair) for pair in zip(squares, found, strict=True)]
-    difference, norm = math.sqrt(squares[0]), math.sqrt(max(squares[1:]))
-    relative = 0.0 if difference == 0.0 else difference / norm
-    reason = "" if matching else f"NaN or infinite values: {counts[0]:,} in A, {counts[1]:,} in B"
-    return Error(relative if matching else math.inf, (counts[0], counts[1]), reason)
+            self._nonfinite_a += int((~a.isfinite()).sum())
+            self._nonfinite_b += int((~b.isfinite()).sum())
+            self._matching = self._matching and bool((finite | same).all())
+            difference, squares_a, squares_b = _squares(a[finite], b[finite])
+        self._difference += difference
+        self._a += squares_a
+        self._b += squares_b
+
+    def error(self) -> Error:
+        """The error of all values that were added."""
+        nonfinite = (self._nonfinite_a, self._nonfinite_b)
+        if not self._matching:
+            in_a, in_b = nonfinite
+            reason = f"NaN or infinite values: {in_a:,} in A, {in_b:,} in B"
+            return Error(math.inf, nonfinite, reason)
+        difference = math.sqrt(self._difference)
+        if difference == 0.0:
+            return Error(0.0, nonfinite)
+        norm = math.sqrt(max(self._a, self._b))
+        return Error(difference / norm, nonfinite)
 
 
-def _squares(first: Tensor, second: Tensor) -> list[float]:
+def _squares(a: Tensor, b: Tensor) -> tuple[float, float, float]:
     """Sums of squares of the difference and of both tensors."""
-    own, other = (float(torch.dot(values, values)) for values in (first, second))
-    if torch.equal(first, second):
-        return [0.0, own, other]
-    difference = second - first
-    return [float(torch.dot(difference, difference)), own, other]
+    squares_a = float(torch.dot(a, a))
+    squares_b = float(torch.dot(b, b))
+    if torch.equal(a, b):
+        return 0.0, squares_a, squares_b
+    difference = b - a
+    return float(torch.dot(difference, difference)), squares_a, squares_b
 
 
 def _flat(tensor: Tensor) -> Tensor:

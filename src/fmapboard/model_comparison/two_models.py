@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor, nn
 
-from fmapboard.capture.inputs import input_images
+from fmapboard.capture.inputs import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, NoConvolution
 from fmapboard.extraction.call_trace import check_input
@@ -22,10 +22,12 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.model_comparison.comparison import ModelDifference, compared
+from fmapboard.model_comparison.comparison import compared
+from fmapboard.model_comparison.differences import ModelDifference
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
-from fmapboard.records import InputImage, LayerCall, LayerMeasurement, Normalization, StepData
+from fmapboard.model_comparison.rows import difference_of
+from fmapboard.records import LayerCall, LayerMeasurement, Normalization, StepData
 from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -144,36 +146,49 @@ def difference(
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise ConfigurationError(f"tolerance={tolerance!r}: expected a number of at least 0")
     comparison = compared(model_a, model_b, batches)
-    found = comparison.result(tolerance)
+    found = difference_of(comparison, tolerance)
     if out is None and log_dir is None:
         return found
-    first, second = comparison.models
-    named, drawn = named_layers(first), _drawn_layers(first, found, comparison.pairs, layers)
-    pairs = [(one, other) for one, other in in_both(comparison.pairs) if one.layer in drawn]
-    sequences = Sequences.of(first)
+    model_a, model_b = comparison.models
+    names = _drawn_layers(model_a, found, comparison.pairs, layers)
+    pairs = [pair for pair in in_both(comparison.pairs) if pair[0].layer in names]
+    sequences = Sequences.of(model_a)
     with contextlib.ExitStack() as stack:
-        sides = {side: _Side(side, sequences) for side in SIDES}
-        for side, own in sides.items():
+        sides = {}
+        for side in SIDES:
+            writers: list[Writer] = []
             if out is not None:
-                own.writers.append(FolderWriter(Path(out) / side, len(batches) > 1))
+                writers.append(FolderWriter(Path(out) / side, len(batches) > 1))
             if log_dir is not None:
                 board = TensorBoardWriter(Path(log_dir) / side)
-                own.writers.append(stack.enter_context(contextlib.closing(board)))
+                writers.append(stack.enter_context(contextlib.closing(board)))
+            sides[side] = _Side(side, sequences, writers)
         for step, arguments in enumerate(batches):
-            ones = _outputs(first, [one for one, _ in pairs], arguments)
-            others = _outputs(second, [other for _, other in pairs], arguments)
-            for position, (one, other) in enumerate(pairs):
-                call, module = replace(one, position=position), named[one.layer]
-                maps = _together(ones.get(one.label), others.get(other.label))
-                for side, tensor in maps.items():
-                    sides[side].add(call, tensor, module)
-            given = on_device_of(first, arguments)
+            _add_maps(sides, model_a, model_b, pairs, arguments)
+            given = on_device_of(model_a, arguments)
             images = input_images(given, 1, normalization, sequences=sequences.are_expected)
-            inputs = tuple(image.to_host() for image in images)
             source = StepSource("image", name_of(step))
-            for own in sides.values():
-                own.write(step, inputs, source)
+            for drawn in sides.values():
+                drawn.write(step, images, source)
     return found
+
+
+def _add_maps(
+    sides: Mapping[Side, _Side],
+    model_a: nn.Module,
+    model_b: nn.Module,
+    pairs: Sequence[tuple[LayerCall, LayerCall]],
+    arguments: Arguments,
+) -> None:
+    """Run both models on a batch and add the maps of the paired calls."""
+    outputs_a = _outputs(model_a, [first for first, _ in pairs], arguments)
+    outputs_b = _outputs(model_b, [second for _, second in pairs], arguments)
+    modules = named_layers(model_a)
+    for position, (first, second) in enumerate(pairs):
+        call = replace(first, position=position)
+        maps = _together(outputs_a.get(first.label), outputs_b.get(second.label))
+        for side, tensor in maps.items():
+            sides[side].add(call, tensor, modules[first.layer])
 
 
 def _drawn_layers(
@@ -189,14 +204,15 @@ def _drawn_layers(
         if layers is not None:
             raise
         names = []
-    of_label = {call.label: call.layer for call, _ in pairs if call is not None}
-    labels = [row.name for row in found.layers]
+    layer_of = {call.label: call.layer for call, _ in pairs if call is not None}
     if found.first is not None:
+        labels = [row.name for row in found.layers]
         place = labels.index(found.first)
-        near = [place] if found.layers[place].type else [place - 1, place + 1]
-        names += [
-            of_label[labels[n]] for n in near if 0 <= n < len(labels) and labels[n] in of_label
-        ]
+        if found.layers[place].type:
+            near = labels[place : place + 1]
+        else:
+            near = labels[max(place - 1, 0) : place + 2]  # the place itself is no label
+        names += [layer_of[label] for label in near if label in layer_of]
     return list(dict.fromkeys(names))
 
 
@@ -217,38 +233,42 @@ class _Side:
     Args:
         side: Which of them.
         sequences: How tensors with three axes are read.
-
-    Attributes:
         writers: Receive the pictures.
     """
 
-    def __init__(self, side: Side, sequences: Sequences) -> None:
+    def __init__(self, side: Side, sequences: Sequences, writers: Sequence[Writer]) -> None:
         self._is_difference = side == "difference"
-        colormap = "signed" if self._is_difference else "grey"
-        quantize = Quantizer(
-            None, "layer" if self._is_difference else "channel", self._is_difference
-        )
+        self._writers = writers
+        if self._is_difference:
+            colormap = "signed"
+            quantize = Quantizer(None, "layer", zero_centered=True)
+        else:
+            colormap = "grey"
+            quantize = Quantizer(None, "channel")
         self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
         self._summarize = SummaryBuilder(colormap=colormap, scale=quantize.scale)
         self._measured: list[LayerMeasurement] = []
-        self.writers: list[Writer] = []
 
     def add(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         with aside(tensor.device.type):
             measured = self._reduce(call, "feature_maps", tensor, module).to_host()
-        self._measured.append(_as_difference(measured) if self._is_difference else measured)
+        if self._is_difference:
+            measured = _as_difference(measured)
+        self._measured.append(measured)
 
-    def write(self, step: int, inputs: tuple[InputImage, ...], source: StepSource) -> None:
-        measured, self._measured = tuple(self._measured), []
+    def write(self, step: int, images: Sequence[PendingInputImage], source: StepSource) -> None:
+        inputs = tuple(image.to_host() for image in images)
+        measured = tuple(self._measured)
+        self._measured.clear()
         data = StepData(step, time.time(), measured=measured, inputs=inputs, source=source)
         summary = self._summarize(data)
-        for writer in self.writers:
+        for writer in self._writers:
             writer.write(summary)
 
 
 def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
     """Draw constant channels in their colour: a difference that is 0 everywhere is no fault."""
-    planes, statistics = measured.planes, measured.statistics
+    planes = measured.planes
     if planes is not None:
         equal = planes.lo == planes.hi  # the whole layer: no value gives a scale
         planes = replace(
@@ -258,6 +278,7 @@ def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
             hi=np.where(equal, 1.0, planes.hi),
             flat=np.zeros_like(planes.flat),
         )
+    statistics = measured.statistics
     if statistics is not None:
         none = np.zeros_like(statistics.constant)
         statistics = replace(statistics, constant=none, dead=None)
@@ -267,8 +288,11 @@ def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
 def _together(first: Any, second: Any) -> dict[Side, Tensor]:
     """Both models' first tensor and their difference, as far as they can be drawn."""
     both: dict[Side, Tensor | None] = {"a": first_tensor(first), "b": first_tensor(second)}
-    found = {side: t for side, t in both.items() if t is not None and is_observable(t)}
+    found: dict[Side, Tensor] = {}
+    for side, tensor in both.items():
+        if tensor is not None and is_observable(tensor):
+            found[side] = tensor
     if len(found) == 2 and found["a"].shape == found["b"].shape:
-        own, other = (t.cpu().double() for t in found.values())
-        found["difference"] = (other - own).float()
+        difference = found["b"].cpu().double() - found["a"].cpu().double()
+        found["difference"] = difference.float()
     return found

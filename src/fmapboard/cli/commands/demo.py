@@ -19,10 +19,10 @@ from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
 from fmapboard.imaging.images import read_image
 from fmapboard.imaging.models.load import demo_preprocessing
-from fmapboard.imaging.tables import console, progress_bar
 from fmapboard.imaging.visualize import visualize
 from fmapboard.imaging.write_images import new_directory
 from fmapboard.logger import watch
+from fmapboard.printing import console, progress_bar
 from fmapboard.records import LoggedStep
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

@@ -16,10 +16,10 @@ from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.tables import add_row, console, new_table, note
 from fmapboard.model.layers import Layers
-from fmapboard.model_comparison.comparison import ModelDifference, shown
+from fmapboard.model_comparison.differences import ModelDifference, difference_table
 from fmapboard.model_comparison.two_models import difference
+from fmapboard.printing import console, note
 
 _LEGEND = """\
 Relative errors: norm of the difference / the larger of both norms. 0: equal; about 1.4: unrelated;
@@ -105,18 +105,7 @@ def _load(request: ModelRequest) -> LoadedModel:
 
 
 def _print(found: ModelDifference, compared_on: str) -> None:
-    table = new_table()
-    table.add_column("layer", overflow="fold")
-    table.add_column("type", no_wrap=True)
-    for column in ("error in", "error out", "added"):
-        table.add_column(column, no_wrap=True, justify="right")
-    table.add_column("", overflow="fold")
-    different = set(found.different)
-    for row in found.layers:
-        numbers = (shown(error) for error in (row.error_in, row.error_out, row.added))
-        style = "bold" if row in different else None
-        add_row(table, row.name, row.type, *numbers, row.note, style=style)
     out = console()
-    out.print(table)
+    out.print(difference_table(found))
     lines = (escaped(line, keep="") for line in (compared_on, found.summary))
     out.print("", _LEGEND, *lines, sep="\n", soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.markdown import Markdown
 
 from fmapboard.errors import ConfigurationError, closest
-from fmapboard.imaging.tables import console
+from fmapboard.printing import console
 
 _HEADING = re.compile(r"^(#+) (.*)$")
 

@@ -22,12 +22,12 @@ from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, find_images, read_image
+from fmapboard.imaging.layer_table import layer_table
 from fmapboard.imaging.models.checkpoints import Checkpoint, load_checkpoint, series_of
 from fmapboard.imaging.models.load import device_named, load_model
 from fmapboard.imaging.models.request import LoadedModel, ModelRequest
 from fmapboard.imaging.patches import Tensors, find_patches, patches_table
 from fmapboard.imaging.read_images import ReadImages
-from fmapboard.imaging.tables import console, layer_table, note, progress_bar
 from fmapboard.imaging.visualize import (
     AllImages,
     Drawing,
@@ -39,6 +39,7 @@ from fmapboard.imaging.visualize import (
 from fmapboard.imaging.write_images import WrittenImage, places
 from fmapboard.interventions.context import ChannelChange, Intervention, intervene, silence
 from fmapboard.model.layers import Layers
+from fmapboard.printing import console, note, progress_bar
 from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.remote import RemoteDirectory
 
