@@ -1,16 +1,17 @@
 """Stored format of what the checks found up to a step (series ``tags.CHECKS``): one JSON blob.
 
 It is an object with ``format``, ``findings``, a list of objects with the keys of `StoredFinding`,
-and, if it is known, ``not_checked``, an object (see `StoredChecks`). Readers ignore keys that they
-do not know.
+and, if there is something in them, ``not_checked``, an object, and ``off``, a list (see
+`StoredChecks`). The first logged step has a record, so that it is known from then on what is off.
+Readers ignore keys that they do not know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
 from fmapboard.formats.training_facts import MAX_NAMES
@@ -44,10 +45,12 @@ class StoredChecks:
     Attributes:
         findings: what they found.
         not_checked: kind of a check that says nothing of the run -> why; None if it is not known.
+        off: kinds of the built-in checks that were switched off.
     """
 
     findings: tuple[StoredFinding, ...] = ()
     not_checked: Mapping[str, str] | None = None
+    off: tuple[str, ...] = ()
 
 
 _STORED_AS = {"class_": "class", "since_step": "since"}
@@ -56,15 +59,21 @@ _KEYS = {each.name: _STORED_AS.get(each.name, each.name) for each in fields(Stor
 
 
 def pack_checks(
-    findings: Iterable[StoredFinding], not_checked: Mapping[str, str] | None = None
+    findings: Iterable[StoredFinding],
+    not_checked: Mapping[str, str] | None = None,
+    off: Collection[str] = (),
 ) -> tuple[bytes, ...]:
     """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
     for each in list(findings)[:_MAX_FINDINGS]:
         kept = replace(each, parameters=each.parameters[:MAX_NAMES], value=_finite(each.value))
         listed.append({key: stored(getattr(kept, name)) for name, key in _KEYS.items()})
-    known = {} if not_checked is None else {"not_checked": stored(dict(not_checked))}
-    return (write_json({"findings": listed, **known}),)
+    record: dict[str, Any] = {"findings": listed}
+    if not_checked is not None:
+        record["not_checked"] = stored(dict(not_checked))
+    if off:
+        record["off"] = list(off)
+    return (write_json(record),)
 
 
 def unpack_checks(blob: bytes | None) -> StoredChecks:
@@ -81,8 +90,9 @@ def unpack_checks(blob: bytes | None) -> StoredChecks:
         missing = {"follows": ""}  # in records of earlier writers
         by_field = [{n: {**missing, **raw}[key] for n, key in _KEYS.items()} for raw in listed]
         found = [typed(StoredFinding, raw) for raw in by_field]
-        not_checked = typed(StoredChecks, {"not_checked": whole.get("not_checked")}).not_checked
-        return StoredChecks(tuple(found), not_checked)
+        known = {"not_checked": whole.get("not_checked"), "off": whole.get("off", [])}
+        checks: StoredChecks = typed(StoredChecks, known)
+        return replace(checks, findings=tuple(found))
 
 
 def _finite(value: float | None) -> float | None:

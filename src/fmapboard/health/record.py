@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats import tags
+from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.overview import OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.formats.training_facts import (
@@ -95,6 +96,8 @@ class RunRecord:
         network_input: logged step -> `formats.overview.INPUT_NUMBERS` of the drawn input images.
         rates: parameter group -> its learning rate.
         is_thinned: True if logged steps were dropped.
+        off: kinds of the built-in checks that do not run: switched off while the run was logged, or
+            by who runs the checks.
     """
 
     run: str = ""
@@ -106,6 +109,7 @@ class RunRecord:
     network_input: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     rates: Mapping[str, RateHistory] = field(default_factory=dict)
     is_thinned: bool = False
+    off: frozenset[str] = frozenset()
 
     @property
     def steps_called(self) -> str:
@@ -245,10 +249,16 @@ class Check(Protocol):
 
 
 class BuiltInCheck(ABC):
-    """A built-in check: a `Check` that yields its findings, which are of its own kind."""
+    """A built-in check: a `Check` that yields its findings, which are of its own kind.
+
+    Attributes:
+        unless: kinds of other checks: if one of them finds something, that is the cause, and
+            `run_checks` leaves out what this check finds.
+    """
 
     __slots__ = ()
     kind: ClassVar[str]
+    unless: ClassVar[tuple[str, ...]] = ()
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
@@ -267,7 +277,13 @@ def first_of(findings: Iterable[Finding | None]) -> Iterator[Finding]:
 GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE})
 """Groups of scalars that are collected."""
 _SERIES = frozenset(
-    {tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.TRAINING_FACTS, tags.FIRST_NONFINITE_RECORD}
+    {
+        tags.OVERVIEW,
+        tags.FIRST_OVERVIEW,
+        tags.TRAINING_FACTS,
+        tags.FIRST_NONFINITE_RECORD,
+        tags.CHECKS,
+    }
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
@@ -309,6 +325,7 @@ class RecordBuilder:
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
         self._rates: dict[str, RateHistory] = {}
+        self._off: dict[int, tuple[str, ...]] = {}
         self._is_thinned = False
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
@@ -351,6 +368,8 @@ class RecordBuilder:
                 self._at(step).facts = unpack_training_facts(blobs)
             elif tag == tags.FIRST_NONFINITE_RECORD:
                 self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
+            elif tag == tags.CHECKS:
+                self._off[step] = unpack_checks(blobs[0] if blobs else None).off
             elif tag in _SERIES:
                 self._at(step).overview = unpack_overview(blobs)
             else:
@@ -364,6 +383,7 @@ class RecordBuilder:
         found._steps = {at: replace(of) for at, of in self._steps.items()}
         found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
         found._rates = dict(self._rates)
+        found._off = dict(self._off)
         found.errors, found._is_thinned = dict(self.errors), self._is_thinned
         return found
 
@@ -382,6 +402,7 @@ class RecordBuilder:
             network_input={at: of.network_input for at, of in overviews if of.network_input},
             rates=dict(self._rates),
             is_thinned=self._is_thinned,
+            off=frozenset(self._off[max(self._off)] if self._off else ()),
         )
 
     def thin(self, begins: Set[int | None]) -> None:

@@ -15,7 +15,15 @@ from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.health.checks import layers, loop, nonfinite, outputs, weights
 from fmapboard.health.finding import Finding, by_cause
-from fmapboard.health.record import GROUPS, Check, NotRecorded, RecordBuilder, RunRecord, is_read
+from fmapboard.health.record import (
+    GROUPS,
+    BuiltInCheck,
+    Check,
+    NotRecorded,
+    RecordBuilder,
+    RunRecord,
+    is_read,
+)
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -59,11 +67,31 @@ class Report:
         """Kind of a check that says nothing of the run -> why, in words."""
         lacking = {kind: f"needs {why}" for kind, why in self.not_recorded.items()}
         failed = {kind: f"failed: {error}" for kind, error in self.failed.items()}
-        return {**lacking, **failed, **dict.fromkeys(self.off, "switched off")}
+        return {**lacking, **failed, **switched_off(self.off)}
 
 
-def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
-    """Run checks over the record of a model; an error in one of them does not stop the others."""
+def kinds_text(kinds: Sequence[str]) -> str:
+    """Kinds of checks in a sentence."""
+    return "all checks" if len(kinds) == len(BUILT_IN) else ", ".join(kinds)
+
+
+def switched_off(kinds: Iterable[str]) -> dict[str, str]:
+    """Kind of a check that is off -> that it is, in words."""
+    return dict.fromkeys(kinds, "switched off")
+
+
+def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Report:
+    """Run checks over the record of a model; an error in one of them does not stop the others.
+
+    Args:
+        record: the record.
+        checks: those to run; None for the built-in ones that were not switched off while the run
+            was logged.
+    """
+    if checks is None:
+        checks = [check for check in BUILT_IN if check.kind not in record.off]
+    off = off_in(checks)
+    record = replace(record, off=frozenset(off))
     found: list[Finding] = []
     lacking: dict[str, str] = {}
     failed: dict[str, str] = {}
@@ -77,14 +105,30 @@ def run_checks(record: RunRecord, checks: Sequence[Check] = BUILT_IN) -> Report:
             lacking[check.kind] = str(missing)
         except Exception as error:
             failed[check.kind] = error_text(error).partition("\n")[0]
+    found = _without_excused(found, checks)
     try:
         ordered = by_cause(found)
     except Exception as error:
         failed["causes"] = error_text(error).partition("\n")[0]
         ordered = tuple(found)
-    known = {check.kind for check in checks}
-    off = tuple(check.kind for check in BUILT_IN if check.kind not in known)
     return Report(record, ordered, lacking, failed, off)
+
+
+def off_in(checks: Sequence[Check]) -> tuple[str, ...]:
+    """Kinds of the built-in checks that are not among these."""
+    known = {check.kind for check in checks}
+    return tuple(check.kind for check in BUILT_IN if check.kind not in known)
+
+
+def _without_excused(found: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
+    """The findings but those of checks that yield to another one, if that found something."""
+    kinds = {finding.kind for finding in found}
+    excused = {
+        check.kind
+        for check in checks
+        if isinstance(check, BuiltInCheck) and kinds.intersection(check.unless)
+    }
+    return [finding for finding in found if finding.kind not in excused]
 
 
 def record_as_live(builder: RecordBuilder) -> RunRecord:
@@ -158,7 +202,7 @@ class LiveState:
 
     Attributes:
         record: what was collected of the steps.
-        blobs: the findings that were stored last.
+        blobs: the findings that were stored last; None before the first step.
         report: what the checks said last; None before the first step.
         begins: steps since which something is wrong.
         reported: kind, layer and parameter of the findings that are in the log.
@@ -166,7 +210,7 @@ class LiveState:
     """
 
     record: RecordBuilder
-    blobs: tuple[bytes, ...] = pack_checks(())
+    blobs: tuple[bytes, ...] | None = None
     report: Report | None = None
     begins: frozenset[int | None] = frozenset()
     reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
@@ -178,11 +222,12 @@ class LiveChecks:
 
     They run at every logged step, over the record that `RecordBuilder` would collect of the run's
     files. Whenever they say something else than at the step before, a record of the tab and a text
-    of TensorBoard hold all findings. The log has each finding once: warnings at level WARNING of
-    the logger ``fmapboard``, notes at level INFO.
+    of TensorBoard hold all findings. The first step has a record in any case, which says what is
+    off. The log has each finding once: warnings at level WARNING of the logger ``fmapboard``, notes
+    at level INFO.
 
     Args:
-        checks: the checks.
+        checks: the checks; if there are none, only the record of the first step is made.
         name: name of the model, as in ``watch(name=...)``, or None.
         failed: called with each check that raises an error.
     """
@@ -191,6 +236,8 @@ class LiveChecks:
         self._checks, self._failed = checks, failed
         self._prefix = tags.prefix(name)
         self._state = LiveState(RecordBuilder(name=name or ""))
+        self.off = off_in(checks)
+        """Kinds of the built-in checks that do not run."""
 
     @property
     def report(self) -> Report | None:
@@ -204,26 +251,38 @@ class LiveChecks:
         """
         before = self._state
         if not self._checks:
-            return before, step
+            return self._with_off(before, step)
         record = self._with_step(step)
         report = run_checks(record.record(), self._checks)
         for kind, error in report.failed.items():
             self._failed(kind, error)
-        blobs = pack_checks(report.findings)
+        findings = report.findings
+        blobs = pack_checks(findings)
         begins = _begins(report)
         state = replace(before, record=record, blobs=blobs, report=report, begins=begins, new=())
         if blobs == before.blobs:
             return state, step
-        state = _with_new(state, report.findings)
-        stored = pack_checks(report.findings, report.not_checked)
+        if not findings and before.blobs is None:
+            return self._with_off(state, step)
+        state = _with_new(state, findings)
+        stored = pack_checks(findings, report.not_checked, self.off)
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
-        lines = [
-            f"{'  ' * bool(each.follows)}- **{each.class_}: {each.kind}**: {each.text}"
-            for each in report.findings
-        ]
-        text = "\n".join(lines or ["Nothing is found any more."])
+        text = "\n".join(map(_text_line, findings)) or "Nothing is found any more."
         texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}
         return state, replace(step, records=records, texts=texts)
+
+    def _with_off(self, state: LiveState, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
+        """The first step with the record that says what is off; any other one as it is."""
+        if self._state.blobs is not None:
+            return state, step
+        state = replace(state, blobs=pack_checks(()))
+        stored = pack_checks((), off=self.off)
+        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
+        return state, replace(step, records=records)
+
+    def unstored(self, state: LiveState) -> LiveState:
+        """The state if the step is stored without what the checks say of it."""
+        return replace(state, blobs=self._state.blobs)
 
     def stored(self, state: LiveState, step: int) -> None:
         """Go on from a step that has been written, and log what it is the first to have."""
@@ -246,6 +305,12 @@ class LiveChecks:
                 record.add_blobs(step.step, each.tag[size:], each.blobs)
         record.thin(self._state.begins)
         return record
+
+
+def _text_line(finding: Finding) -> str:
+    """A finding as an item of a Markdown list."""
+    indent = "  " if finding.follows else ""
+    return f"{indent}- **{finding.class_}: {finding.kind}**: {finding.text}"
 
 
 def _with_new(state: LiveState, found: Sequence[Finding]) -> LiveState:

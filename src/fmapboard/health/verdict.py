@@ -12,7 +12,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health.finding import Cause, Finding, causes_of, percent
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
-from fmapboard.health.run import Report
+from fmapboard.health.run import Report, kinds_text
 
 Update = tuple[str, int, float]
 """Tag of an update ratio, a step, and |Δw| / |w| of the optimizer step."""
@@ -270,7 +270,7 @@ def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
         reasons.setdefault(why, []).append(kind)
     if len(reasons) > _SHOWN:
         return [f"not checked: {', '.join(not_checked)} (--json says why)"]
-    return [f"not checked: {', '.join(kinds)} ({why})" for why, kinds in reasons.items()]
+    return [f"not checked: {kinds_text(kinds)} ({why})" for why, kinds in reasons.items()]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:

@@ -83,6 +83,10 @@ class RunOverview:
     tags: tuple[str, ...]
     listed_at: float
 
+    def off(self, name: str) -> tuple[str, ...]:
+        """Kinds of the checks of a model that were switched off, as far as it is known."""
+        return self.checked[name].off if name in self.checked else ()
+
     def health(self) -> HealthTable:
         """``table``.
 

@@ -156,9 +156,8 @@ class Pipeline:
 
     def _write_verdict(self, verdict: Verdict, report: Report, newest: LoggedStep) -> None:
         """As a text and a record of the newest step, and as a file beside the events."""
-        records = (
-            TabRecord(self._prefix + tags.CHECKS, pack_checks(report.findings, report.not_checked)),
-        )
+        blobs = pack_checks(report.findings, report.not_checked, report.off)
+        records = (TabRecord(self._prefix + tags.CHECKS, blobs),)
         text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
         step = LoggedStep(newest.step, newest.wall_time, records=records, texts=text)
         is_too_large = self._max_bytes is not None and _size(step) > self._max_bytes
@@ -187,7 +186,7 @@ class Pipeline:
         yield
         texts = step.texts
         checked, step = self._checked(step)
-        if checked is None or all(each.kind != "nonfinite" for each in checked.new):
+        if self._is_unsaid(checked):
             for tag, text in texts.items():
                 self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
         self._writer.write(step)
@@ -195,6 +194,13 @@ class Pipeline:
         self._newest = LoggedStep(step.step, step.wall_time)
         if checked is not None:
             self._checks.stored(checked, step.step)
+
+    def _is_unsaid(self, checked: LiveState | None) -> bool:
+        """True if no check says of the step what its own texts say, and none was switched off."""
+        if checked is None:
+            return True
+        is_said = any(finding.kind == "nonfinite" for finding in checked.new)
+        return not is_said and "nonfinite" not in self._checks.off
 
     def _checked(self, step: LoggedStep) -> tuple[LiveState | None, LoggedStep]:
         """The step with what the checks say; without it if they fail or it is too large."""
@@ -204,8 +210,9 @@ class Pipeline:
             self._warn.error("checks", error, "the step is logged without them")
             return None, step
         limit = self._max_bytes
-        is_too_large = checked is not step and limit is not None and _size(checked) > limit
-        return state, step if is_too_large else checked
+        if checked is not step and limit is not None and _size(checked) > limit:
+            return self._checks.unstored(state), step
+        return state, checked
 
     def _check_failed(self, kind: str, error: str) -> None:
         self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")

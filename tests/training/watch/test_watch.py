@@ -66,6 +66,7 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
             for p in ("fmapboard", "fmapboard_first")
             for layer in ("stem", "inner.0.0")
         ),
+        "fmapboard_checks",
         "fmapboard_findings",
         "fmapboard_overview",
         "fmapboard_overview_first",

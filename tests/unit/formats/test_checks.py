@@ -49,6 +49,11 @@ def test_what_was_not_checked_is_read_back_and_what_earlier_writers_lack_is_not_
     del whole["findings"][0]["follows"]
     read = unpack_checks(json.dumps(whole).encode())
     assert (read.not_checked, read.findings[0].follows) == (None, "")
+    off = unpack_checks(pack_checks([WARNING], off=("dead", "eval_mode"))[0])
+    assert (off.off, off.findings[0].kind, read.off) == (("dead", "eval_mode"), WARNING.kind, ())
+    for wrong in ("dead", [3], {"dead": 1}, None):
+        with pytest.raises(FormatError, match="not in fmapboard's format"):
+            unpack_checks(json.dumps({**whole, "off": wrong}).encode())
     for damaged in ([], "a", {"dead": 3}, {"dead": None}):
         with pytest.raises(FormatError, match="not in fmapboard's format"):
             unpack_checks(json.dumps({**whole, "not_checked": damaged}).encode())

@@ -13,9 +13,10 @@ from check_records import layer, record
 
 from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
 from fmapboard.errors import ConfigurationError
-from fmapboard.formats.checks import unpack_checks
+from fmapboard.formats.checks import StoredChecks, pack_checks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.health.finding import named
+from fmapboard.health.record import RecordBuilder
 from fmapboard.health.run import LiveChecks, LiveState
 from fmapboard.records import LoggedStep, TabRecord
 
@@ -231,10 +232,40 @@ def test_what_the_checks_say_is_stored_again_when_it_is_something_else() -> None
     assert [one.value for one in unpack_checks(said.records[-1].blobs[0]).findings] == [2.0]
 
 
-def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
-    healthy = step(0)
-    assert stored(live(Says([])), healthy) is healthy
-    assert stored(live(), healthy) is healthy
+@pytest.mark.parametrize("checks", [[Says([])], []])
+def test_the_first_step_says_what_is_off_and_a_healthy_run_nothing_more(checks: list[Says]) -> None:
+    healthy = live(*checks, name="gen")
+    first = stored(healthy, step(0))
+    (_, added) = first.records
+    assert (added.tag, first.texts) == ("gen.fmapboard_checks", {})
+    assert unpack_checks(added.blobs[0]) == StoredChecks(off=tuple(KINDS))
+    later = step(1)
+    assert stored(healthy, later) is later
+
+
+def test_what_is_off_is_stored_with_each_finding_and_again_if_the_first_record_is_lost() -> None:
+    checks = LiveChecks(chosen({"dead": False, "mine": Says([])}), None, print)
+    state, _ = checks(step(0))
+    checks.stored(checks.unstored(state), 0)
+    found = stored(checks, step(1))
+    assert unpack_checks(found.records[-1].blobs[0]).off == ("dead",)
+    says = Says([WARNING])
+    checks = LiveChecks(chosen({"dead": False, "mine": says}), None, print)
+    assert unpack_checks(stored(checks, step(0)).records[-1].blobs[0]).off == ("dead",)
+
+
+def test_what_was_off_while_a_run_was_logged_does_not_run_unless_it_is_asked_for() -> None:
+    builder = RecordBuilder()
+    builder.add_blobs(3, "fmapboard_checks", pack_checks((), off=("dead", "eval_mode")))
+    builder.add_blobs(1, "fmapboard_checks", pack_checks(()))
+    read = builder.copy().record()
+    assert read.off == {"dead", "eval_mode"}
+    report = run_checks(read)
+    assert report.off == ("eval_mode", "dead")
+    assert report.not_checked["dead"] == "switched off"
+    assert run_checks(read, BUILT_IN).off == ()
+    builder.add_blobs(4, "fmapboard_checks", ())
+    assert list(builder.errors) == [4]
 
 
 def test_a_step_that_could_not_be_stored_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
@@ -292,8 +323,10 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
         def __call__(self, record: RunRecord) -> Sequence[Finding]:
             raise ValueError("no way")
 
-    given = step(0)
-    assert stored(live(Fails([])), given) is given
+    checks = live(Fails([]))
+    stored(checks, step(0))
+    given = step(1)
+    assert stored(checks, given) is given
     assert FAILED.pop() == ("mine", "ValueError: no way")
 
 

@@ -14,8 +14,8 @@ from fmapboard.errors import ConfigurationError, FmapboardError, error_text, esc
 from fmapboard.formats import tags
 from fmapboard.health.finding import Finding
 from fmapboard.health.read_runs import RunFiles, read_runs
-from fmapboard.health.record import Check
-from fmapboard.health.run import BUILT_IN, Report, chosen, run_checks
+from fmapboard.health.record import Check, RunRecord
+from fmapboard.health.run import Report, chosen, kinds_text, run_checks
 from fmapboard.health.verdict import Verdict, judge, seen_in
 from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import file_stem, free_name, store
@@ -69,7 +69,7 @@ def check_runs(
     Raises:
         ConfigurationError: a name of a check is invalid.
     """
-    checks = checks_of(silenced, further)
+    checks = Choice(silenced, further)
     failures = Failures()
     runs = runs_in(paths, failures)
     objects: list[dict[str, Any]] = []
@@ -77,7 +77,7 @@ def check_runs(
     classes: set[str] = set()
     for run in runs:
         with failures.noted(run.path):
-            reports = [run_checks(record, checks) for record in run.records]
+            reports = checks.reports(run)
             findings = [finding for report in reports for finding in report.findings]
             named = {"run": str(run.path)} if len(runs) > 1 else {}
             answers = [{**finding.as_json(), **named} for finding in findings]
@@ -111,12 +111,34 @@ def complain(text: str) -> None:
     print(f"fmapboard: {line}", file=sys.stderr)
 
 
-def checks_of(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
-    """The built-in checks but those silenced, and further ones; see `check_runs`."""
-    added = {check.kind: check for check in chosen([_imported(name) for name in further])}
-    known = {check.kind for check in BUILT_IN}
-    chosen({kind: False for kind in silenced if kind not in added.keys() - known})
-    return tuple(check for kind, check in added.items() if kind not in silenced)
+class Choice:
+    """The checks that a command runs: the built-in ones and further ones, but those silenced.
+
+    Args:
+        silenced: kinds of checks to leave out.
+        further: names of checks to add; see `check_runs`.
+
+    Raises:
+        ConfigurationError: there is no such check.
+    """
+
+    def __init__(self, silenced: Sequence[str], further: Sequence[str]) -> None:
+        added = [_imported(name) for name in further]
+        by_kind = {check.kind: check for check in chosen(added)}
+        self._added = {check.kind for check in added}
+        chosen({kind: False for kind in silenced if kind not in self._added})  # it must exist
+        self._checks = [check for kind, check in by_kind.items() if kind not in silenced]
+
+    def reports(self, run: RunFiles) -> list[Report]:
+        """What the checks say of each model of a run.
+
+        A check that was switched off while the run was logged runs only if it is a further one.
+        """
+        return [run_checks(record, self._of(record)) for record in run.records]
+
+    def _of(self, record: RunRecord) -> list[Check]:
+        off = record.off - self._added
+        return [check for check in self._checks if check.kind not in off]
 
 
 def _imported(name: str) -> Any:
@@ -146,6 +168,8 @@ def _lines(run: RunFiles, reports: Sequence[Report]) -> Iterator[str]:
             by_reason.setdefault(why, []).append(kind)
         for why, kinds in by_reason.items():
             yield f"  not recorded{model}: {', '.join(kinds)} (needs {why})"
+        if report.off:
+            yield f"  switched off{model}: {kinds_text(report.off)}"
         for kind, error in report.failed.items():
             yield f"  failed{model}: {kind}: {error}"
 
@@ -220,7 +244,7 @@ def why_runs(
     Raises:
         FmapboardError: a name of a check is invalid, or the folder cannot be created.
     """
-    checks = checks_of(silenced, further)
+    checks = Choice(silenced, further)
     if pictures is not None:
         make_directory(pictures)
     failures = Failures()
@@ -247,8 +271,8 @@ def why_runs(
     return failures.status(is_found=is_fault)
 
 
-def _verdict(run: RunFiles, checks: Sequence[Check]) -> Verdict:
-    reports = [run_checks(record, checks) for record in run.records]
+def _verdict(run: RunFiles, checks: Choice) -> Verdict:
+    reports = checks.reports(run)
     findings = [finding for report in reports for finding in report.findings]
     return judge(str(run.path), findings, seen_in(reports))
 

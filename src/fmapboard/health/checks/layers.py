@@ -14,7 +14,6 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
-from fmapboard.health.checks.loop import ConstantImagesCheck
 from fmapboard.health.checks.outputs import ConstantOutputCheck, is_full, lasting, outputs, quoted
 from fmapboard.health.finding import Finding, named, rounded
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
@@ -70,12 +69,10 @@ class DeadCheck(BuiltInCheck):
     share: float = 0.72
     share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
+    unless: ClassVar[tuple[str, ...]] = ("constant_images",)
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         table, learns = record.layers(), falls(record)
-        with suppress(NotRecorded):
-            if ConstantImagesCheck()(record):
-                return  # that is the cause
         with suppress(NotRecorded):
             yield from self._output(record)
         listed = []

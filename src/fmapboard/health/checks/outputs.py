@@ -508,10 +508,11 @@ class UnusedClassesCheck(BuiltInCheck):
     chance: float = 1e-3
     many: float = 0.02
     kind: ClassVar[str] = "unused_classes"
+    unless: ClassVar[tuple[str, ...]] = ("sorted_labels",)
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         digests = [of.batch_digest for of in record.facts.values() if of.batch_digest is not None]
-        if len(set(digests)) < len(digests) or list(SortedLabelsCheck()(record)):
+        if len(set(digests)) < len(digests):
             return
         for name, steps in outputs(record).items():
             labels = labels_of(steps)

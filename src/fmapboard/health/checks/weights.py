@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.health.checks.layers import DeadCheck, ExplodingCheck
-from fmapboard.health.checks.loop import newest
+from fmapboard.health.checks.loop import ConstantImagesCheck, newest
 from fmapboard.health.checks.outputs import ConstantOutputCheck
 from fmapboard.health.finding import Finding, named, percent
 from fmapboard.health.record import (
@@ -290,7 +290,7 @@ class UpdateRatioCheck(BuiltInCheck):
         before, is_stuck = 0, bool(losses) and all(stuck)
         if table is not None and (median > self.high / 2).any():
             lost = np.array(table.steps)[(table.columns["nonfinite"] > 0).any(1)].tolist()
-            results = [*DeadCheck()(record), ExplodingCheck().over_steps(record)]
+            results = [*_dead(record), ExplodingCheck().over_steps(record)]
             lost += [one.since_step for one in results if one is not None and one.since_step]
             before = sum(at < min(lost, default=0) for at in steps)
             with suppress(NotRecorded):
@@ -346,6 +346,14 @@ class UpdateRatioCheck(BuiltInCheck):
         if not moved.size and is_stuck and np.nan_to_num(median).argmax() < 4:
             moved = np.flatnonzero(median[:4] > self.high / 2)
         return slice(int(moved[0]), int(moved[-1]) + 1) if moved.size else slice(0)
+
+
+def _dead(record: RunRecord) -> Sequence[Finding]:
+    """Dead channels, unless they are said to follow from constant images."""
+    with suppress(NotRecorded):
+        if "constant_images" not in record.off and ConstantImagesCheck()(record):
+            return ()
+    return DeadCheck()(record)
 
 
 def _clipped(record: RunRecord) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
 from fmapboard.health.finding import Finding, by_cause, causes_of
-from fmapboard.health.run import run_checks
+from fmapboard.health.run import run_checks, switched_off
 from fmapboard.health.table import HealthTable
 from fmapboard.health.verdict import Seen, as_checked, is_of_output, is_update_of_weights, judge
 from fmapboard.health.verdict import Verdict as Judged
@@ -159,8 +159,10 @@ def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -
             curves={tag: points for tag, points in curves.items() if points},
         )
 
-    known = [one.not_checked for one in overview.checked.values() if one.not_checked is not None]
-    not_checked = {kind: why for one in known for kind, why in one.items()}
+    not_checked: dict[str, str] = {}
+    for stored in overview.checked.values():
+        not_checked.update(stored.not_checked or {})
+        not_checked.update(switched_off(stored.off))
     return replace(_kept(provider, ("seen", table.run), table, seen), not_checked=not_checked)
 
 
@@ -176,8 +178,8 @@ def _kept(provider: Provider, key: tuple[str, ...], of: object, make: Callable[[
 def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
     """What the checks say of the models of a run.
 
-    That is what they said last while the run was logged. TensorBoard keeps a sample of the steps
-    only, so of a run in which they said nothing, such as one of `visualize`, they see these.
+    That is what they said last while the run was logged. Of a run in which no checks ran, such as
+    one of `visualize`, they see the steps that TensorBoard keeps.
     """
     found: list[Finding] = []
     for model in sorted(overview.models, key=lambda each: each.name):

@@ -17,7 +17,7 @@ from fmapboard.health.states import IS_LARGE, UNCHANGED, UNKNOWN, Codes, is_acti
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
-from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.runs.provider import Provider
@@ -158,7 +158,8 @@ def health(provider: Provider, run: str) -> Health:
     Raises:
         Missing: the run has no overview that can be read.
     """
-    table = run_overview(provider, run).health()
+    overview = run_overview(provider, run)
+    table = overview.health()
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
     return Health(
@@ -169,7 +170,7 @@ def health(provider: Provider, run: str) -> Health:
         layers=table.rows,
         since=table.since,
         step_words={step: table.step_text(step) for step in table.sources},
-        first_nonfinite=_first_nonfinite(table),
+        first_nonfinite=_first_nonfinite(table, overview),
         errors=table.errors,
         arrays={name: table.columns[name] for name in NUMBERS if codes.size <= MAX_NUMBERS},
         codes=codes,
@@ -314,10 +315,11 @@ def _is_activation(table: HealthTable) -> Flags:
     return is_activation([row.facts for row in table.rows], table.columns["dead"])
 
 
-def _first_nonfinite(table: HealthTable) -> FirstFault | None:
-    told = table.first_nonfinite
-    if told is None:
+def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | None:
+    """Where the first non-finite value was; None also if the check of it was switched off."""
+    first = table.first_nonfinite
+    if first is None or "nonfinite" in overview.off(first.name):
         return None
-    index = table.index(told.name, told.label)
+    index = table.index(first.name, first.label)
     shown_at = None if index is None else table.rows[index].shown_at
-    return FirstFault(told.step, told.text.replace("`", ""), told.name, told.label, shown_at)
+    return FirstFault(first.step, first.text.replace("`", ""), first.name, first.label, shown_at)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from check_records import STEPS, from_step, layer, record
 
-from fmapboard.checks import Finding, NotRecorded, RunRecord
+from fmapboard.checks import Check, Finding, NotRecorded, RunRecord, run_checks
 from fmapboard.formats.overview import StepSource
 from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.checks.layers import (
@@ -23,6 +23,7 @@ from fmapboard.health.checks.layers import (
     UnevenUpsamplingCheck,
     VanishingCheck,
 )
+from fmapboard.health.checks.loop import ConstantImagesCheck
 
 
 def test_dead_channels_from_72_percent_of_a_layer_on() -> None:
@@ -147,9 +148,15 @@ def test_channels_that_are_off_for_each_of_several_images_are_not_blamed_on_trai
 def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     black = TrainingFacts(batch=2, constant_images=(0, 1))
-    assert DeadCheck()(record(columns=dead, facts=[black] * len(STEPS))) == []
     one = TrainingFacts(batch=2, constant_images=(0,))
-    assert len(DeadCheck()(record(columns=dead, facts=[one] * len(STEPS)))) == 1
+
+    def kinds(facts: TrainingFacts, *checks: Check) -> list[str]:
+        of_black = record(columns=dead, facts=[facts] * len(STEPS))
+        return [found.kind for found in run_checks(of_black, [DeadCheck(), *checks]).findings]
+
+    assert kinds(black, ConstantImagesCheck()) == ["constant_images"]
+    assert kinds(one, ConstantImagesCheck()) == ["dead"]
+    assert kinds(black) == ["dead"]  # that finding is switched off
 
 
 def test_dead_channels_must_last_and_be_of_large_maps() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from check_records import layer, record
 
-from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
+from fmapboard.checks import Check, Finding, NotRecorded, RunRecord, run_checks
 from fmapboard.formats.training_facts import HeldLoss, LossKind, OutputFacts, TrainingFacts
 from fmapboard.health.checks.outputs import (
     ConstantOutputCheck,
@@ -391,7 +391,10 @@ def test_a_class_as_rare_as_the_rarest_one_may_be_missing() -> None:
 
 def test_labels_that_say_nothing_of_all_classes_are_not_counted() -> None:
     some = labels((0, 400), (1, 400))
-    assert said(UnusedClassesCheck(), *[labels((n % 3, 400)) for n in range(8)]) == []  # sorted
+    in_order = record(facts=[TrainingFacts(outputs=(labels((n % 3, 400)),)) for n in range(8)])
+    both = run_checks(in_order, [UnusedClassesCheck(), SortedLabelsCheck()])
+    assert [found.kind for found in both.findings] == ["sorted_labels"]
+    assert len(run_checks(in_order, [UnusedClassesCheck()]).findings) == 1
     cut = labels(*((n, 90) for n in range(64)), classes=1000)
     assert said(UnusedClassesCheck(), *[cut] * 8) == []
     facts = [TrainingFacts(batch=800, batch_digest="a", outputs=(some,))] * 8

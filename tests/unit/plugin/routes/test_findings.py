@@ -17,6 +17,7 @@ from two_layer_runs import store_blobs
 
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
+from fmapboard.health.run import LiveChecks
 from fmapboard.plugin import overview_series
 from fmapboard.plugin.routes import findings
 
@@ -68,7 +69,9 @@ def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> Non
 def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log(tmp_path / "run", checks=False)  # nothing is stored, so the checks run on the answer
+    # As `visualize` and earlier versions do, nothing is stored: the checks run on the answer.
+    monkeypatch.setattr(LiveChecks, "__call__", lambda self, step: (self._state, step))
+    log(tmp_path / "run")
     tab, ran, asked = open_tab(tmp_path), [], []
     read, check = tab.provider.read_blob_sequences, findings.run_checks
     monkeypatch.setattr(findings, "run_checks", lambda record: ran.append(0) or check(record))
@@ -79,7 +82,7 @@ def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
     assert first == second
     assert (len(asked), len(ran)) == (1, 1)  # what was read within a second is not read again
     monkeypatch.setattr(overview_series, "_RECENT", 0.0)
-    log(tmp_path / "run", checks=False)  # again, so the steps are newer ones
+    log(tmp_path / "run")  # again, so the steps are newer ones
     tab.provider._multiplexer.Reload()
     tab.ask("data/findings", run="run")
     assert len(ran) == 2
