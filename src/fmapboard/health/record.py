@@ -155,6 +155,18 @@ class RunRecord:
         group = "x".join(map(str, facts.kernel_shape)) if facts.kernel_shape else facts.type
         return tags.prefix(self.name) + tags.image("feature_maps", group, facts.label)
 
+    def has_module(self, kind: str) -> bool | None:
+        """True if a layer, or a module that follows one, is of a kind; None if no layer is known.
+
+        Args:
+            kind: part of the name of its class, in lower case, such as ``"batchnorm"``.
+        """
+        if self.health is None:
+            return None
+        facts = [row.facts for row in self.health.rows]
+        names = {name.lower() for layer in facts for name in (layer.type, *layer.followed_by)}
+        return any(kind in name for name in names)
+
     def weighted_layers(self) -> list[HealthRow]:
         """The first call of each layer with kernels, in network order."""
         rows = self.layers().rows

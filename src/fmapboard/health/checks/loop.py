@@ -286,6 +286,8 @@ class InputScaleCheck(BuiltInCheck):
             NotRecorded: they do not tell anything.
         """
         found = _input_magnitudes(record)
+        if found is None and _is_embedding(_first_row(record)):
+            return None  # words have no magnitude
         if found is None or min(found[2][0], np.median(found[2])) > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
         row, steps, every = found
@@ -328,7 +330,7 @@ class SameBatchCheck(BuiltInCheck):
         every = record.training_facts()
         batches = {at: of.batch_digest for at, of in every.items() if of.batch_digest is not None}
         if not batches:
-            raise NotRecorded(_NO_BATCH)
+            _raise_if_for_images(record)
         if len(batches) < self.least or len(set(batches.values())) > 1:
             return
         faults = [of for of in every.values() if _all_constant(of)]
@@ -475,13 +477,25 @@ def _batches(
     """
     every = record.training_facts()
     if all(of.batch is None for of in every.values()):
-        raise NotRecorded(_NO_BATCH)
+        _raise_if_for_images(record)
     batches = [(at, of) for at, of in every.items() if (of.batch or 0) >= 2]
     faulty = [(at, of) for at, of in batches if is_faulty(of)]
     if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
         return None
     text = f"at {len(faulty)} of {len(batches)} {record.steps_called}, since step {faulty[0][0]}"
     return faulty[0][0], faulty[-1][1].batch or 0, text
+
+
+def _raise_if_for_images(record: RunRecord) -> None:
+    """Do nothing if the network is known to have no layer for images.
+
+    Raises:
+        NotRecorded: it has a layer with kernels of two dimensions or more, or none is known.
+    """
+    rows = [] if record.health is None else record.health.rows
+    shapes = [row.facts.kernel_shape or () for row in rows]
+    if not shapes or max(map(len, shapes)) >= 4:  # out, in, height, width
+        raise NotRecorded(_NO_BATCH)
 
 
 def _all_constant(facts: TrainingFacts) -> bool:
@@ -531,8 +545,8 @@ def _input_magnitudes(record: RunRecord) -> tuple[HealthRow, Steps, Floats] | No
         The layer, the logged steps, and the ratio at those of them at which that of the bias is not
         0. None if they are not known, for an embedding, or if a normalization follows.
     """
-    row = next(iter(record.health.rows), None) if record.health else None
-    if row is None or is_normalized(row) or row.facts.type == "Embedding":
+    row = _first_row(record)
+    if row is None or is_normalized(row) or _is_embedding(row):
         return None
     own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
     names = (f"{row.facts.layer}.weight{own}", f"{row.facts.layer}.bias{own}")
@@ -542,6 +556,15 @@ def _input_magnitudes(record: RunRecord) -> tuple[HealthRow, Steps, Floats] | No
     values = values[values[:, 1] > 0]
     ratios = values[:, 0] / values[:, 1]
     return (row, steps, ratios) if len(values) else None
+
+
+def _first_row(record: RunRecord) -> HealthRow | None:
+    """The first layer; None if it is not known."""
+    return next(iter(record.health.rows), None) if record.health else None
+
+
+def _is_embedding(row: HealthRow | None) -> bool:
+    return row is not None and row.facts.type == "Embedding"
 
 
 def _is_normalized(record: RunRecord) -> bool:

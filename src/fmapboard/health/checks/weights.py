@@ -408,8 +408,8 @@ class BatchnormGapCheck(BuiltInCheck):
         if (other := self._initial(record)) is not None:
             yield other
             return
-        if not record.scalars.get(BATCHNORM_GAP):
-            raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
+        if not _has_gaps(record):
+            return
         late: dict[str, tuple[float, float]] = {}
         steps: list[int] = []
         for layer, one in record.group(BATCHNORM_GAP).items():
@@ -486,10 +486,10 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
     kind: ClassVar[str] = "batchnorm_small_batch"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
+        if not _has_gaps(record):
+            return
         known = [(of.batch, of.outputs) for of in record.training_facts().values()]
         sizes = [n or next((o.shape[0] for o in all_of if o.shape), 0) for n, all_of in known]
-        if not record.scalars.get(BATCHNORM_GAP):
-            raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
         if sum(map(bool, sizes)) < self.least:
             return
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
@@ -518,6 +518,19 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             meaning="The statistics of so few values are far from the running ones of eval mode",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )
+
+
+def _has_gaps(record: RunRecord) -> bool:
+    """True if the gaps of BatchNorm layers are recorded; False if the network has no such layer.
+
+    Raises:
+        NotRecorded: it has one, or its layers are not known.
+    """
+    if record.scalars.get(BATCHNORM_GAP):
+        return True
+    if record.has_module("batchnorm") is False:
+        return False
+    raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, of BatchNorm layers in training mode")
 
 
 def _is_close(record: RunRecord, layer: str) -> bool:

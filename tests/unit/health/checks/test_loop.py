@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from check_records import STEPS, layer, record
 
-from fmapboard.checks import Check, Finding, NotRecorded
+from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
 from fmapboard.formats.training_facts import OUTSIDE, OutputFacts, TrainingFacts, Unchanged
 from fmapboard.health.checks.loop import (
     ConstantImagesCheck,
@@ -60,6 +60,20 @@ def test_without_a_batch_of_images_it_is_not_recorded(check: Check) -> None:
     with pytest.raises(NotRecorded, match="images with 1 or 3 channels as an argument of the mo"):
         check(record(facts=[replace(FINE, batch=None)] * 8))
     assert said(check, replace(FINE, batch=None), *[FINE] * 7) == []
+
+
+@pytest.mark.parametrize("check", [ConstantImagesCheck(), IdenticalImagesCheck(), SameBatchCheck()])
+def test_a_network_without_a_layer_for_images_has_nothing_that_is_not_recorded(
+    check: Check,
+) -> None:
+    facts = [TrainingFacts()] * 8
+    for shape in (None, (8, 8, 3)):
+        sound = [layer(i, kernel_shape=shape) for i in range(3)]
+        assert check(record(sound, facts=facts)) == []
+    volumes = [layer(0, kernel_shape=(8, 8, 3, 3, 3))]
+    for unknown in (record(volumes, facts=facts), RunRecord(facts={0: TrainingFacts()})):
+        with pytest.raises(NotRecorded, match="a batch of images"):
+            check(unknown)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
@@ -344,7 +358,8 @@ def test_the_gradients_of_the_first_layer_tell_of_inputs_that_are_no_images() ->
     assert len(found(0.0)) == len(found(1e5, 2e5, 2e5)) == len(found(2e5, 1e5, 1e5)) == 1
     assert found(179.0, 1e3, 1e3) == found(0.041, 0.01) == found(0.01, 0.041, 0.041) == []
     batch, words = {"followed_by": ("BatchNorm1d",)}, {"type": "Embedding", "kernel_shape": None}
-    for facts in ({"bias": 0.0}, batch, words):
+    assert found(1e-3, **words) == []  # they have no magnitude
+    for facts in ({"bias": 0.0}, batch):
         with pytest.raises(NotRecorded, match="the input's range"):
             found(1e-3, **facts)
     for ratios in ((1.1e5,), ()):

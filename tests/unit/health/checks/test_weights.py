@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from check_records import STEPS, from_step, layer, record
 
-from fmapboard.checks import Finding, NotRecorded
+from fmapboard.checks import Check, Finding, NotRecorded, RunRecord
 from fmapboard.formats.training_facts import Idle, OutputFacts, TrainingFacts, Unchanged
 from fmapboard.health.checks.weights import (
     BatchnormGapCheck,
@@ -392,8 +392,16 @@ def test_a_batchnorm_gap_that_lasts() -> None:
     assert (found.class_, found.layer, found.value, found.since_step) == ("note", "bn0", 1.0, 80)
     assert gap([0.99] * LAST) == []
     assert gap([5.0] * 6 + [0.1] * 2) == []
-    with pytest.raises(NotRecorded, match="batchnorm_gap"):
-        BatchnormGapCheck()(record())
+
+
+@pytest.mark.parametrize("check", [BatchnormGapCheck(), BatchnormSmallBatchCheck()])
+def test_batchnorm_is_not_recorded_only_where_the_network_has_it(check: Check) -> None:
+    assert check(record(facts=[TrainingFacts()] * LAST)) == []
+    behind = [layer(0, followed_by=("SyncBatchNorm", "ReLU"))]
+    itself = [layer(0, type="BatchNormAct2d")]
+    for known in (record(behind), record(itself), RunRecord()):
+        with pytest.raises(NotRecorded, match="batchnorm_gap/…, of BatchNorm layers in training"):
+            check(known)
 
 
 def test_running_statistics_that_still_approach_the_batches_are_silent() -> None:
@@ -425,12 +433,10 @@ def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None
 
 
 def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> None:
-    def found(
-        *batches: int | None, gaps: Sequence[float], of: str = "gap", shape: Any = None
-    ) -> list[Finding]:
+    def found(*batches: int | None, gaps: Sequence[float], shape: Any = None) -> list[Finding]:
         facts = [TrainingFacts(batch=batch) for batch in batches]
-        series = {f"batchnorm_{of}/bn{n}": [5.0] * 4 + [gap] * 4 for n, gap in enumerate(gaps)}
-        series[f"batchnorm_{of}/other"] = [math.nan] * 8
+        series = {f"batchnorm_gap/bn{n}": [5.0] * 4 + [gap] * 4 for n, gap in enumerate(gaps)}
+        series["batchnorm_gap/other"] = [math.nan] * 8
         if shape is not None:
             facts = [replace(each, outputs=(OutputFacts("", shape),)) for each in facts]
         return list(BatchnormSmallBatchCheck()(record(facts=facts, scalars=series)))
@@ -455,8 +461,6 @@ def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> 
     for silent in ((1, 1, 1, 3), (1, 1, 1), [None] * 8):
         assert found(*silent, gaps=[1.0]) == []
     assert found(1, 1, 1, 1, gaps=[]) == []
-    with pytest.raises(NotRecorded, match="batchnorm_gap"):
-        found(1, 1, 1, 1, gaps=[1.0], of="ratio")
 
 
 def test_batchnorm_over_two_values_leaves_only_which_one_is_larger() -> None:
