@@ -12,6 +12,9 @@ from fmapboard.health.run import record_as_live
 from fmapboard.runs.find import run_directories
 from fmapboard.runs.log import EventLog
 
+_GIVE = "; give the log_dir of fmapboard.watch"
+"""The end of a message about a path that is no run."""
+
 
 class UnreadableRun(FmapboardError):
     """A run directory that does not exist, or holds nothing that fmapboard wrote."""
@@ -47,17 +50,20 @@ def read_runs(path: Path) -> list[RunFiles]:
         UnreadableRun: there is no run of fmapboard.
     """
     if not path.exists():
-        raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
+        raise UnreadableRun(f"{path}: no such directory{nearby(path) or _GIVE}")
     if not path.is_dir():
-        raise UnreadableRun(f"{path}: expected the directory that holds the event files")
+        raise UnreadableRun(
+            f"{path}: expected the directory that holds the event files; give {path.parent}"
+        )
     unlisted: list[OSError] = []
     runs = [_read(directory) for directory in run_directories(path, unlisted)]
     if not runs:
         why = "".join(f"; {error.filename}: {error.strerror}" for error in unlisted)
-        raise UnreadableRun(f"{path}: no event files in it or below it{why}")
+        raise UnreadableRun(f"{path}: no event files in it or below it{why}{_GIVE}")
     if not any(run.records for run in runs):
         why = f" ({runs[0].problems[0]})" if runs[0].problems else ""
-        raise UnreadableRun(f"{runs[0].path}: nothing in it was logged by fmapboard{why}")
+        nothing = f"{runs[0].path}: nothing in it was logged by fmapboard{why}"
+        raise UnreadableRun(f"{nothing}{_GIVE}, after its first logged step")
     hidden = [RunFiles(Path(error.filename), [], [str(error.strerror)]) for error in unlisted]
     return [run for run in runs if run.records or not run.is_read] + hidden
 

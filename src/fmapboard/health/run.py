@@ -163,7 +163,7 @@ def chosen(checks: Any) -> tuple[Check, ...]:
         by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
         for kind, change in checks.items():
             if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
-                near = closest(str(kind), by_kind)
+                near = closest(str(kind), by_kind) or "; `fmapboard docs checks` lists them"
                 raise ConfigurationError(f"checks: no check {kind!r}{near}")
             if change is False:
                 del by_kind[kind]

@@ -91,6 +91,8 @@ def test_a_check_can_be_silenced(runs: Path, capsys: pytest.CaptureFixture[str])
     assert check(capsys, runs / "nan", "--without", "nonfinite")[0] == 0
     status, _, errors = check(capsys, runs / "nan", "--without", "nonfinitee")
     assert (status, "closest: nonfinite" in errors) == (2, True)
+    status, _, errors = check(capsys, runs / "nan", "--without", "xyz")
+    assert (status, "'xyz'; `fmapboard docs checks` lists them" in errors) == (2, True)
 
 
 def test_a_check_of_ones_own(
@@ -128,6 +130,12 @@ def test_bad_usage_and_unreadable_runs(tmp_path: Path, capsys: pytest.CaptureFix
         status, output, errors = check(capsys, tmp_path / name)
         assert (status, output, errors.count("\n")) == (2, "", 1), name
         assert str(tmp_path / name) in errors
+        expected = "; give the log_dir of fmapboard.watch"
+        if name == "file":
+            expected = f"; give {tmp_path}\n"
+        elif name == "missing":
+            expected = "; there are: "
+        assert expected in errors
     assert check(capsys)[0] == 2
     assert check(capsys, "--nonsense")[0] == 2
 

@@ -147,7 +147,8 @@ def _imported(name: str) -> Any:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"--check {name}: {error}; expected package.module:NAME of a check"
+            f"--check {name}: {error}; expected package.module:NAME of a check that Python can "
+            "import (for a module in this directory, set PYTHONPATH=.)"
         ) from error
     return found() if isinstance(found, type) else found
 
