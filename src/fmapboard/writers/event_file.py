@@ -43,6 +43,10 @@ _HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re
 """The beginning of a serialized event: wall time, step (a varint; absent if 0), and the tag of the
 field with the contents, which is a summary or a session log."""
 _HEAD_BYTES = 32
+_CONTINUES = 0x80
+"""Bit of a byte of a varint that says that another byte follows; the other seven are its value."""
+_SESSION_LOG = b"\x3a"
+"""Tag of the field of an event that begins a run."""
 _AT_ONCE = 512
 """Maximum number of parts per write; Linux and macOS accept 1024."""
 
@@ -109,7 +113,9 @@ def _write(file: io.FileIO, parts: list[bytes]) -> None:
     """Write all parts without joining them, which would allocate memory for a copy."""
     for first in range(0, len(parts), _AT_ONCE):
         some = parts[first : first + _AT_ONCE]
-        written = os.writev(file.fileno(), some) if hasattr(os, "writev") else 0  # not on Windows
+        written = 0
+        if hasattr(os, "writev"):  # not on Windows
+            written = os.writev(file.fileno(), some)
         if written < sum(map(len, some)):
             rest = memoryview(b"".join(some))[written:]
             while rest:
@@ -134,12 +140,14 @@ class EventFile:
         self._key = _key(directory)
         # Absolute, since the process may change its working directory.
         self._directory = directory.absolute() if isinstance(directory, Path) else directory
-        self._suffix, self._start_step = suffix, start_step
+        self._suffix = suffix
+        self._start_step = start_step
         self._users = 1
         self._lock = threading.Lock()
         self._times_begun = 1
         self._graphs: list[bytes] = []
-        self._is_started = self._is_rerun_named = False
+        self._is_started = False
+        self._is_rerun_named = False
         self._file = self._new_file()
 
     @property
@@ -183,14 +191,16 @@ class EventFile:
         """
         with _LOCK, self._lock:
             if self._file.is_gone() and _OPEN.get(self._key) is self:
-                old, self._file = self._file, self._new_file()
-                old.close()
+                lost = self._file
+                self._file = self._new_file()
+                lost.close()
                 self._is_started = False
                 self._times_begun += 1
                 log.warning(
                     "%s was deleted or moved during the run, with all steps logged so far; "
                     "further steps are written to %s",
-                    *(old.path, self._file.path),
+                    lost.path,
+                    self._file.path,
                 )
         return self._times_begun
 
@@ -217,7 +227,7 @@ class EventFile:
             WriteError: As ``add``.
         """
         with self._lock:
-            graphs = [*self._graphs, *[graph] * (graph not in self._graphs)]
+            graphs = self._graphs if graph in self._graphs else [*self._graphs, graph]
             self._append(_graph_event(graphs, step, wall_time), step)
             self._graphs = graphs
 
@@ -257,11 +267,12 @@ class EventFile:
         last = self._last_step()
         if last >= first:
             log.warning(
-                "%s holds an earlier run, up to step %d: from step %d on, TensorBoard shows this "
-                "run instead (the earlier event files stay there); to keep both, log into another "
-                "directory; to continue the earlier run, begin at step %d (start_step=%d in "
-                "Python, --step %d on the command line)",
-                *(self._directory, last, first, last + 1, last + 1, last + 1),
+                "%s",
+                f"{self._directory} holds an earlier run, up to step {last}: from step {first} "
+                "on, TensorBoard shows this run instead (the earlier event files stay there); to "
+                "keep both, log into another directory; to continue the earlier run, begin at "
+                f"step {last + 1} (start_step={last + 1} in Python, --step {last + 1} on the "
+                "command line)",
             )
 
     def _last_step(self) -> int:
@@ -269,13 +280,16 @@ class EventFile:
         directory = self._directory
         names = [name for name in sorted(_event_files(directory)) if MARKER in name]
         if isinstance(directory, RemoteDirectory):
-            newest_first = (io.BytesIO(directory.read(name)) for name in reversed(names))
-            shown = next(filter(None, (shown_steps([file]) for file in newest_first)), set())
-            return max(shown, default=-1)
+            for name in reversed(names):
+                steps = shown_steps([io.BytesIO(directory.read(name))])
+                if steps:
+                    return max(steps)
+            return -1
         try:
-            return max(shown_steps((directory / name).open("rb") for name in names), default=-1)
+            steps = shown_steps((directory / name).open("rb") for name in names)
         except OSError:
             return -1  # what cannot be read is not shown
+        return max(steps, default=-1)
 
     def _new_file(self) -> LocalFile | RemoteFile:
         """A new file that contains its first record."""
@@ -310,14 +324,24 @@ def shown_steps(files: Iterable[BinaryIO]) -> set[int]:
     for file in files:
         with file, contextlib.suppress(framing.Damaged):
             for _, size in framing.records(file):
-                found = _HEAD.match(file.read(min(size, _HEAD_BYTES)))
-                if found is not None:
-                    step = sum((b & 0x7F) << 7 * i for i, b in enumerate(found[1] or b""))
-                    if found[2] == b"\x3a":
-                        steps = {each for each in steps if each < step}
-                    else:
-                        steps.add(step)
+                head = _HEAD.match(file.read(min(size, _HEAD_BYTES)))
+                if head is None:
+                    continue
+                number, tag = head.groups()
+                step = _varint(number or b"")
+                if tag == _SESSION_LOG:
+                    steps = {earlier for earlier in steps if earlier < step}
+                else:
+                    steps.add(step)
     return steps
+
+
+def _varint(data: bytes) -> int:
+    """The number that a protocol buffer stores in these bytes, the lowest seven bits first."""
+    value = 0
+    for index, byte in enumerate(data):
+        value |= (byte & ~_CONTINUES) << (7 * index)
+    return value
 
 
 def has_foreign_events(directory: Path | RemoteDirectory) -> bool:
@@ -331,10 +355,11 @@ def has_own_events(directory: Path | RemoteDirectory) -> bool:
 
 
 def _event_files(directory: Path | RemoteDirectory) -> list[str]:
+    names = []
     if isinstance(directory, RemoteDirectory):
         names = directory.names()
-    else:
-        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    elif directory.is_dir():
+        names = [path.name for path in directory.iterdir()]
     return [name for name in names if "tfevents" in name]
 
 

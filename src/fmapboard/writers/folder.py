@@ -52,7 +52,7 @@ class MemoryWriter:
 _UNSAFE = re.compile(r"[^\w.-]")
 
 _DEVICE = re.compile(
-    r"(con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=\.|$)", re.IGNORECASE
+    r"^(con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=\.|$)", re.IGNORECASE
 )
 """Names that Windows reserves for devices, with any extension."""
 
@@ -97,9 +97,10 @@ class FolderWriter:
             stem = file_stem(kind + tagged.tag.partition("/")[2])
             paths = self.files[tagged.tag] = []
             for number, picture in enumerate(tagged.samples):
-                name = free_name(f"{stem}_sample{number}" if number else stem, taken)
-                path = folder / f"{name}.png"
-                self.replaced += path not in self._own and path.exists()
+                sample = f"{stem}_sample{number}" if number else stem
+                path = folder / f"{free_name(sample, taken)}.png"
+                if path not in self._own and path.exists():
+                    self.replaced += 1
                 self._own.add(path)
                 store(path, png.encode(picture, enlargement(picture)))
                 paths.append(path)
@@ -141,9 +142,11 @@ def free_name(stem: str, taken: set[str]) -> str:
     Names are compared without regard to case, as some file systems do. A name that Windows reserves
     for a device gets an underscore: ``aux.0`` becomes ``aux_.0``.
     """
-    stem = _DEVICE.sub(r"\1_", stem, count=1) if _DEVICE.match(stem) else stem
-    candidate, number = stem, 2
+    stem = _DEVICE.sub(r"\1_", stem, count=1)
+    candidate = stem
+    number = 2
     while candidate.lower() in taken:
-        candidate, number = f"{stem}-{number}", number + 1
+        candidate = f"{stem}-{number}"
+        number += 1
     taken.add(candidate.lower())
     return candidate

@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, log, raise_interrupt
+from fmapboard.errors import (
+    WarnOnce,
+    WorkerEnded,
+    WriteError,
+    is_interrupted,
+    log,
+    raise_interrupt,
+)
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
@@ -65,7 +72,8 @@ class Pipeline:
             class_names=options.class_names,
             normalization=options.normalization,
         )
-        self._writer, self._warn = writer, warn
+        self._writer = writer
+        self._warn = warn
         self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)
         self._worker: Worker[tuple[Receive, float]] = Worker(
             self._work, self._failed, max_bytes=MAX_QUEUE_BYTES, when_full=options.when_full
@@ -74,7 +82,8 @@ class Pipeline:
         self._newest: LoggedStep | None = None
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
-        self._limits, self._tighter = Limits(), iter(TIGHTER)
+        self._limits = Limits()
+        self._tighter = iter(TIGHTER)
         self._waited_ms = 0.0
         self._closed = False
 
@@ -139,10 +148,12 @@ class Pipeline:
 
     def _conclude(self) -> None:
         """Log and write why the run is as it is: once, after its last step."""
-        report, newest = self._checks.report, self._newest
+        report = self._checks.report
+        newest = self._newest
         if report is None or newest is None or self._worker.is_inherited:
             return
-        self._newest, handled = None, sys.exc_info()[1]
+        self._newest = None
+        handled = sys.exc_info()[1]
         try:
             run = "" if self.log_dir is None else str(self.log_dir)
             verdict = judge(run, report.findings, seen_in([report]))
@@ -164,7 +175,8 @@ class Pipeline:
         if not is_too_large and not getattr(self._writer, "is_closed", False):
             self._writer.write(step)
         content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
-        directory, name = log_directory(verdict.run), self._prefix + tags.SUMMARY_FILE
+        directory = log_directory(verdict.run)
+        name = self._prefix + tags.SUMMARY_FILE
         if isinstance(directory, RemoteDirectory):
             directory.put(name, content)
         else:
@@ -228,9 +240,9 @@ class Pipeline:
         if dropped:
             self._warn.warn(
                 DROPPED_STEPS,
-                f"step {data.step}: {dropped} logged steps dropped so far, since they are logged "
-                f"faster than they are written (see the scalar {DROPPED_STEPS}); log less often, "
-                "or use when_full='wait'",
+                f"step {data.step}: {dropped} logged steps dropped so far, since they are "
+                f"logged faster than they are written (see the scalar {DROPPED_STEPS}); log less "
+                "often, or use when_full='wait'",
             )
         return replace(data, scalars=scalars)
 
@@ -238,7 +250,10 @@ class Pipeline:
         """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
         while True:
             state, step = self._build.build(self._limits.applied(data))
-            if self._max_bytes is None or (size := _size(step)) <= self._max_bytes:
+            if self._max_bytes is None:
+                return state, step
+            size = _size(step)
+            if size <= self._max_bytes:
                 return state, step
             tighter = next(self._tighter, None)
             if tighter is None:

@@ -49,12 +49,15 @@ def log_directory(given: str | PathLike[str] | RemoteDirectory) -> Path | Remote
     if slashes is None:
         if not rest.startswith(("/", "\\")):
             return Path(text)  # a folder with a colon in its name
-        url = f"{scheme}://{rest.lstrip('/' + chr(92))}".replace("file://", "file:///")
+        start = "file:///" if scheme == "file" else f"{scheme}://"
+        url = start + rest.lstrip("/\\")
         raise ConfigurationError(
             f"{given!r} looks like a URL without its second slash, which pathlib.Path "
             f"leaves out; give a string: {url!r}"
         )
-    return Path(rest) if scheme == "file" else RemoteDirectory(text.rstrip("/"))
+    if scheme == "file":
+        return Path(rest)
+    return RemoteDirectory(text.rstrip("/"))
 
 
 def local_directory(given: str | PathLike[str], why: str) -> Path:
@@ -123,9 +126,8 @@ class RemoteDirectory:
         except ImportError as error:
             package = _PACKAGES.get(scheme)
             fix = f"pip install {package}" if package else first_line(error)
-            raise MissingExtra(f"log_dir={self.url!r} needs {package or scheme}. Run: {fix}") from (
-                error
-            )
+            text = f"log_dir={self.url!r} needs {package or scheme}. Run: {fix}"
+            raise MissingExtra(text) from error
         except Exception as error:
             # By these, fsspec, TensorBoard and TensorFlow report an unknown scheme.
             if isinstance(error, ValueError) or type(error).__name__ == "UnimplementedError":
@@ -137,7 +139,8 @@ class RemoteDirectory:
 
     def names(self) -> list[str]:
         """Names of the files in the directory; empty if it cannot be listed."""
-        gfile, handled = _gfile(), sys.exc_info()[1]
+        gfile = _gfile()
+        handled = sys.exc_info()[1]
         try:
             return list(gfile.listdir(self.url)) if gfile.isdir(self.url) else []
         except Exception as error:  # any file system's error; if it matters, writing fails too
@@ -146,7 +149,8 @@ class RemoteDirectory:
 
     def read(self, name: str) -> bytes:
         """The content of a file in the directory; empty if it cannot be read."""
-        gfile, handled = _gfile(), sys.exc_info()[1]
+        gfile = _gfile()
+        handled = sys.exc_info()[1]
         try:
             with gfile.GFile(f"{self.url}/{name}", "rb") as file:
                 return bytes(file.read())
@@ -183,9 +187,16 @@ class RemoteFile:
         self, directory: RemoteDirectory, new_name: Callable[[], str], head: list[bytes]
     ) -> None:
         directory.make()
-        self._directory, self._new_name, self._head = directory, new_name, b"".join(head)
-        self._name, self._content = new_name(), self._head
+        self._directory = directory
+        self._new_name = new_name
+        self._head = b"".join(head)
+        self._begin()
         self.append([])
+
+    def _begin(self) -> None:
+        """Begin the next object, which is uploaded with its first record."""
+        self._name = self._new_name()
+        self._content = self._head
 
     @property
     def path(self) -> str:
@@ -203,7 +214,7 @@ class RemoteFile:
         self._directory.put(self._name, content)
         self._content = content
         if len(content) >= _MAX_BYTES:
-            self._name, self._content = self._new_name(), self._head
+            self._begin()
 
     def is_gone(self) -> bool:
         """Always False: a deleted object is restored by the next record."""

@@ -97,7 +97,9 @@ class TensorBoardWriter:
         try:
             files_begun = self._file.times_begun()
             if files_begun != self._files_begun:
-                self._encode, self._files_begun, self.path = Encoder(), files_begun, self._file.path
+                self._encode = Encoder()
+                self._files_begun = files_begun
+                self.path = self._file.path
             if step.graph is not None:
                 self._file.add_graph(graph_def(step.graph), step.step, step.wall_time)
             self._file.add(self._encode(step), step.step, step.wall_time)
@@ -112,7 +114,8 @@ class TensorBoardWriter:
 
     def close(self) -> None:
         """Release the file."""
-        shared, self._file = self._file, None
+        shared = self._file
+        self._file = None  # first, since a second call must not release it again
         if shared is not None:
             shared.close()
 
@@ -165,9 +168,10 @@ class SummaryWriterAdapter:
 
     def _message(self, kind: str) -> Any:
         """The writer's ``Event`` or ``Summary`` class; tensorboardX has its own, alike in bytes."""
-        kinds = type(self._writer).__mro__
-        own = any(each.__module__.startswith("tensorboardX") for each in kinds)
-        package = "tensorboardX.proto" if own else "tensorboard.compat.proto"
+        modules = [parent.__module__ for parent in type(self._writer).__mro__]
+        package = "tensorboard.compat.proto"
+        if any(module.startswith("tensorboardX") for module in modules):
+            package = "tensorboardX.proto"
         return getattr(import_module(f"{package}.{kind.lower()}_pb2"), kind)
 
     def flush(self) -> None:
@@ -194,8 +198,10 @@ def default_log_dir(comment: str = "") -> Path:
     return Path("runs") / f"{now}_{socket.gethostname()}{comment}"
 
 
-_BLOBS, _TENSORS = summary_pb2.DATA_CLASS_BLOB_SEQUENCE, summary_pb2.DATA_CLASS_TENSOR
+_BLOBS = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+_TENSORS = summary_pb2.DATA_CLASS_TENSOR
 _EMPTY = np.zeros((1, 3))
+"""One empty bucket, for values that are all not finite: the step is not missing from the series."""
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
 _TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
 _STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
@@ -216,8 +222,11 @@ class Encoder:
 
         A step is a single Summary, so that it is stored completely or not at all.
         """
-        frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
-        parts = [part for tagged in step.pictures for part in self._image(frames, tagged)]
+        summary = summary_pb2.Summary()
+        frames = summary_pb2.Summary()
+        parts: list[bytes] = []
+        for tagged in step.pictures:
+            parts += self._image(frames, tagged)
         for histogram in step.histograms:
             self._histogram(summary.value.add(tag=histogram.tag), histogram)
         with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
@@ -235,7 +244,8 @@ class Encoder:
         """A Summary field in parts; ``frames`` provides the memory for small messages."""
         pngs = [png.encode(picture) for picture in tagged.samples]
         height, width = tagged.samples[0].pixels.shape[:2]
-        value, tensor = frames.value.add(tag=tagged.tag), frames.value.add().tensor
+        value = frames.value.add(tag=tagged.tag)
+        tensor = frames.value.add().tensor
         _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
         if self._is_new(tagged.tag):
             _describe(value, image_metadata, _BLOBS, tagged.description)
@@ -244,9 +254,10 @@ class Encoder:
         return field(_VALUE, value.SerializeToString(), *tensors)
 
     def _histogram(self, value: summary_pb2.Summary.Value, histogram: Histogram) -> None:
-        edges, counts = histogram.edges, histogram.counts
-        # Without finite values: one empty bucket, so that the step is not missing from the series.
-        rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
+        rows = _EMPTY
+        if histogram.counts.size:
+            ends = histogram.edges[:-1], histogram.edges[1:]
+            rows = np.stack([*ends, histogram.counts], axis=1)  # [buckets, 3]
         value.tensor.dtype = types_pb2.DT_DOUBLE
         value.tensor.tensor_content = rows.astype("<f8", order="C").tobytes()
         _put_shape(value.tensor, *rows.shape)
@@ -267,9 +278,9 @@ class Encoder:
             _describe(value, text_metadata, _TENSORS)
 
     def _is_new(self, tag: str) -> bool:
-        new = tag not in self._described
+        is_new = tag not in self._described
         self._described.add(tag)
-        return new
+        return is_new
 
 
 def _describe(

@@ -4,7 +4,9 @@ These trackers replace classes or methods in ``torch.utils.tensorboard.writer``.
 bypass that module, since its checksum in pure Python holds the interpreter lock. So if a tracker
 has replaced something there, the file is begun by the replaced class (wandb then reads the file as
 it grows), and each step is passed to the replaced methods (MLflow and ClearML read their
-arguments). Without a tracker nothing here has an effect.
+arguments), in TensorBoard's original Summary format: trackers that intercept summaries ignore
+pictures and histograms in the newer plugin format of our files. Without a tracker nothing here has
+an effect.
 """
 
 from __future__ import annotations
@@ -20,21 +22,23 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2
 
-from fmapboard.errors import log, raise_interrupt
+from fmapboard.errors import error_text, log, raise_interrupt
 from fmapboard.records import Histogram, LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 
-# Convert a logged step to TensorBoard's original Summary format, which trackers understand.
-#
-# Our event files use the newer plugin format. Trackers that intercept summaries as they are written
-# ignore pictures and histograms in that format.
-
-_GREY, _RGB = 1, 3
+_GREY = 1
+_RGB = 3
+"""Color spaces of pictures in the original format."""
 
 
 def first_format(step: LoggedStep) -> summary_pb2.Summary:
-    """Pictures, histograms and scalars; samples after the first have their index in the tag."""
-    values = [value for tagged in step.pictures for value in _images(tagged)]
+    """A step in TensorBoard's original Summary format: pictures, histograms and scalars.
+
+    Samples after the first have their index in the tag.
+    """
+    values: list[summary_pb2.Summary.Value] = []
+    for tagged in step.pictures:
+        values += _images(tagged)
     values += [_histogram(histogram) for histogram in step.histograms if histogram.counts.size]
     with np.errstate(over="ignore"):  # a norm may exceed float32
         values += [
@@ -48,10 +52,12 @@ def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
     for number, picture in enumerate(tagged.samples):
         if picture.palette is not None:  # ClearML would show the indices
             picture = Picture(picture.colours, tile=picture.tile)
-        height, width, *channels = picture.pixels.shape
-        colour, data = _RGB if channels else _GREY, png.encode(picture)
+        height, width = picture.pixels.shape[:2]
         image = summary_pb2.Summary.Image(
-            height=height, width=width, colorspace=colour, encoded_image_string=data
+            height=height,
+            width=width,
+            colorspace=_GREY if picture.pixels.ndim == 2 else _RGB,
+            encoded_image_string=png.encode(picture),
         )
         tag = f"{tagged.tag}/sample_{number}" if number else tagged.tag
         yield summary_pb2.Summary.Value(tag=tag, image=image)
@@ -59,7 +65,8 @@ def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
 
 def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:
     """Sums are approximated from the centers of the buckets."""
-    edges, counts = histogram.edges, histogram.counts
+    edges = histogram.edges
+    counts = histogram.counts
     centers = (edges[:-1] + edges[1:]) / 2
     histo = summary_pb2.HistogramProto(
         min=edges[0],
@@ -89,10 +96,11 @@ def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
     Returns:
         The file's path; None if there is no tracker, or if it fails.
     """
-    kind = next((k for k in map(_event_file_writer, (_TORCH, _TENSORBOARD)) if k), None)
+    kind = _event_file_writer(_TORCH) or _event_file_writer(_TENSORBOARD)
     if kind is None:
         return None
-    unique, handled = f".{time.time_ns()}{suffix}", sys.exc_info()[1]
+    unique = f".{time.time_ns()}{suffix}"
+    handled = sys.exc_info()[1]
     try:
         kind(str(directory), filename_suffix=unique).close()
         (path,) = directory.glob(f"*{unique}")
@@ -106,7 +114,9 @@ def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
 def _event_file_writer(module: str) -> Any:
     """The EventFileWriter of a module, if it is not TensorBoard's own."""
     kind = getattr(sys.modules.get(module), "EventFileWriter", None)
-    return kind if kind is not None and _is_replaced(kind, sys.modules[_TENSORBOARD]) else None
+    if kind is None or not _is_replaced(kind, sys.modules[_TENSORBOARD]):
+        return None
+    return kind
 
 
 def wandb_follows() -> bool:
@@ -189,18 +199,25 @@ def join_mlflow_run(run_id: str | None) -> None:
 
 
 def _mlflow_follows(kind: type) -> bool:
-    names = (getattr(kind, name).__globals__["__name__"] for name in ("add_event", "add_summary"))
-    return "mlflow" in sys.modules and any(name.split(".")[0] == "mlflow" for name in names)
+    if "mlflow" not in sys.modules:
+        return False
+    methods = [getattr(kind, name) for name in ("add_event", "add_summary")]
+    modules = [method.__globals__["__name__"] for method in methods]
+    return any(module.split(".")[0] == "mlflow" for module in modules)
 
 
 def _is_replaced(kind: type, home: ModuleType) -> bool:
     """True if a class, or a method that events pass through, is not that of its module."""
-    methods = [getattr(kind, name, None) for name in ("__init__", "add_event", "add_summary")]
-    return any(getattr(m, "__globals__", None) is not vars(home) for m in methods if m is not None)
+    for name in ("__init__", "add_event", "add_summary"):
+        method = getattr(kind, name, None)
+        if method is not None and getattr(method, "__globals__", None) is not vars(home):
+            return True
+    return False
 
 
 def _warn(tracker: str, error: Exception) -> None:
     log.warning(
-        "an experiment tracker (%s) receives no feature maps (%s: %s); the event file is complete",
-        *(tracker, type(error).__name__, error),
+        "an experiment tracker (%s) receives no feature maps (%s); the event file is complete",
+        tracker,
+        error_text(error),
     )

@@ -77,7 +77,8 @@ class WandbWriter:
                 self._warn.warn("left out", _LEFT_OUT.format(step.step, self._written))
             else:
                 self._log(step)
-                self._row, self._written = self._run.step, step.step
+                self._row = self._run.step
+                self._written = step.step
         except Exception as error:
             raise WriteError(f"W&B: {first_line(error)}") from error
 
@@ -90,8 +91,10 @@ class WandbWriter:
     def _log(self, step: LoggedStep) -> None:
         values: dict[str, Any] = {**step.scalars, **step.texts}
         for tagged in step.pictures:
-            text, images = tagged.description, map(_image, tagged.samples)
-            values[tagged.tag] = [self._wandb.Image(image, caption=text) for image in images]
+            values[tagged.tag] = [
+                self._wandb.Image(_image(picture), caption=tagged.description)
+                for picture in tagged.samples
+            ]
         for histogram in step.histograms:
             if histogram.counts.size:
                 pair = (histogram.counts, histogram.edges)
@@ -111,9 +114,11 @@ class WandbWriter:
 
 def _step_metric(step: LoggedStep) -> str:
     """The metric that holds the step's number; a model with a name has one of its own."""
-    overviews = (r.tag.removesuffix(OVERVIEW) for r in step.records if r.tag.endswith(OVERVIEW))
-    name = next(overviews, "").removesuffix(".").replace(".", "_")  # W&B would split it at a dot
-    return f"fmapboard/step_{name}" if name else "fmapboard/step"
+    tags = [record.tag for record in step.records if record.tag.endswith(OVERVIEW)]
+    name = tags[0].removesuffix(OVERVIEW).removesuffix(".") if tags else ""
+    if not name:
+        return "fmapboard/step"
+    return f"fmapboard/step_{name.replace('.', '_')}"  # W&B would split it at a dot
 
 
 def _image(picture: Picture) -> Image.Image:

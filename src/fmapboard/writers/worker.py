@@ -35,7 +35,8 @@ from fmapboard.own_thread import OwnThread
 T = TypeVar("T")
 
 MAX_STEPS = 8
-_MIN_CALM_ADDITIONS, _MAX_CALM_ADDITIONS = 8, 2**14
+_MIN_CALM_ADDITIONS = 8
+_MAX_CALM_ADDITIONS = 2**14
 _LOWEST_PRIORITY = 19
 _HAS_PRIORITIES = sys.platform == "linux"
 """Only Linux has per-thread priorities; elsewhere the call could affect the whole process."""
@@ -75,15 +76,20 @@ class Worker(Generic[T]):
         when_full: WhenFull = "wait",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._work, self._failed, self._clock = work, failed, clock
-        self._max_bytes, self._when_full = max_bytes, when_full
+        self._work = work
+        self._failed = failed
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._when_full = when_full
         self._queued: deque[tuple[T, int]] = deque()
         self._is_working = False  # on an item that has left the queue
         self._parts: Iterator[None] | None = None
         self._is_urgent = False
-        self._calm_additions, self._required = 0, _MIN_CALM_ADDITIONS
+        self._calm_additions = 0
+        self._required = _MIN_CALM_ADDITIONS
         self._callers: deque[tuple[Callable[[], bool], threading.Lock]] = deque()
-        self._closed = self._ended = False
+        self._closed = False
+        self._ended = False
         self._pid: int | None = None  # of the process that started the first thread
         self._working = threading.Lock()  # taken by worker threads only
         self._wake: dict[bool, SimpleQueue[object]] = {low: SimpleQueue() for low in (True, False)}
@@ -120,17 +126,20 @@ class Worker(Generic[T]):
         """
         if self.is_inherited or self._closed or self._ended:
             return 0.0
-        if not self._running and (error := self._start(_HAS_PRIORITIES)) is not None:
-            self._ended = True
-            self._failed(error)
-            return 0.0
+        if not self._running:
+            error = self._start(_HAS_PRIORITIES)
+            if error is not None:
+                self._ended = True
+                self._failed(error)
+                return 0.0
         before = self.unfinished
         waited = self._make_space(nbytes) if self.is_full(nbytes) else 0.0
         if self._closed or self._ended:
             return waited
         self._calm_additions = self._calm_additions + 1 if before <= 1 else 0
         if self._is_urgent and self._calm_additions >= self._required:
-            self._is_urgent, self._required = False, min(2 * self._required, _MAX_CALM_ADDITIONS)
+            self._is_urgent = False
+            self._required = min(2 * self._required, _MAX_CALM_ADDITIONS)
         self._queued.append((item, nbytes))
         if self.unfinished >= MAX_STEPS:
             self._hurry()
@@ -195,7 +204,8 @@ class Worker(Generic[T]):
     def _hurry(self) -> None:
         """Make the work urgent, since the backlog has reached a bound."""
         if not self._is_urgent:
-            self._is_urgent, self._calm_additions = True, 0
+            self._is_urgent = True
+            self._calm_additions = 0
         self._start_normal()
 
     def _wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
@@ -233,7 +243,8 @@ class Worker(Generic[T]):
         """
         self._pid = os.getpid()
         # When this object is deleted, the thread is woken, and ends.
-        reference, wake = weakref.ref(self, self._wake[low].put), self._wake[low]
+        wake = self._wake[low]
+        reference = weakref.ref(self, wake.put)
         thread = OwnThread(partial(_loop, reference, wake, low, self._identifiers), "fmapboard")
         handled = sys.exc_info()[1]
         try:
