@@ -300,12 +300,13 @@ class Statistics:
         positive_infinity: Number of +Inf values.
         negative_infinity: Number of -Inf values.
         constant: True if the channel has more than one value, all equal and finite.
-        dead: True if the channel has more than one value, all equal to ``LayerCall.floor``. None
-            for layers that are not activations.
+        dead: True if the channel has more than one value, all equal to ``floor``. None for layers
+            that are not activations.
         counted: False if non-finite values were found on an accelerator at the first logged step
             that has them. Which channels are affected is then exact, but their counts are lower
             bounds (1 for each kind found), and their statistics are not known (NaN). The values are
             counted from the next logged step on.
+        floor: ``LayerCall.floor``, rounded to the dtype of the output.
     """
 
     minimum: Floats
@@ -318,6 +319,7 @@ class Statistics:
     constant: npt.NDArray[np.bool_]
     dead: npt.NDArray[np.bool_] | None = None
     counted: bool = True
+    floor: float | None = None
 
     @property
     def nonfinite(self) -> npt.NDArray[np.bool_]:

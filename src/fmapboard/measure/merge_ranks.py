@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch.distributed as dist
 
 from fmapboard.errors import CaptureError, ConfigurationError, WarnOnce, first_line
 from fmapboard.model import distributed
-from fmapboard.records import LayerMeasurement, Statistics
+from fmapboard.records import Floats, LayerMeasurement, Statistics
 
 Shared = dict[tuple[str, str], tuple[Statistics, int]]
 """Layer call and kind -> the statistics, and the number of values per channel on one rank."""
@@ -125,25 +126,64 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
     """Merge the statistics of parts of a batch, each with its number of values per channel.
 
     Means and squared deviations are combined as in Chan, Golub and LeVeque (1983), "Algorithms for
-    computing the sample variance".
+    computing the sample variance". What one rank does not know is not known of the whole batch.
     """
     parts = [statistics for statistics, _ in shares]
-    kinds = ("nan", "positive_infinity", "negative_infinity")
-    nan, up, down = (np.sum([getattr(part, kind) for part in parts], axis=0) for kind in kinds)
-    finite = np.stack([n - p.nan - p.positive_infinity - p.negative_infinity for p, n in shares])
-    count = finite.sum(0)  # [C]
-    # A channel without finite values on a rank (NaN) counts as 0 there.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(finite * np.stack([p.mean for p in parts]), 0) / count
-        spread = np.stack([p.std**2 + (p.mean - mean) ** 2 for p in parts])
-        std = np.sqrt(np.nansum(finite * spread, 0) / count)
-    low = np.fmin.reduce([p.minimum for p in parts])
-    high = np.fmax.reduce([p.maximum for p in parts])
+    nan = np.sum([part.nan for part in parts], axis=0)
+    positive_infinity = np.sum([part.positive_infinity for part in parts], axis=0)
+    negative_infinity = np.sum([part.negative_infinity for part in parts], axis=0)
+    minimum = np.fmin.reduce([part.minimum for part in parts])
+    maximum = np.fmax.reduce([part.maximum for part in parts])
+    counts = np.stack([_finite_values(part, size) for part, size in shares])  # [R, C]
+    mean, std = _merged_moments(parts, counts)
     uncounted = [part for part in parts if not part.counted]
-    for part in uncounted:  # what one rank does not know is not known of the whole batch
-        low[np.isnan(part.minimum)] = high[np.isnan(part.maximum)] = np.nan
-        mean[part.nonfinite] = std[part.nonfinite] = np.nan
-    one_value = (low == high) & (nan + up + down == 0) & (count > 1)
-    flags = [part.dead for part in parts if part.dead is not None]
-    dead = np.logical_and.reduce(flags) if flags else None
-    return Statistics(low, high, mean, std, nan, up, down, one_value, dead, not uncounted)
+    for part in uncounted:
+        minimum[np.isnan(part.minimum)] = np.nan
+        maximum[np.isnan(part.maximum)] = np.nan
+        mean[part.nonfinite] = np.nan
+        std[part.nonfinite] = np.nan
+    # Made anew, because a rank with one value per channel cannot tell.
+    is_finite = nan + positive_infinity + negative_infinity == 0
+    constant = (minimum == maximum) & is_finite & (counts.sum(0) > 1)
+    floor = parts[0].floor
+    return Statistics(
+        minimum=minimum,
+        maximum=maximum,
+        mean=mean,
+        std=std,
+        nan=nan,
+        positive_infinity=positive_infinity,
+        negative_infinity=negative_infinity,
+        constant=constant,
+        dead=None if floor is None else constant & (maximum == floor),
+        counted=not uncounted,
+        floor=floor,
+    )
+
+
+def _finite_values(part: Statistics, size: int) -> npt.NDArray[np.int64]:
+    """How many of the ``size`` values of each channel are finite, [C]."""
+    return size - part.nan - part.positive_infinity - part.negative_infinity
+
+
+def _merged_moments(
+    parts: list[Statistics], counts: npt.NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Mean and std of each channel, [C]; NaN if a rank does not know that of its finite values.
+
+    Args:
+        parts: The statistics of R ranks.
+        counts: Numbers of finite values, [R, C].
+    """
+    means = np.stack([part.mean for part in parts])  # [R, C]
+    stds = np.stack([part.std for part in parts])  # [R, C]
+    is_empty = counts == 0
+    means[is_empty] = 0.0
+    stds[is_empty] = 0.0
+    total = counts.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0: no finite value on any rank
+        mean = (counts * means).sum(0) / total
+        squares = counts * (np.square(stds) + np.square(means - mean))  # [R, C]
+        squares[is_empty] = 0.0  # of a mean that is not known
+        std = np.sqrt(squares.sum(0) / total)
+    return mean, std

@@ -157,7 +157,18 @@ def _split(
         nan, up, down = nonfinite[:, own]
         constant = same[own] if one.samples * one.size > 1 else np.zeros_like(same[own])
         dead = None if one.floor is None else constant & (maximum == one.floor)
-        yield Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
+        yield Statistics(
+            minimum=minimum,
+            maximum=maximum,
+            mean=mean,
+            std=std,
+            nan=nan,
+            positive_infinity=up,
+            negative_infinity=down,
+            constant=constant,
+            dead=dead,
+            floor=one.floor,
+        )
 
 
 def _plane_moments(read: list[_Parts], sizes: list[int]) -> tuple[Floats, Floats, Floats, Floats]:

@@ -15,7 +15,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.measure import merge_ranks
 from fmapboard.measure.merge_ranks import RankExchange, Share
 from fmapboard.measure.reducer import Reducer, joined
-from fmapboard.records import LayerCall, LayerMeasurement
+from fmapboard.records import LayerCall, LayerMeasurement, Statistics
 
 Measured = tuple[LayerMeasurement, ...]
 
@@ -149,3 +149,74 @@ def test_what_one_rank_only_flagged_is_not_known_of_the_whole_batch() -> None:
         found = getattr(merged.statistics, name)
         assert np.isnan(found).tolist() == [True, False, False], name
     np.testing.assert_allclose(merged.statistics.maximum, own.statistics.maximum)
+
+
+# --- activations
+
+
+def of_relu(outputs: torch.Tensor) -> Measured:
+    """The measurement of a ReLU's output, of which neither mean nor std is read."""
+    layer_call = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
+    part = Reducer()(layer_call, "feature_maps", outputs, nn.ReLU())
+    return joined([part], lambda label, error: pytest.fail(f"{label}: {error}"))
+
+
+def merged_and_whole(*outputs: torch.Tensor) -> tuple[Statistics, Statistics]:
+    """The statistics of a ReLU as merged over ranks, and as read in one process."""
+    first, *others = outputs
+    shares = Others(*(share_of(0, of_relu(own)) for own in others))
+    (merged,) = RankExchange(shares, WarnOnce()).merged(0, of_relu(first))
+    (whole,) = of_relu(torch.cat(outputs))
+    assert merged.statistics is not None
+    assert whole.statistics is not None
+    return merged.statistics, whole.statistics
+
+
+@pytest.mark.parametrize("samples", [[1, 1], [1, 3], [3, 1], [1, 1, 1], [2, 2]])
+def test_channels_that_are_dead_on_all_ranks_are_dead_though_a_rank_has_one_sample(
+    samples: list[int],
+) -> None:
+    outputs = [torch.tensor([[0.0, 0.0, 1.0]]).repeat(count, 1) for count in samples]
+    outputs[-1][-1, 1] = 2.0
+    merged, whole = merged_and_whole(*outputs)
+    assert merged.dead is not None
+    assert whole.dead is not None
+    assert merged.dead.tolist() == whole.dead.tolist() == [True, False, False]
+    assert merged.constant.tolist() == whole.constant.tolist() == [True, False, True]
+    assert (merged.minimum.tolist(), merged.maximum.tolist()) == ([0, 0, 1], [0, 2, 1])
+    assert merged.floor == whole.floor == 0.0
+
+
+def test_one_value_on_all_ranks_together_is_neither_constant_nor_dead() -> None:
+    merged, whole = merged_and_whole(torch.zeros(1, 3))
+    assert merged.dead is not None
+    assert merged.dead.tolist() == merged.constant.tolist() == [False, False, False]
+    assert whole.constant.tolist() == [False, False, False]
+
+
+def test_a_mean_that_no_rank_has_read_is_not_known_of_the_whole_batch() -> None:
+    merged, whole = merged_and_whole(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 4, 4))
+    for found in (merged, whole):
+        assert np.isnan(found.mean).all()
+        assert np.isnan(found.std).all()
+
+
+def test_a_mean_that_one_rank_does_not_know_is_not_known_of_the_whole_batch() -> None:
+    (own,) = measured(torch.tensor([[1.0, 3.0]]).repeat(2, 1)[..., None, None])
+    assert own.statistics is not None
+    unknown = replace(own.statistics, mean=np.array([np.nan, 3.0]), std=np.array([np.nan, 0.0]))
+    exchange = RankExchange(Others(share_of(7, (replace(own, statistics=unknown),))), WarnOnce())
+    (merged,) = exchange.merged(7, (own,))
+    assert merged.statistics is not None
+    np.testing.assert_array_equal(merged.statistics.mean, [np.nan, 3.0])
+    np.testing.assert_array_equal(merged.statistics.std, [np.nan, 0.0])
+
+
+def test_a_rank_without_finite_values_leaves_the_mean_to_the_others() -> None:
+    (own,) = measured(torch.full((2, 3, 1, 1), torch.nan))
+    (other,) = measured(torch.tensor([1.0, 3.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
+    (merged,) = RankExchange(Others(share_of(0, (other,))), WarnOnce()).merged(0, (own,))
+    assert merged.statistics is not None
+    assert merged.statistics.mean.tolist() == [2.0, 2.0, 2.0]
+    assert merged.statistics.std.tolist() == [1.0, 1.0, 1.0]
+    assert merged.statistics.nan.tolist() == [2, 2, 2]
