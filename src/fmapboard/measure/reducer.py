@@ -31,7 +31,6 @@ from fmapboard.measure.statistics import (
     statistics_on_device,
 )
 from fmapboard.measure.thread_count import without_settling
-from fmapboard.model.roles import CLAMPING
 from fmapboard.records import (
     ONE_PASS,
     Floats,
@@ -163,8 +162,7 @@ class Reducer:
         if numbers:
             floor = rounded(layer_call.floor, tensor.dtype)
             if maps.is_cpu:
-                bounded = type(module) in CLAMPING and not layer_call.received
-                counted = statistics(maps, floor, moments=is_drawn, bounded=bounded)
+                counted = statistics(maps, floor, moments=is_drawn)
             else:
                 known, key = self.unsettled, (layer_call.label, kind)
                 own = None if known is None else (known, key)

@@ -207,7 +207,7 @@ def _concatenated(arrays: list[_Array]) -> Floats:
 
 
 def statistics(
-    maps: Tensor, floor: float | None = None, *, moments: bool = True, bounded: bool = False
+    maps: Tensor, floor: float | None = None, *, moments: bool = True
 ) -> PendingStatistics:
     """Compute min, max, mean, std, non-finite counts and flags of each channel.
 
@@ -216,11 +216,10 @@ def statistics(
         floor: Output of the activation when it is off, rounded to the dtype of the activation's
             output; required for ``Statistics.dead``.
         moments: Also compute mean and std; without it they may be NaN.
-        bounded: The activation clamps its output, so no value can be below ``floor``.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     if not moments:
-        parts = _read_extremes(planes, floor if bounded else None)
+        parts = _read_extremes(planes)
     elif _is_short(planes):
         parts, planes = _read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
     else:
@@ -258,31 +257,15 @@ def statistics_on_device(
     return PendingStatistics(parts, *known, "device", maps.dtype, unsettled), extremes
 
 
-def _read_extremes(planes: Tensor, bound: float | None) -> tuple[Tensor, ...] | None:
-    """Min and max of [N, C, S], each [N, C] or [1, C]; None if any value is not finite.
-
-    Args:
-        planes: [N, C, S].
-        bound: No value is below it. A channel whose first sample reaches it is not read further for
-            its min, which saves most of that pass.
-    """
-    hi = planes.amax(0).amax(1)[None] if _is_short(planes) else planes.amax(2)
-    lo = _smallest(planes) if bound is None else _smallest_above(planes, bound)
+def _read_extremes(planes: Tensor) -> tuple[Tensor, ...] | None:
+    """Min and max of [N, C, S], each [N, C] or [1, C]; None if any value is not finite."""
+    if _is_short(planes):
+        lo = planes.amin(0).amin(1)[None]
+        hi = planes.amax(0).amax(1)[None]
+    else:
+        lo = planes.amin(2)
+        hi = planes.amax(2)
     return (lo, hi) if math.isfinite(hi.sum() - lo.sum()) else None
-
-
-def _smallest(planes: Tensor) -> Tensor:
-    return planes.amin(0).amin(1)[None] if _is_short(planes) else planes.amin(2)
-
-
-def _smallest_above(planes: Tensor, bound: float) -> Tensor:
-    lo = planes[:1].amin(2)
-    above = (lo[0] != bound).nonzero()[:, 0]
-    if 2 * len(above) > lo.shape[1]:
-        return _smallest(planes)
-    if len(above):
-        lo[0, above] = planes[:, above].amin((0, 2))
-    return lo
 
 
 def _is_short(planes: Tensor) -> bool:

@@ -31,9 +31,6 @@ def floor_of(module: nn.Module) -> float | None:
     return _SELU_FLOOR if isinstance(module, nn.SELU) else None
 
 
-CLAMPING = (nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Hardsigmoid)
-"""Types of modules none of whose outputs is below the off value, not even by rounding."""
-
 # Klambauer et al., Self-Normalizing Neural Networks (2017): -scale * alpha.
 _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
 
