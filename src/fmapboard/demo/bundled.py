@@ -11,8 +11,9 @@ def bundled(name: str = "") -> Path:
     In an installed package the files are inside it; in a checkout they are in ``assets/bundled``.
     """
     inside = Path(__file__).parents[1] / "_bundled"
-    folder = inside if inside.is_dir() else Path(__file__).parents[3] / "assets" / "bundled"
-    return folder / name
+    if inside.is_dir():
+        return inside / name
+    return Path(__file__).parents[3] / "assets" / "bundled" / name
 
 
 PHOTOGRAPH = bundled("photographs") / "chelsea.jpg"

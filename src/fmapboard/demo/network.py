@@ -81,12 +81,15 @@ class DemoNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of each image, one per class, [N, classes]."""
-        x = self.pool1(self.relu1(self.norm1(self.conv1(x))))  # [N, 16, H/2, W/2]
-        x = self.pool2(self.relu2(self.norm2(self.conv2(x))))  # [N, 32, H/4, W/4]
+        x = self.relu1(self.norm1(self.conv1(x)))  # [N, 16, H, W]
+        x = self.pool1(x)  # [N, 16, H/2, W/2]
+        x = self.relu2(self.norm2(self.conv2(x)))  # [N, 32, H/2, W/2]
+        x = self.pool2(x)  # [N, 32, H/4, W/4]
         x = self.block(x)
         x = self.relu3(self.norm3(self.conv3(x)))  # [N, 64, H/8, W/8]
         x = self.relu4(self.norm4(self.conv4(x)))  # [N, 96, H/8, W/8]
-        logits: Tensor = self.head(self.pool(x).flatten(1))  # [N, classes]
+        pooled = self.pool(x).flatten(1)  # [N, 96]
+        logits: Tensor = self.head(pooled)  # [N, classes]
         return logits
 
 

@@ -20,8 +20,14 @@ SCALES = (0.7, 0.5)
 GRID = (6, 2)
 """Rows and columns of validation crops per held-out part and scale."""
 
-LEFT, HELD_OUT, RIGHT = range(3)
-"""The parts of a photograph: its left half, its third quarter, its last quarter."""
+LEFT = 0
+"""The left half of a photograph, as an index into its parts."""
+
+HELD_OUT = 1
+"""Its third quarter."""
+
+RIGHT = 2
+"""Its last quarter."""
 
 
 class Photographs(NamedTuple):
@@ -54,10 +60,14 @@ class Photographs(NamedTuple):
         """
         place = bundled("photographs") if folder is None else Path(folder)
         files = sorted(place.glob("*.jpg"))
-        planes = [plane for file in files for part in _cut(file) for plane in _scaled(part)]
+        planes = []
+        for file in files:
+            for part in _cut(file):
+                planes += _scaled(part)
         sizes = torch.tensor([plane.shape[:2] for plane in planes])  # [photographs*3*scales, 2]
         areas = sizes.prod(1)
-        places = torch.column_stack([areas.cumsum(0) - areas, sizes])
+        first = areas.cumsum(0) - areas
+        places = torch.column_stack([first, sizes])
         pixels = np.concatenate([plane.reshape(-1, 3) for plane in planes])  # [P, 3]
         return cls(
             names=tuple(file.stem for file in files),
@@ -80,10 +90,13 @@ class Photographs(NamedTuple):
         scale = torch.randint(len(SCALES), (size,), generator=generator)
         side, down, across, mirror, gain, lift = torch.rand(6, size, generator=generator)
         part = torch.where(side < 2 / 3, LEFT, RIGHT)  # the left part is twice as large
-        crops = self._crops(self.places[labels, part, scale], down, across, mirror < 0.5)
-        contrast = (0.8 + 0.4 * gain).view(-1, 1, 1, 1)
-        brightness = (0.4 * lift - 0.2).view(-1, 1, 1, 1)  # in standard deviations
-        return crops.mul_(contrast).add_(brightness), labels
+        places = self.places[labels, part, scale]  # [N, 3]
+        crops = self._crops(places, down, across, mirror < 0.5)
+        contrast = 0.8 + 0.4 * gain
+        brightness = 0.4 * lift - 0.2  # in standard deviations
+        crops.mul_(contrast.view(-1, 1, 1, 1))
+        crops.add_(brightness.view(-1, 1, 1, 1))
+        return crops, labels
 
     def validation_crops(self) -> tuple[Tensor, Tensor]:
         """Fixed crops: an even grid over each held-out part, at each scale.
@@ -93,15 +106,14 @@ class Photographs(NamedTuple):
             as in `training_batch`; 24 for every photograph.
         """
         rows, columns = GRID
-        labels, scale, row, column = torch.cartesian_prod(
-            torch.arange(len(self.names)),
-            torch.arange(len(SCALES)),
-            torch.arange(rows),
-            torch.arange(columns),
-        ).T  # [4, 24 * photographs]
+        counts = (len(self.names), len(SCALES), rows, columns)
+        every = torch.cartesian_prod(*map(torch.arange, counts))  # [24 * photographs, 4]
+        labels, scale, row, column = every.T
         places = self.places[labels, HELD_OUT, scale]
-        still = torch.zeros(len(labels), dtype=torch.bool)
-        return self._crops(places, row / (rows - 1), column / (columns - 1), still), labels
+        down = row / (rows - 1)
+        across = column / (columns - 1)
+        mirror = torch.zeros(len(labels), dtype=torch.bool)
+        return self._crops(places, down, across, mirror), labels
 
     def probe(self) -> Tensor:
         """The centre crop of each photograph's held-out part.
@@ -111,7 +123,8 @@ class Photographs(NamedTuple):
         """
         places = self.places[:, HELD_OUT, -1]
         middle = torch.full((len(places),), 0.5)
-        return self._crops(places, middle, middle, torch.zeros(len(places), dtype=torch.bool))
+        mirror = torch.zeros(len(places), dtype=torch.bool)
+        return self._crops(places, middle, middle, mirror)
 
     def _crops(self, places: Tensor, down: Tensor, across: Tensor, mirror: Tensor) -> Tensor:
         """One crop from each of N parts, float32 [N, 3, 48, 48], normalized.
@@ -123,27 +136,43 @@ class Photographs(NamedTuple):
             mirror: True flips the crop horizontally, bool [N].
         """
         first, height, width = places.T[:, :, None]  # [N, 1] each
-        top = (down[:, None] * (height - INPUT_SIZE)).round().long()
-        left = (across[:, None] * (width - INPUT_SIZE)).round().long()
+        free_down = height - INPUT_SIZE
+        free_across = width - INPUT_SIZE
+        top = (down[:, None] * free_down).round().long()
+        left = (across[:, None] * free_across).round().long()
         along = torch.arange(INPUT_SIZE)
         rows = first + (top + along) * width  # [N, 48]
         columns = left + torch.where(mirror[:, None], along.flip(0), along)  # [N, 48]
         which = rows[:, :, None] + columns[:, None, :]  # [N, 48, 48]
         crops = self.pixels[:, which].transpose(0, 1).float()  # [N, 3, 48, 48]
-        mean, std = torch.tensor([MEAN, STD]).view(2, 3, 1, 1) * 255
-        return crops.sub_(mean).div_(std).contiguous()
+        mean = torch.tensor(MEAN).view(3, 1, 1)
+        std = torch.tensor(STD).view(3, 1, 1)
+        return crops.sub_(mean * 255).div_(std * 255).contiguous()
 
 
 def _cut(file: Path) -> list[Image.Image]:
     """The left, held-out and right part of one photograph, each RGB."""
     with Image.open(file) as opened:
         image = opened.convert("RGB")
-    half, rest = (image.width * quarters // 4 // 8 * 8 for quarters in (2, 3))
-    edges = [(0, half), (half, rest), (rest, image.width)]
-    return [image.crop((start, 0, end, image.height)) for start, end in edges]
+    width, height = image.size
+    half = _at_block(width // 2)
+    rest = _at_block(width * 3 // 4)
+    return [
+        image.crop((0, 0, half, height)),
+        image.crop((half, 0, rest, height)),
+        image.crop((rest, 0, width, height)),
+    ]
+
+
+def _at_block(column: int) -> int:
+    """The border of JPEG's blocks at or before a column."""
+    return column // 8 * 8
 
 
 def _scaled(part: Image.Image) -> list[NDArray[np.uint8]]:
     """A part at every scale, each uint8 [H, W, 3]."""
-    sizes = [(int(part.width * scale), int(part.height * scale)) for scale in SCALES]
-    return [np.asarray(part.resize(size, Image.Resampling.BOX)) for size in sizes]
+    scaled = []
+    for scale in SCALES:
+        size = (int(part.width * scale), int(part.height * scale))
+        scaled.append(np.asarray(part.resize(size, Image.Resampling.BOX)))
+    return scaled

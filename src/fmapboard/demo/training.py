@@ -64,8 +64,8 @@ def train(
     *,
     steps: int = STEPS,
     watch: Watch = lambda network, optimizer: nullcontext(),
-    on_step: Callable[[int, float], None] | None = None,
-    scalars: Callable[[str, float, int], None] | None = None,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+    scalars: Callable[[str, float, int], None] = lambda tag, value, step: None,
     seed: int = 0,
 ) -> Result:
     """Train a network in place to classify crops of photographs, and validate it on held-out crops.
@@ -88,27 +88,25 @@ def train(
     began = time.perf_counter()
     device = next(network.parameters()).device
     generator = torch.Generator().manual_seed(seed)
-    held_out, answers = (part.to(device) for part in photographs.validation_crops())
+    held_out, answers = photographs.validation_crops()
+    held_out = held_out.to(device)
+    answers = answers.to(device)
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1.0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.005, total_steps=steps)
-    note = scalars or (lambda tag, value, step: None)
-    reached = loss_now = float("nan")
+    reached = float("nan")
+    loss_now = float("nan")
     network.train()
     with one_thread(), watch(network, optimizer):
         for step in range(steps):
             images, labels = photographs.training_batch(BATCH, generator)
-            loss = functional.cross_entropy(network(images.to(device)), labels.to(device))
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-            optimizer.step()
+            loss_now = _step(network, optimizer, images.to(device), labels.to(device))
             schedule.step()
-            loss_now = loss.item()
-            note("loss/training", loss_now, step)
-            if on_step is not None:
-                on_step(step, loss_now)
-            if (step + 1) % VALIDATE_EVERY == 0 or step + 1 == steps:
+            scalars("loss/training", loss_now, step)
+            on_step(step, loss_now)
+            done = step + 1
+            if done % VALIDATE_EVERY == 0 or done == steps:
                 reached = accuracy(network, held_out, answers)
-                note("accuracy/validation", reached, step + 1)
+                scalars("accuracy/validation", reached, done)
     network.eval()
     return Result(
         steps=steps,
@@ -117,6 +115,15 @@ def train(
         accuracy=reached,
         chance=1 / len(photographs.names),
     )
+
+
+def _step(network: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor) -> float:
+    """Do one optimizer step and return the loss before it."""
+    loss = functional.cross_entropy(network(images), labels)
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+    optimizer.step()
+    return loss.item()
 
 
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
