@@ -225,6 +225,8 @@ class FeatureMapLogger:
         if run.usage.counts:
             run.stop_counting()
         run.usage.marked = True
+        if run.abandoned is not None:
+            run.share_abandoned()
         is_new = number is None or run.mark(step_number(number), training=training)
         if not is_new or run.session.open_step == run.steps.next:
             return
@@ -276,6 +278,8 @@ class FeatureMapLogger:
 
     def close(self) -> None:
         """Remove all hooks and write pending steps; a second call does nothing."""
+        if self._finalizer.alive:
+            self._run.share_abandoned()
         self._finalizer()
         self._run.warn.raise_first()
 
@@ -331,10 +335,11 @@ class FeatureMapLogger:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._run.usage.explains &= error is None
-        self._finalizer()
         if error is None:
-            self._run.warn.raise_first()
+            self.close()
+        else:
+            self._run.usage.explains = False
+            self._finalizer()
 
 
 def watch(

@@ -31,6 +31,8 @@ class Run:
         warn: where warnings are reported.
         writes: False on ranks whose steps are not written.
         usage: how many steps ended, were due and were logged so far.
+        abandoned: takes part in the exchange of the step that was abandoned last; None if there is
+            none, or once it was queued.
     """
 
     steps: StepCounter
@@ -40,6 +42,7 @@ class Run:
     writes: bool
     usage: Usage = field(init=False)
     _entered: tuple[int, Versions] = field(init=False, default=(-1, ()))
+    abandoned: Callable[[], None] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.usage = Usage(self.steps, ParameterVersions(self.session.model), self.warn)
@@ -88,12 +91,27 @@ class Run:
     def abandon_step(self) -> None:
         """Discard the open step after an exception, and wait until the ones before it are written.
 
-        After an interrupt, such as Ctrl-C, this does not wait.
+        After an interrupt, such as Ctrl-C, this does not wait. The other ranks may complete the
+        step: if training goes on, this one takes part in their exchange; see ``share_abandoned``.
         """
         self._count_end()
+        self.share_abandoned()
+        exchange = self.session.exchange
+        if self.session.open_step is not None and exchange is not None:
+            self.abandoned = partial(_only_share, exchange, self.session.open_step, None)
         self.session.abandon()
         if not is_interrupted():
             self.flush()
+
+    def share_abandoned(self) -> None:
+        """Take part in the exchange of statistics of the step that was abandoned last, if any.
+
+        Called when training goes on, or ends as planned. An exception that ends the training must
+        not wait for the other ranks, which may wait for this one.
+        """
+        if self.abandoned is not None:
+            self.pipeline.put(self.abandoned, 0)
+            self.abandoned = None
 
     def flush(self) -> None:
         """Wait until every step handed over so far can be read.

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -108,6 +108,7 @@ class Case:
         full_disk: rank 0 cannot write step 1.
         closes: rank 1 closes its logger after step 0.
         numbers: rank 1 marks its steps from 10 on.
+        raises: rank 1 raises an error at the end of the blocks of these steps, and catches it.
         timeout: how long a rank waits for another one, in s.
     """
 
@@ -117,6 +118,7 @@ class Case:
     full_disk: bool = False
     closes: bool = False
     numbers: bool = False
+    raises: set[int] = field(default_factory=set)
     timeout: float = 60.0
 
 
@@ -142,7 +144,7 @@ def train(kind: str, case: Case | None, writer: MemoryWriter, now: list[int]) ->
     torch.manual_seed(rank)
     batches = [torch.randn(2, 3, 8, 8) for _ in range(STEPS)]
     for now[0], x in enumerate(batches):
-        with ExitStack() as step:
+        with suppress(ValueError), ExitStack() as step:
             if board is not None and case.marked:
                 step.enter_context(board.step(now[0] + 10 * rank * case.numbers))
             optimizer.zero_grad()
@@ -151,6 +153,8 @@ def train(kind: str, case: Case | None, writer: MemoryWriter, now: list[int]) ->
             if board is not None:
                 board.before_clipping()
             optimizer.step()
+            if case is not None and rank == 1 and now[0] in case.raises:
+                raise ValueError("a metric that fails")
         if board is not None:
             board.flush()  # the worker thread fails in this step, too
             if case.closes and rank == 1:
@@ -212,6 +216,8 @@ def cases(kind: str) -> dict[str, Case]:
         found["full disk"] = Case([], full_disk=True)
         found["early close"] = Case([], closes=True, timeout=2.0)
         found["other numbers"] = Case([], numbers=True)
+        found["caught error"] = Case([], raises={0})
+        found["caught error in the last step"] = Case([], raises={2})
         found["exchange"] = Case([(dist, "all_gather_object")], timeout=2.0)
     return found
 

@@ -227,11 +227,21 @@ def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(faults: Path) 
             assert not missing["2"], name
 
 
+def test_an_exception_that_is_caught_on_one_rank_costs_that_step_alone(faults: Path) -> None:
+    sane, failing = both_ranks(faults, "ddp")
+    control = sane["none, marked, steps [1]"]["means"]
+    for name, step in (("caught error", "0"), ("caught error in the last step", "2")):
+        assert sane[name]["messages"] == failing[name]["messages"] == []
+        differing = {number for number in control if sane[name]["means"][number] != control[number]}
+        assert differing == {step}
+
+
 def test_statistics_are_merged_again_at_the_step_after_a_failure_on_one_rank(faults: Path) -> None:
     sane, failing = both_ranks(faults, "ddp")
     reference = sane["none, marked, steps [1]"]
     complete = {step: set(tags) for step, tags in reference["tags"].items()}
     special = {"full disk", "early close", "other numbers", "exchange"}
+    special |= {"caught error", "caught error in the last step"}
     for name, run in sane.items():
         if name in special:
             continue
