@@ -104,7 +104,7 @@ def _of_relu(maps: Tensor, floor: float = 0.0) -> Statistics:
 
 @pytest.mark.parametrize("size", [(5, 5), (12, 12)])
 @pytest.mark.parametrize("raised", [0, 1, 5, 9])
-def test_the_extremes_of_a_activation_are_found_in_any_sample(
+def test_the_extremes_of_an_activation_are_found_in_any_sample(
     raised: int, size: tuple[int, int]
 ) -> None:
     maps = torch.randn(5, 10, *size).relu()
@@ -129,7 +129,7 @@ def test_a_channel_that_is_dead_only_in_the_first_sample_is_not_dead() -> None:
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 @pytest.mark.parametrize("sample", [0, 4])
-def test_non_finite_values_of_a_activation_are_found(value: float, sample: int) -> None:
+def test_non_finite_values_of_an_activation_are_found(value: float, sample: int) -> None:
     maps = torch.randn(5, 3, 6, 6).relu()
     maps[sample, 1, 2, 2] = value
     found = _of_relu(maps)
