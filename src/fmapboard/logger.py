@@ -408,7 +408,7 @@ def watch(
         attribution_loss: of the model's output on ``probe``; draw its attribution instead.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
         depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
-        max_bytes_per_step: limit on disk space; from then on tiles shrink, or channels are omitted.
+        max_bytes_per_step: limit on disk space; tiles shrink, or pictures are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
         graph: also write the network's graph, from a copy of the model that runs once (in a single

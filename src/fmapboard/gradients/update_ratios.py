@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.arithmetic import coprime
 from fmapboard.capture.isolation import aside
-from fmapboard.measure.sample import coprime
 from fmapboard.model.distributed import PLAIN, local
 from fmapboard.model.tensors import packed
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from fmapboard.arithmetic import ceil_div, coprime
 from fmapboard.model.tensors import packed
 from fmapboard.records import Sample
 
@@ -81,16 +81,5 @@ def _taken(tensor: Tensor) -> Tensor:
     else:
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         flat = tensor.permute(order).reshape(-1)
-    stride = coprime(-(-tensor.numel() // SAMPLE_SIZE), tensor.shape)
+    stride = coprime(ceil_div(tensor.numel(), SAMPLE_SIZE), tensor.shape)
     return flat[::stride] if stride > 1 else flat
-
-
-@lru_cache(maxsize=1024)
-def coprime(about: int, sides: tuple[int, ...], by: int = 1) -> int:
-    """The first of ``about``, ``about + by``, ... that shares no factor with any of the sides.
-
-    Every k-th value of a tensor with these sides then covers all rows, columns and channels.
-    """
-    while any(math.gcd(about, side) > 1 for side in sides):
-        about += by
-    return about

@@ -1,59 +1,36 @@
-"""Build pictures, histograms, scalars and tab records from the measurements of a step.
-
-At the end: keep a step within ``max_bytes_per_step``.
-"""
+"""Build pictures, histograms, scalars and tab records from the measurements of a step."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from typing import NamedTuple
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import FirstNonfinite, Nonfinite, Place, pack_nonfinite, plain
+from fmapboard.formats.training_facts import FirstNonfinite, pack_nonfinite
 from fmapboard.records import (
-    Floats,
-    HardImage,
     Histogram,
-    InputImage,
-    Kernels,
     LayerMeasurement,
     LoggedStep,
     Normalization,
-    Planes,
-    Sample,
     Scale,
     StepData,
     TabRecord,
     TaggedPictures,
 )
 from fmapboard.render import png
-from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
-from fmapboard.render.heat import draw_hard_images
-from fmapboard.render.palettes import LEGEND, palette
-from fmapboard.render.quantize import finite_extremes, longest, shrink_pixels, used_scale
+from fmapboard.render.palettes import palette
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
-from fmapboard.summary.change import (
-    Drawn,
-    IdleStep,
-    Maps,
-    ReadLoss,
-    Weights,
-    certain_outputs,
-    changes_of_maps,
-    followed_weights,
-    output_scalars,
-    training_facts,
-)
+from fmapboard.summary.change import Drawn, Maps, Weights, changes_of_maps, followed_weights
+from fmapboard.summary.first_nonfinite import first_nonfinite
+from fmapboard.summary.histograms import histogram
+from fmapboard.summary.losses import ReadLoss, certain_outputs, output_scalars
 from fmapboard.summary.overview import OverviewState, overview
-from fmapboard.summary.tab_records import of_kernels, of_maps, tab_records
-
-BUCKETS = 30
-"""Number of buckets; TensorBoard re-bins to 30 of equal width, so these are shown unchanged."""
+from fmapboard.summary.pictures import Pictures
+from fmapboard.summary.tab_records import tab_records
+from fmapboard.summary.training import IdleStep, training_facts
 
 
 def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasurement]:
@@ -63,23 +40,19 @@ def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasuremen
     activation that is drawn itself is not a follower.
     """
     found: dict[str, LayerMeasurement] = {}
-    before, channels = "", 0
+    before = ""
+    channels = 0
     for part in measured:
-        statistics, call = part.statistics, part.layer_call
+        statistics = part.statistics
         if part.kind != "feature_maps" or statistics is None:
             continue
+        call = part.layer_call
         may_follow = statistics.dead is not None and not call.pictures
         if may_follow and statistics.minimum.size == channels:
             found[before] = part
-        before, channels = call.label, 0 if may_follow else statistics.minimum.size
+        before = call.label
+        channels = 0 if may_follow else statistics.minimum.size
     return found
-
-
-_SCALE_TEXT: dict[Scale, str] = {
-    "channel": "each channel scaled between its own extremes",
-    "layer": "one scale for all channels of the layer",
-    "locked": "scale locked to the first logged step",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +109,15 @@ class SummaryBuilder:
     state: SummaryState = field(default_factory=SummaryState, init=False)
 
     def __post_init__(self) -> None:
-        self._palette, self._prefix = palette(self.colormap), tags.prefix(self.name)
+        self._prefix = tags.prefix(self.name)
+        self._pictures = Pictures(
+            palette=palette(self.colormap),
+            scale=self.scale,
+            prefix=self._prefix,
+            max_kernels=self.max_kernels,
+            class_names=self.class_names,
+            normalization=self.normalization,
+        )
 
     def __call__(self, data: StepData) -> LoggedStep:
         """Build everything that is written about one step, which counts as stored."""
@@ -149,140 +130,127 @@ class SummaryBuilder:
         Returns:
             What is to become ``state`` when the step has been stored, and the step.
         """
-        before = self.state
-        pictures = [self._maps(m, m.planes) for m in data.measured if m.planes is not None]
-        kernels = [self._kernels(k) for k in data.kernels]
-        drawn = [self._finished(tagged) for tagged, _ in (*pictures, *kernels)]
-        headers = {tagged.tag: header for tagged, header in (*pictures, *kernels)}
-        of_layers: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
-        for tagged in drawn:
-            assert tagged.layer_call is not None  # `drawn` holds no network input
-            of_layers[tagged.layer_call.label].append(tagged)
-        inputs = list(map(self._input_image, data.inputs))
-        maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
-        weights = followed_weights(before.weights, data)
-        step_drawn = Drawn(data, of_layers, changes, followers(data.measured), self._prefix)
-        written, records = tab_records(before.written, step_drawn, headers)
-        heat, attributed, norms, firsts = attributions(
-            before.attributions, data, self._prefix, self.attribution_side
+        layers = self._of_layers(data)
+        whole = self._of_the_network(data)
+        attributed, heats, gradient_norms, first_heats = attributions(
+            self.state.attributions, data, self._prefix, self.attribution_side
         )
-        given = () if data.facts is None else data.facts.of_step.outputs
-        read, outputs = certain_outputs(before.read, given, data.step)
-        losses, earlier = output_scalars(outputs, self._prefix)
-        for one in outputs:
-            hard = () if data.facts is None else data.facts.hardest.get(one.name, ())
-            if hard and one.kind != "not certain":
-                inputs.append(self._hard_images(hard))
-        idle, told = training_facts(
-            before.idle, before.weights, weights, outputs, data, self._prefix
-        )
-        numbers, overviews, fractions = overview(before.overview, step_drawn)
-        nonfinite = None if before.has_nonfinite else first_nonfinite(data)
-        texts: dict[str, str] = {}
-        if nonfinite is not None:
-            texts[self._prefix + tags.FIRST_NONFINITE] = f"step {data.step}: {nonfinite.text}"
-            tag = self._prefix + tags.FIRST_NONFINITE_RECORD
-            told = [*told, TabRecord(tag, pack_nonfinite(nonfinite))]
+        nonfinite = None if self.state.has_nonfinite else first_nonfinite(data)
         step = LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._finished, [*inputs, *attributed])),
+            pictures=(*layers.pictures, *self._finished([*whole.pictures, *heats])),
             histograms=tuple(self._histograms(data)),
-            scalars={**self._scalars(data, fractions), **losses, **norms},
+            scalars={
+                **self._scalars(data, layers.fractions),
+                **whole.scalars,
+                **gradient_norms,
+            },
             # The overview last, so that it is never ahead.
-            records=(*records, *firsts, *told, *overviews),
+            records=(
+                *layers.records,
+                *first_heats,
+                *whole.records,
+                *self._nonfinite_record(nonfinite),
+                *layers.overview_records,
+            ),
             statistics=data.measured,
-            texts=texts,
+            texts=self._nonfinite_text(nonfinite),
             attributions=data.attributions,
             graph=data.graph,
+            earlier=whole.earlier,
+        )
+        state = SummaryState(
+            written=layers.written,
+            maps=layers.maps,
+            weights=whole.weights,
+            idle=whole.idle,
+            read=whole.read,
+            overview=layers.overview,
+            attributions=attributed,
+            has_nonfinite=self.state.has_nonfinite or nonfinite is not None,
+        )
+        return state, step
+
+    def _of_layers(self, data: StepData) -> _OfLayers:
+        """Pictures, records and numbers of the layers."""
+        before = self.state
+        drawn = [
+            self._pictures.of_maps(measured, measured.planes)
+            for measured in data.measured
+            if measured.planes is not None
+        ]
+        drawn += [self._pictures.of_kernels(kernels) for kernels in data.kernels]
+        pictures = self._finished(layer.tagged for layer in drawn)
+        by_label: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
+        for tagged in pictures:
+            assert tagged.layer_call is not None  # none of them is a network input
+            by_label[tagged.layer_call.label].append(tagged)
+        maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
+        step = Drawn(data, by_label, changes, followers(data.measured), self._prefix)
+        headers = {layer.tagged.tag: layer.header for layer in drawn}
+        written, records = tab_records(before.written, step, headers)
+        numbers, overview_records, fractions = overview(before.overview, step)
+        return _OfLayers(
+            pictures=pictures,
+            maps=maps,
+            written=written,
+            records=records,
+            overview=numbers,
+            overview_records=overview_records,
+            fractions=fractions,
+        )
+
+    def _of_the_network(self, data: StepData) -> _OfTheNetwork:
+        """Inputs, losses and what only the training process knows."""
+        before = self.state
+        recorded = data.facts
+        read, outputs = certain_outputs(
+            before.read, () if recorded is None else recorded.of_step.outputs, data.step
+        )
+        pictures = [self._pictures.of_input(image) for image in data.inputs]
+        for output in outputs:
+            hardest = () if recorded is None else recorded.hardest.get(output.name, ())
+            if hardest and output.kind != "not certain":
+                pictures.append(self._pictures.of_hard_images(hardest))
+        weights = followed_weights(before.weights, data)
+        idle, records = training_facts(
+            before.idle,
+            before=before.weights,
+            weights=weights,
+            outputs=outputs,
+            data=data,
+            prefix=self._prefix,
+        )
+        scalars, earlier = output_scalars(outputs, self._prefix)
+        return _OfTheNetwork(
+            pictures=pictures,
+            read=read,
+            weights=weights,
+            idle=idle,
+            records=records,
+            scalars=scalars,
             earlier=earlier,
         )
-        reported = before.has_nonfinite or nonfinite is not None
-        return SummaryState(written, maps, weights, idle, read, numbers, heat, reported), step
 
-    def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
-        """The pictures with their PNGs, if ``with_pngs`` is set."""
+    def _finished(self, pictures: Iterable[TaggedPictures]) -> list[TaggedPictures]:
+        """The pictures, with their PNGs if ``with_pngs`` is set."""
         if not self.with_pngs:
-            return tagged
-        return replace(tagged, samples=tuple(png.encoded(picture) for picture in tagged.samples))
-
-    def _maps(
-        self, measured: LayerMeasurement, planes: Planes
-    ) -> tuple[TaggedPictures, dict[str, Any]]:
-        """The pictures of maps, and what the tab's record says of them."""
-        layer_call = measured.layer_call
-        dead = None if measured.statistics is None else measured.statistics.dead
-        samples = tuple(
-            draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
-        )
-        tag = self._prefix + tags.image(measured.kind, layer_call.group, layer_call.label)
-        description = self._describe(measured, planes)
-        tagged = TaggedPictures(tag, measured.kind, samples, layer_call, description, planes.layout)
-        return tagged, of_maps(tagged, measured, planes, self._palette.name, self.scale)
-
-    def _describe(self, measured: LayerMeasurement, planes: Planes) -> str:
-        layer_call, (_, drawn, height, width) = measured.layer_call, planes.pixels.shape
-        rows, per_row = planes.layout == "rows", arrangement(planes)[0]
-        parts = [
-            f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
-            f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
-            + ("" if rows else f", {per_row} per row"),
-            _SCALE_TEXT[used_scale(planes, self.scale)],
+            return list(pictures)
+        return [
+            replace(tagged, samples=tuple(png.encoded(picture) for picture in tagged.samples))
+            for tagged in pictures
         ]
-        if drawn < planes.channels:
-            parts.append(f"{planes.channels - drawn} of {planes.channels} channels not drawn")
-        if planes.block > 1:
-            block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block} values"
-            tile = "" if rows else f", tiles of {height}×{width} px"
-            parts.append(f"downscaled: each pixel is the mean of {block}{tile}")
-        if measured.view:
-            parts.append(measured.view)
-        return "; ".join([*parts, LEGEND])
 
-    def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, dict[str, Any]]:
-        """The picture of kernels, and what the tab's record says of it."""
-        picture, peak = draw_kernels(kernels, self.max_kernels)
-        layer_call, most = kernels.layer_call, self.max_kernels
-        arrangement_text = "a row per input, a column per output"
-        if kernels.layout == "rows":
-            arrangement_text = "a row per output, a column per input"
-        shape = layer_call.kernel_shape or (0,)
-        if len(shape) == 2:
-            arrangement_text = "a row per entry of the weight's first axis"
-        if picture.palette is None:
-            arrangement_text = "RGB, grey is 0"
-        named = f"`{plain(layer_call.layer)}` ({layer_call.type})"
-        parts = [f"kernels of {named}: {arrangement_text}; one scale for the layer"]
-        rgb = kernels.is_of_colours
-        if most is not None and max(shape[: 1 if rgb or len(shape) == 2 else 2]) > most:
-            parts.append(
-                f"at most {most} outputs{'' if rgb else ' and inputs'} of {layer_call.group}"
-            )
-        if len(shape) == 2 and kernels.weight.shape[-1] < shape[1]:
-            parts.append(f"the first {kernels.weight.shape[-1]} of {shape[1]} weights of each")
-        if kernels.view:
-            parts.append(kernels.view)
-        tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)
-        text = "; ".join(parts)
-        tagged = TaggedPictures(tag, "kernels", (picture,), layer_call, text, kernels.layout)
-        return tagged, of_kernels(tagged, kernels, most, peak)
+    def _nonfinite_record(self, found: FirstNonfinite | None) -> list[TabRecord]:
+        if found is None:
+            return []
+        return [TabRecord(self._prefix + tags.FIRST_NONFINITE_RECORD, pack_nonfinite(found))]
 
-    def _input_image(self, image: InputImage) -> TaggedPictures:
-        picture, how = draw_input_image(image)
-        tag = self._prefix + tags.network_input(image.sample)
-        description = f"the network's input; {how}"
-        if image.block > 1:
-            description += f"; each pixel is the mean of {image.block}×{image.block} values"
-        return TaggedPictures(tag, "network_input", (picture,), None, description)
-
-    def _hard_images(self, images: tuple[HardImage, ...]) -> TaggedPictures:
-        known, channels = self.normalization, len(images[0].values)
-        known = known if known is not None and len(known[0]) == channels else None
-        picture = draw_hard_images(images, known, self.class_names)
-        samples = ", ".join(str(one.sample) for one in images)
-        text = f"images of the batch with the highest loss: samples {samples} of this step"
-        tag = self._prefix + tags.HIGHEST_LOSS
-        return TaggedPictures(tag, "network_input", (picture,), None, text)
+    def _nonfinite_text(self, found: FirstNonfinite | None) -> dict[str, str]:
+        if found is None:
+            return {}
+        return {self._prefix + tags.FIRST_NONFINITE: f"step {found.step}: {found.text}"}
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
@@ -308,6 +276,46 @@ class SummaryBuilder:
         return {self._prefix + tag: value for tag, value in scalars.items()}
 
 
+class _OfLayers(NamedTuple):
+    """What is written about the layers of a step, and what is known of them afterwards.
+
+    Attributes:
+        pictures: Of maps and kernels.
+        maps: See ``SummaryState``, as ``written`` and ``overview``.
+        records: Of the tab, a record per drawn layer call.
+        overview_records: Of the run's overview.
+        fractions: Tag without prefix -> share of channels.
+    """
+
+    pictures: Sequence[TaggedPictures]
+    maps: Maps
+    written: Mapping[str, int]
+    records: Sequence[TabRecord]
+    overview: OverviewState
+    overview_records: Sequence[TabRecord]
+    fractions: Mapping[str, float]
+
+
+class _OfTheNetwork(NamedTuple):
+    """What is written about the network as a whole, and what is known of it afterwards.
+
+    Attributes:
+        pictures: Its inputs, and images with a high loss.
+        read: See ``SummaryState``, as ``weights`` and ``idle``.
+        records: The training facts.
+        scalars: Of the losses.
+        earlier: Step -> scalars of that step which are certain only now.
+    """
+
+    pictures: Sequence[TaggedPictures]
+    read: Mapping[str, ReadLoss]
+    weights: Weights
+    idle: IdleStep | None
+    records: Sequence[TabRecord]
+    scalars: Mapping[str, float]
+    earlier: Mapping[int, Mapping[str, float]]
+
+
 def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> dict[str, float]:
     """The total and the norms by tag.
 
@@ -321,135 +329,3 @@ def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> d
         norms = {name: norm for name, norm in norms.items() if name not in omitted}
     listed = {tags.of(group, name): norm for name, norm in norms.items()}
     return {tags.of(group, tags.TOTAL): total, **listed}
-
-
-def first_nonfinite(data: StepData) -> FirstNonfinite | None:
-    """Find the first non-finite values of a logged step; None without any.
-
-    "First" is the order of computation: activations in call order (a layer's input before its
-    output), then gradients of activations from the last layer to the first, then gradients of
-    parameters in definition order.
-    """
-    forward = [part for part in data.measured if part.kind in ("feature_maps", "inputs")]
-    forward.sort(key=lambda part: (part.layer_call.position, part.kind == "feature_maps"))
-    backward = [part for part in data.measured if part.kind == "gradients_of_maps"]
-    backward.sort(key=lambda part: -part.layer_call.position)
-    for part in (*forward, *backward):
-        call, known = part.layer_call, part.statistics
-        if known is None:
-            continue
-        rows = known.nan, known.positive_infinity, known.negative_infinity
-        found = Nonfinite(*(int(row.sum()) for row in rows))
-        if any(found):
-            place, total = cast(Place, part.kind), math.prod(part.shape)
-            return FirstNonfinite(
-                data.step, place, call.layer, call.type, call.call, found, total, part.is_counted
-            )
-    for one in data.parameters:
-        if any(one.nonfinite):
-            return FirstNonfinite(data.step, "gradients", one.name, "", 0, one.nonfinite, 0)
-    return None
-
-
-def histogram(tag: str, sample: Sample) -> Histogram:
-    """Count the finite values of a sample in ``BUCKETS`` of equal width, scaled up to the tensor.
-
-    The buckets span the tensor's finite range if it is known (``Sample.lo``), otherwise the
-    sample's. With n sampled values, the count of a bucket that holds the fraction p of the tensor
-    has a relative standard error of sqrt((1 - p) / (n * p)). If all values are equal, there is one
-    bucket of width 1 around them, or wider where float64 cannot represent that.
-
-    Args:
-        tag: Tag of the histogram.
-        sample: The values.
-
-    Returns:
-        Edges f64 [K + 1] and counts f64 [K]; both are empty if there is no finite value.
-    """
-    values = sample.values
-    seen = values.size or 1
-    smallest, largest, is_finite = finite_extremes(values)
-    finite = values if is_finite else values[np.isfinite(values)]
-    if not finite.size:
-        return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
-    lo, hi = float(np.fmin(smallest, sample.lo)), float(np.fmax(largest, sample.hi))  # NaN: unknown
-    nonfinite = round((values.size - finite.size) * sample.total / seen)
-    buckets = 1 if lo == hi else BUCKETS
-    if lo == hi:
-        lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
-        hi = max(hi + 0.5, math.nextafter(hi, math.inf))
-    edges, counts = _count(finite, lo, hi, buckets)
-    return Histogram(tag, edges, counts * (sample.total / seen), nonfinite)
-
-
-def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, Floats]:
-    """Edges f64 [buckets + 1] and the number of values in each bucket, f64 [buckets]."""
-    half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
-    start, span = lo * half, hi * half - lo * half
-    edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
-    edges[-1] = hi
-    place = (np.multiply(finite, half, dtype=np.float64) - start) / span * buckets
-    counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
-    counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
-    return edges, counts[:buckets].astype(np.float64)
-
-
-# Steps within ``max_bytes_per_step``: fewer pixels, then fewer channels.
-
-_SIDES = (48, 32, 24, 16, 12, 8, 4)
-_CHANNELS = (32, 16, 8, 4, 2, 1)
-
-
-class Limits(NamedTuple):
-    """Size limits of pictures.
-
-    In a run they only get tighter, so that its steps stay comparable.
-
-    Attributes:
-        side: Maximum side of a tile in px; None for no limit.
-        channels: Maximum number of channels; None for no limit.
-        pictures: False if no pictures are written at all.
-    """
-
-    side: int | None = None
-    channels: int | None = None
-    pictures: bool = True
-
-    def applied(self, data: StepData) -> StepData:
-        """The step with its pictures reduced to these limits."""
-        if self == Limits():
-            return data
-        return replace(
-            data,
-            measured=tuple(_smaller(measured, self) for measured in data.measured),
-            kernels=tuple(k.cut(self.channels) for k in data.kernels) if self.pictures else (),
-            inputs=data.inputs if self.pictures else (),
-            facts=data.facts
-            if self.pictures or not data.facts
-            else replace(data.facts, hardest={}),
-            attributions=data.attributions if self.pictures else (),
-        )
-
-
-TIGHTER = (
-    *(Limits(side) for side in _SIDES),
-    *(Limits(_SIDES[-1], channels) for channels in _CHANNELS),
-    Limits(_SIDES[-1], _CHANNELS[-1], pictures=False),
-)
-"""One after the other."""
-
-
-def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:
-    planes, some = measured.planes, (slice(None), slice(limits.channels))
-    if planes is None or not limits.pictures:
-        return replace(measured, planes=None)
-    pixels, marks = planes.pixels[some], None if planes.marks is None else planes.marks[some]
-    most = longest(limits.side, planes.layout)
-    block = 1 if most is None else -(-max(pixels.shape[2:]) // most)
-    if block > 1:
-        pixels, marks = shrink_pixels(pixels, marks, block)
-    flat, lo, hi = planes.flat[some], planes.lo[some], planes.hi[some]
-    smaller = replace(
-        planes, pixels=pixels, marks=marks, flat=flat, lo=lo, hi=hi, block=planes.block * block
-    )
-    return replace(measured, planes=smaller)

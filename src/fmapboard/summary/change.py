@@ -1,4 +1,4 @@
-"""How much maps and weights changed since an earlier logged step; the record of training facts.
+"""How much maps and weights changed since an earlier logged step.
 
 *Maps* are compared where a probe is drawn, so that both steps show the same images. The change of
 a channel is the root mean square of the difference between its drawn planes at both steps, divided
@@ -38,21 +38,13 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.formats import tags
-from fmapboard.formats.training_facts import (
-    HeldLoss,
-    Idle,
-    OutputFacts,
-    Unchanged,
-    pack_training_facts,
-)
+from fmapboard.arithmetic import ceil_div, coprime
 from fmapboard.records import (
     Bytes8,
     Floats,
@@ -60,14 +52,11 @@ from fmapboard.records import (
     LayerMeasurement,
     Parameter,
     Planes,
-    RecordedFacts,
     Sample,
     StepData,
-    TabRecord,
     TaggedPictures,
     TransposedShape,
 )
-from fmapboard.render.quantize import finite_extremes
 
 PIXELS = 256
 """Number of pixels of a channel that are compared, over all samples; at least one of each."""
@@ -105,8 +94,9 @@ class _Pixels(NamedTuple):
 
     def values(self, channels: int) -> Floats:
         """f64 [channels, N, P], NaN where a value was not finite."""
-        lo, hi = self.lo[:, :channels, None], self.hi[:, :channels, None]
-        values: Floats = self.pixels[:, :channels] * ((hi - lo) / 255)
+        lo = self.lo[:, :channels, None]
+        hi = self.hi[:, :channels, None]
+        values: Floats = self.pixels[:, :channels] * ((hi - lo) / 255)  # [N, channels, P]
         values += lo
         if self.marks is not None:
             values[self.marks[:, :channels] > 0] = np.nan
@@ -175,20 +165,21 @@ def changes_of_maps(
     """
     now = dict(before)
     images = _checksum(data) if has_probe else None
-    parameters = {parameter.name: parameter for parameter in data.parameters}
+    samples = {parameter.name: parameter.weight for parameter in data.parameters}
     changes: dict[tuple[str, str], Change | None] = {}
     for part in data.measured:
-        call, planes, key = part.layer_call, part.planes, (part.layer_call.label, part.kind)
+        planes = part.planes
         if planes is None or part.kind not in CHANGED:
             continue
+        call = part.layer_call
+        key = (call.label, part.kind)
         if images is not None:
             now[key] = _pixels(data.step, planes, images)
             changes[key] = _of_maps(before.get(key), now[key])
         name = f"{call.layer}.weight"
-        if part.kind == "feature_maps" and name in weights and name in parameters:
-            changes[call.label, WEIGHTS] = _of_weights(
-                weights[name], parameters[name].weight, call, planes
-            )
+        if part.kind == "feature_maps" and name in weights and name in samples:
+            change = _of_weights(weights[name], samples[name], call, planes)
+            changes[call.label, WEIGHTS] = change
     return now, {key: change for key, change in changes.items() if change is not None}
 
 
@@ -204,18 +195,30 @@ def followed_weights(before: Weights, data: StepData) -> Weights:
     # A GradScaler skips the update, which is then no reason to call weights unchanged.
     may_be_skipped = any(not math.isfinite(p.norm or 0.0) for p in data.parameters)
     for parameter in data.parameters:
-        sample, last = parameter.weight, before.get(parameter.name)
+        sample = parameter.weight
         if sample is None:
             continue
-        step, values, since, steps = data.step, sample.values, data.step, 0
-        if last is not None and _is_same(last.values, values):
-            values, since, steps = last.values, last.since, last.steps + last.moves
-        if last is not None and may_be_skipped:
-            step, values = last.step, last.values
+        last = before.get(parameter.name)
         moves = not may_be_skipped and _has_to_move(parameter, rates.get(parameter.name, 0.0))
-        kept = values.copy() if values is sample.values else values
-        now[parameter.name] = Weight(step, kept, sample.total, since, steps, moves)
+        now[parameter.name] = _followed(last, sample, data.step, may_be_skipped, moves)
     return now
+
+
+def _followed(
+    last: Weight | None, sample: Sample, step: int, may_be_skipped: bool, moves: bool
+) -> Weight:
+    """A parameter's sample at a step, for later ones to compare with."""
+    is_same = last is not None and _is_same(last.values, sample.values)
+    if last is None or not (is_same or may_be_skipped):
+        return Weight(step, sample.values.copy(), sample.total, step, 0, moves)
+    return Weight(
+        step=last.step if may_be_skipped else step,
+        values=last.values,
+        total=sample.total,
+        since=last.since if is_same else step,
+        steps=last.steps + int(last.moves) if is_same else 0,
+        moves=moves,
+    )
 
 
 def _is_same(before: Floats, now: Floats) -> bool:
@@ -231,28 +234,37 @@ def _has_to_move(parameter: Parameter, rate: float) -> bool:
     if gradient.values.shape != weight.values.shape:
         return False
     with np.errstate(all="ignore"):
-        next_value = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
+        distance = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
         update = np.abs(gradient.values.astype(np.float64)) * rate
-        return bool(((update > next_value) & np.isfinite(update) & (rate > next_value)).any())
+        has_to_move = (update > distance) & np.isfinite(update) & (rate > distance)
+        return bool(has_to_move.any())
 
 
 def _checksum(data: StepData) -> tuple[int, ...]:
     """Tells the probe's images apart from others, in case the user has replaced their values."""
-    flat = (image.values.reshape(-1) for image in data.inputs)
-    return tuple(zlib.crc32(v[:: -(-v.size // _CHECKED) or 1].tobytes()) for v in flat)
+    checksums = list[int]()
+    for image in data.inputs:
+        values = image.values.reshape(-1)
+        stride = max(1, ceil_div(values.size, _CHECKED))
+        checksums.append(zlib.crc32(values[::stride].tobytes()))
+    return tuple(checksums)
 
 
 def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     samples, channels, height, width = planes.pixels.shape
-    stride = max(1, -(-samples * height * width // PIXELS))
-    # Sharing no factor with a side, the stride covers all rows and columns.
-    while stride > 1 and math.gcd(stride, height * width) > 1:
-        stride += 1
-    flat, marks = (samples, channels, -1), planes.marks
-    pixels = planes.pixels.reshape(flat)[..., ::stride].copy()
-    marks = None if marks is None else marks.reshape(flat)[..., ::stride].copy()
-    shown = (images, samples, height, width, planes.shape)
-    return _Pixels(step, shown, pixels, marks, planes.lo, planes.hi)
+    stride = coprime(max(1, ceil_div(samples * height * width, PIXELS)), (height, width))
+
+    def some_of(values: Bytes8) -> Bytes8:
+        return values.reshape(samples, channels, -1)[..., ::stride].copy()
+
+    return _Pixels(
+        step=step,
+        shown=(images, samples, height, width, planes.shape),
+        pixels=some_of(planes.pixels),
+        marks=None if planes.marks is None else some_of(planes.marks),
+        lo=planes.lo,
+        hi=planes.hi,
+    )
 
 
 def _of_maps(before: _Pixels | None, now: _Pixels) -> Change | None:
@@ -263,18 +275,20 @@ def _of_maps(before: _Pixels | None, now: _Pixels) -> Change | None:
     channels = min(drawn, before.pixels.shape[1])
     changes = np.full(drawn, np.nan)
     with np.errstate(all="ignore"):
-        earlier, later = before.values(channels), now.values(channels)  # [channels, N, P]
-        later -= earlier
+        earlier = before.values(channels)  # [channels, N, P]
+        difference = now.values(channels) - earlier
         count: Floats = np.full(channels, earlier[0].size)
         if before.marks is not None or now.marks is not None:
-            left_out = ~np.isfinite(later)
+            left_out = ~np.isfinite(difference)
             count = count - left_out.sum((1, 2))
-            later[left_out] = earlier[left_out] = 0.0
-        moved, mean = _sum_of_squares(later) / count, earlier.sum((1, 2)) / count
+            difference[left_out] = 0.0
+            earlier[left_out] = 0.0
+        mean_square = _sum_of_squares(difference) / count
+        mean = earlier.sum((1, 2)) / count
         variance = _sum_of_squares(earlier) / count - mean * mean
-        constant = variance <= 1e-12 * mean * mean
-        unit = np.where(constant, np.abs(mean), np.sqrt(variance))
-        changes[:channels] = _relative(np.sqrt(moved), unit)
+        is_constant = variance <= 1e-12 * mean * mean
+        unit = np.where(is_constant, np.abs(mean), np.sqrt(variance))
+        changes[:channels] = _relative(np.sqrt(mean_square), unit)
     return Change(changes, before.step)
 
 
@@ -289,16 +303,18 @@ def _channel_ends(sample: Sample, call: LayerCall, planes: Planes) -> npt.NDArra
 
     None if the channels cannot be told apart, or one of them has too few values.
     """
-    shape, size = call.kernel_shape, sample.values.size
+    shape = call.kernel_shape
     if shape is None or isinstance(shape, TransposedShape) or shape[0] != planes.channels:
         return None
-    stride = -(-sample.total // size)
-    is_unique = stride == 1 or -(-sample.total // (stride + 1)) < size
+    size = sample.values.size
+    stride = ceil_div(sample.total, size)
+    is_unique = stride == 1 or ceil_div(sample.total, stride + 1) < size
     if math.prod(shape) != sample.total or not is_unique:
         return None
     firsts = np.arange(planes.pixels.shape[1] + 1) * (sample.total // shape[0])
-    ends = -(-firsts // stride)
-    return ends if stride == 1 or np.diff(ends).min() >= LEAST else None
+    ends = (firsts + stride - 1) // stride
+    has_enough = stride == 1 or np.diff(ends).min() >= LEAST
+    return ends if has_enough else None
 
 
 def _of_weights(
@@ -312,138 +328,14 @@ def _of_weights(
     ends = _channel_ends(sample, call, planes)
     if ends is None:
         ends = np.array([0, sample.values.size])
-    earlier, later = before.values[: ends[-1]].astype(np.float64), sample.values[: ends[-1]]
+    earlier = before.values[: ends[-1]].astype(np.float64)
     with np.errstate(all="ignore"):
-        squares = [np.add.reduceat(v * v, ends[:-1]) for v in (later - earlier, earlier)]
-        moved, length = np.sqrt(squares)
+        difference = sample.values[: ends[-1]] - earlier
+        moved = np.sqrt(np.add.reduceat(difference * difference, ends[:-1]))
+        length = np.sqrt(np.add.reduceat(earlier * earlier, ends[:-1]))
         return Change(_relative(moved, length), before.step)
 
 
 def _relative(change: Floats, unit: Floats) -> Floats:
     """``change / unit``; no change is 0 for every unit that is a number."""
     return np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
-
-
-class ReadLoss(NamedTuple):
-    """What was read from the last output and gradient of one name that could be read.
-
-    Attributes:
-        held: step, loss and accuracy.
-        kind: of the loss.
-        is_climbed: as in ``OutputFacts``.
-        is_certain: another step has agreed.
-    """
-
-    held: HeldLoss
-    kind: str
-    is_climbed: bool
-    is_certain: bool
-
-
-def certain_outputs(
-    before: Mapping[str, ReadLoss], outputs: Iterable[OutputFacts], step: int
-) -> tuple[Mapping[str, ReadLoss], tuple[OutputFacts, ...]]:
-    """What to compare later steps with, and the outputs without what no other step agrees with.
-
-    Args:
-        before: By name of the output.
-        outputs: As they were read.
-        step: The logged step.
-    """
-    after, kept = dict(before), list[OutputFacts]()
-    for one in outputs:
-        last, held = before.get(one.name), HeldLoss(step, one.loss, one.accuracy)
-        if one.kind != "not certain":
-            agrees = last is not None and (last.kind, last.is_climbed) == (one.kind, one.is_climbed)
-            after[one.name] = ReadLoss(held, one.kind, one.is_climbed, agrees)
-            if not agrees:
-                sure = _SURE + _GIVEN * one.given
-                kept.append(OutputFacts(**{name: getattr(one, name) for name in sure}))
-                continue
-            if last is not None and not last.is_certain and not one.given:
-                one = replace(one, held=last.held)
-        kept.append(one)
-    return after, tuple(kept)
-
-
-_SURE = ("name", "shape", "rows", "low", "high", "spread", "rows_are", "predictions", "classes")
-"""Fields of ``OutputFacts`` that do not depend on which loss it is."""
-_GIVEN = ("loss", "accuracy", "labels", "label_changes", "given")
-"""Fields that the user gave, with ``board.loss``."""
-
-
-def output_scalars(
-    outputs: Iterable[OutputFacts], prefix: str
-) -> tuple[dict[str, float], dict[int, dict[str, float]]]:
-    """The scalars of outputs by tag, and those of earlier steps that are certain now."""
-    now, earlier = dict[str, float](), dict[int, dict[str, float]]()
-    for one in outputs:
-        tag = tags.LOSS_GIVEN if one.given else tags.LOSS_READ
-        values = {tag: one.loss, tags.ACCURACY: one.accuracy, tags.OUTPUT_SPREAD: one.spread}
-        end = f"/{one.name}" if one.name else ""
-        now |= {f"{prefix}{tag}{end}": v for tag, v in values.items() if v is not None}
-        if one.held is not None:
-            values = {tags.LOSS_READ: one.held.loss, tags.ACCURACY: one.held.accuracy}
-            named = {f"{prefix}{tag}{end}": v for tag, v in values.items() if v is not None}
-            earlier[one.held.step] = earlier.get(one.held.step, {}) | named
-    return now, earlier
-
-
-IdleStep: TypeAlias = tuple[bytes, Idle]
-"""Digest of the weights at a step without an optimizer step, and what is stored of it."""
-
-
-def training_facts(
-    idle: IdleStep | None,
-    before: Weights,
-    weights: Weights,
-    outputs: tuple[OutputFacts, ...],
-    data: StepData,
-    prefix: str,
-) -> tuple[IdleStep | None, list[TabRecord]]:
-    """The step without an optimizer step to compare later ones with, and the record of a step.
-
-    There is no record if nothing was recorded.
-
-    Args:
-        idle: The last step, if no optimizer stepped in it.
-        before: The weights of earlier steps.
-        weights: The weights with those of this step.
-        outputs: What is certain of the network's outputs.
-        data: The step.
-        prefix: Prefix of every tag.
-    """
-    if data.facts is None:
-        return idle, []
-    idle = _still(idle, data.facts, data.step)
-    kept = {one.name: weights[one.name] for one in data.parameters if one.weight is not None}
-    alone = data.facts.of_step.no_gradient
-    if alone is not None:  # without those that something else changes, such as an average
-        alone = tuple(n for n in alone if n not in before or weights[n].since < data.step)
-    facts = replace(
-        data.facts.of_step,
-        no_gradient=alone,
-        idle=None if idle is None else idle[1],
-        unchanged={name: Unchanged(w.steps, w.since) for name, w in kept.items() if w.steps},
-        nonfinite_weights=_nonfinite(data.parameters),
-        outputs=outputs,
-    )
-    return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
-
-
-def _still(before: IdleStep | None, facts: RecordedFacts, step: int) -> IdleStep | None:
-    """Digest of the weights at a step without an optimizer step, and since when they are equal."""
-    idle = facts.of_step.idle
-    if facts.weights is None or idle is None:
-        return None
-    if before is None or before[0] != facts.weights:
-        return facts.weights, replace(idle, since=step)
-    return facts.weights, replace(idle, steps=before[1].steps + 1, since=before[1].since)
-
-
-def _nonfinite(parameters: Sequence[Parameter]) -> tuple[str, ...] | None:
-    """Parameters of which a kept value is NaN or infinite; None if no weight was kept."""
-    known = [(one.name, one.weight.values) for one in parameters if one.weight is not None]
-    if not known:
-        return None
-    return tuple(name for name, values in known if not finite_extremes(values)[2])

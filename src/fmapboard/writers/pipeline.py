@@ -28,7 +28,8 @@ from fmapboard.health.run import LiveChecks, LiveState, Report, chosen
 from fmapboard.health.verdict import Verdict, judge, seen_in
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData, TabRecord
-from fmapboard.summary.build import TIGHTER, Limits, SummaryBuilder, SummaryState
+from fmapboard.summary.build import SummaryBuilder, SummaryState
+from fmapboard.summary.byte_limit import SIDES, with_smaller_tiles
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import store
 from fmapboard.writers.remote import RemoteDirectory, log_directory
@@ -82,8 +83,8 @@ class Pipeline:
         self._newest: LoggedStep | None = None
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
-        self._limits = Limits()
-        self._tighter = iter(TIGHTER)
+        self._sides: tuple[int, ...] = SIDES
+        self._side: int | None = None  # of a tile, once a step has exceeded the byte limit
         self._waited_ms = 0.0
         self._closed = False
 
@@ -247,21 +248,22 @@ class Pipeline:
         return replace(data, scalars=scalars)
 
     def _built(self, data: StepData) -> tuple[SummaryState, LoggedStep]:
-        """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
+        """Build the step, with smaller tiles or without pictures if it exceeds the byte limit."""
         while True:
-            state, step = self._build.build(self._limits.applied(data))
+            smaller = data if self._side is None else with_smaller_tiles(data, self._side)
+            state, step = self._build.build(smaller)
             if self._max_bytes is None:
                 return state, step
             size = _size(step)
             if size <= self._max_bytes:
                 return state, step
-            tighter = next(self._tighter, None)
-            if tighter is None:
+            if not self._sides:
                 limit = f"max_bytes_per_step={self._max_bytes}"
                 text = f"{limit}: even without pictures a step takes {size} bytes"
                 self._warn.warn("max_bytes_per_step", text)
                 return state, step
-            self._limits = tighter
+            self._side, *rest = self._sides
+            self._sides = tuple(rest)
 
     def _failed(self, error: Exception) -> None:
         lost = "all later steps are" if isinstance(error, WorkerEnded) else "this step is"

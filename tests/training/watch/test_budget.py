@@ -17,7 +17,7 @@ from torchvision.models import resnet18
 import fmapboard
 from fmapboard.formats.tab_records import unpack
 from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, StepData
-from fmapboard.summary.build import TIGHTER, Limits
+from fmapboard.summary.byte_limit import SIDES, with_smaller_tiles
 
 FRAMING = 16  # bytes of an event's length and checksums
 
@@ -73,26 +73,23 @@ def planes(side: int, channels: int) -> Planes:
     return Planes((pixels % 251).astype(np.uint8), marks, flat, *limits, shape, channels)
 
 
-def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
+def test_tiles_shrink_to_a_half_each_time_before_pictures_are_left_out() -> None:
     layer_call = LayerCall("conv", "Conv2d")
     data = StepData(
         0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", planes(64, 40)),)
     )
     found = []
-    for limits in (Limits(), *TIGHTER):
-        shown = limits.applied(data).measured[0].planes
+    for side in SIDES:
+        shown = with_smaller_tiles(data, side).measured[0].planes
         found.append(None if shown is None else (shown.pixels.shape[1], shown.pixels.shape[2]))
-    assert found == [
-        (40, 64), (40, 32), (40, 32), (40, 22), (40, 16), (40, 11), (40, 8), (40, 4),
-        (32, 4), (16, 4), (8, 4), (4, 4), (2, 4), (1, 4), None,
-    ]  # fmt: skip
+    assert found == [(40, 32), (40, 16), (40, 8), (40, 4), None]
 
 
 def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None:
     layer_call = LayerCall("conv", "Conv2d")
     whole = replace(planes(64, 2), block=3)
     data = StepData(0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", whole),))
-    shown = TIGHTER[0].applied(data).measured[0].planes
+    shown = with_smaller_tiles(data, 32).measured[0].planes
     assert shown is not None
     assert shown.block == 6
     assert shown.pixels[0, 1, 5, 7] == int(whole.pixels[0, 1, 10:12, 14:16].mean())

@@ -14,7 +14,8 @@ from fmapboard.formats.tab_records import unpack
 from fmapboard.records import Bytes8, Picture, PixelMark, Planes, StepData
 from fmapboard.render.grid import draw_kernels, draw_maps, enlarge
 from fmapboard.render.palettes import palette
-from fmapboard.summary.build import Limits, SummaryBuilder
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.summary.byte_limit import with_smaller_tiles
 
 CONV = nn.Conv1d(1, 1, 1, device="meta")
 GREY = palette("grey")
@@ -84,7 +85,7 @@ def test_a_record_of_rows_has_format_1_and_names_the_layout() -> None:
 
 def test_a_budget_shrinks_rows_along_positions() -> None:
     data = StepData(0, 1.0, measured=(reduced(torch.rand(1, 4, 512), CONV),))
-    (measured,) = Limits(side=48).applied(data).measured
+    (measured,) = with_smaller_tiles(data, 32).measured
     assert measured.planes is not None
     assert measured.planes.pixels.shape == (1, 4, 1, 256)
     assert (measured.planes.layout, measured.planes.block) == ("rows", 2)

@@ -26,7 +26,7 @@ from fmapboard.formats.tab_records import unpack
 from fmapboard.options import Options
 from fmapboard.records import Parameter, Picture, Sample, StepData
 from fmapboard.render import grid, png
-from fmapboard.summary import build
+from fmapboard.summary import pictures
 from fmapboard.writers import worker
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
@@ -184,7 +184,7 @@ def test_a_step_that_cannot_be_drawn_leaves_the_stored_step_before_it_alone(
             raise MemoryError
         return grid.draw_maps(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(build, "draw_maps", drawn)
+    monkeypatch.setattr(pictures, "draw_maps", drawn)
     writer = MemoryWriter()
     pipeline = Pipeline(writer, Options(checks=False), WarnOnce())
     for build_now in range(1, 6):

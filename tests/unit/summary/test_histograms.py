@@ -10,7 +10,7 @@ import torch
 
 from fmapboard.measure.sample import SAMPLE_SIZE, sample
 from fmapboard.records import Histogram, Sample
-from fmapboard.summary.build import BUCKETS, histogram
+from fmapboard.summary.histograms import BUCKETS, histogram
 
 NAN, INF = math.nan, math.inf
 
