@@ -2,11 +2,13 @@
 
     python benchmarks/update_ratios.py                      # ResNet-18
     python benchmarks/update_ratios.py convnext_tiny --steps 6
+    python benchmarks/update_ratios.py --heads              # of very many classes
 
 Error: trains a network of torchvision on the bundled photographs (crops of 64 pixels) and on noise
 with each of several optimizers, and compares every ratio of a weight that is read in part with the
-exact one. Time: logs every second step of workload W2 and sums what reading the parameters takes
-on the training thread, beside what the whole logged step takes there.
+exact one; with `--heads`, those of the last layer of a small network. Time: logs every second step
+of workload W2 and sums what reading the parameters takes on the training thread, beside what the
+whole logged step takes there.
 """
 
 from __future__ import annotations
@@ -41,6 +43,14 @@ OPTIMIZERS: dict[str, Optimizers] = {
     "SGD 0.1, Nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
     "AdamW 0.0005": lambda p: torch.optim.AdamW(p, lr=5e-4),
 }
+HEADS = (
+    (768, 50_000, 16),
+    (512, 20_000, 8),
+    (512, 20_000, 32),
+    (512, 20_000, 512),
+    (512, 10_572, 64),
+)
+"""Features, classes and images per batch of large heads."""
 CLASSES = 5
 BOUND = 0.15
 
@@ -87,6 +97,47 @@ def errors(network: str, optimizers: Optimizers, data: Any, steps: int) -> list[
                     if 0 < ratio < float("inf")
                 ]
     return found
+
+
+def head_errors(head: tuple[int, int, int], optimizers: Optimizers, steps: int) -> list[float]:
+    """Relative errors of the logged ratios of a large head."""
+    features, classes, batch = head
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Conv2d(3, 64, 4), nn.Flatten(), nn.Linear(64, features), nn.ReLU())
+    last, kept = nn.Linear(features, classes), MemoryWriter()
+    model = nn.Sequential(body, last)
+    optimizer, found = optimizers(model.parameters()), []
+    weight = last.weight.detach()
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for number in range(steps):
+            labels = torch.randint(classes, (batch,))
+            before = weight.clone()
+            with board.step(number):
+                optimizer.zero_grad()
+                F.cross_entropy(model(torch.randn(batch, 3, 4, 4)), labels).backward()
+                optimizer.step()
+            board.flush()
+            logged = kept.steps.pop().scalars.get("update_ratio/1.weight")
+            if logged is not None:
+                found.append(abs(logged / _ratio(weight, before) - 1))
+    return found
+
+
+def print_heads(steps: int, console: Console) -> None:
+    """Print the errors of large heads."""
+    table = Table(title=f"Error of the ratios of large heads in {steps} steps, in %")
+    for column in ("features × classes, images", "optimizer"):
+        table.add_column(column)
+    for column in ("logged", "largest", "above 15 %"):
+        table.add_column(column, justify="right")
+    for head in HEADS:
+        for name, optimizers in OPTIMIZERS.items():
+            found = head_errors(head, optimizers, steps)
+            largest = f"{100 * max(found):.2f}" if found else "none"
+            above = sum(one > BOUND for one in found)
+            text = "{:,} × {:,}, {}".format(*head)
+            table.add_row(text, name, f"{len(found)}", largest, f"{above}")
+    console.print(table)
 
 
 def _read_in_part(parameter: Tensor) -> bool:
@@ -138,8 +189,12 @@ def main() -> None:
     parser.add_argument("network", nargs="?", default="resnet18", help="name in torchvision")
     parser.add_argument("--steps", type=int, default=12, help="steps of each training")
     parser.add_argument("--logged", type=int, default=30, help="logged steps that are timed")
+    parser.add_argument("--heads", action="store_true", help="only heads of very many classes")
     options = parser.parse_args()
     console = Console()
+    if options.heads:
+        print_heads(options.steps, console)
+        return
     times, held = milliseconds(options.logged)
     table = Table(title=f"Error of the ratios, {options.network}, in %")
     for column in ("images", "optimizer"):

@@ -384,6 +384,18 @@ RECEIVED = "what the next layer receives, after all forward hooks"
 """In the description of an output that is not what ``forward`` returned."""
 
 
+class UpdateRatio(NamedTuple):
+    """How much one optimizer step changed a parameter.
+
+    Attributes:
+        value: 2-norm of the change divided by that of the parameter before it.
+        is_estimate: The parameter was read in part.
+    """
+
+    value: float
+    is_estimate: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter at a logged step.
@@ -395,6 +407,7 @@ class Parameter:
         norm: 2-norm of the gradient; None without a gradient.
         nonfinite: Counts of the gradient's non-finite values.
         is_listed: False if ``layers=`` leaves its layer out: the norm counts in the total only.
+        update: How much an optimizer step changed it; None if that is not known.
     """
 
     name: str
@@ -403,6 +416,7 @@ class Parameter:
     norm: float | None = None
     nonfinite: Nonfinite = NONE
     is_listed: bool = True
+    update: UpdateRatio | None = None
 
 
 @dataclass(frozen=True, slots=True)

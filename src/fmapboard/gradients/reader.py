@@ -24,7 +24,7 @@ from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
-from fmapboard.records import NONE, Parameter
+from fmapboard.records import NONE, Parameter, Sample, UpdateRatio
 
 Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
@@ -89,15 +89,32 @@ class PendingParameters:
 
     def to_host(self) -> tuple[Parameter, ...]:
         """Wait for the device and copy to the host."""
-        norms, parameters = self.norms.to_host(), list[Parameter]()
-        for name in self.names:
-            weight, gradient = self.samples.get(name, (None, None))
-            own = None if weight is None else weight.to_host()
-            grad = None if gradient is None else gradient.to_host()
-            nonfinite = self.nonfinite.get(name, NONE)
-            is_listed = self.listed is None or name in self.listed
-            parameters.append(Parameter(name, own, grad, norms.get(name), nonfinite, is_listed))
-        return tuple(parameters)
+        norms = self.norms.to_host()
+        weights, gradients = self._samples_on_host()
+        ratios: dict[str, UpdateRatio] = {}
+        for update in self.updates:
+            ratios |= update.ratios(norms)
+        return tuple(
+            Parameter(
+                name,
+                weight=weights.get(name),
+                gradient=gradients.get(name),
+                norm=norms.get(name),
+                nonfinite=self.nonfinite.get(name, NONE),
+                is_listed=self.listed is None or name in self.listed,
+                update=ratios.get(name),
+            )
+            for name in self.names
+        )
+
+    def _samples_on_host(self) -> tuple[dict[str, Sample], dict[str, Sample]]:
+        """Histogram samples of the weights and of the gradients, by parameter name."""
+        weights, gradients = dict[str, Sample](), dict[str, Sample]()
+        for name, (weight, gradient) in self.samples.items():
+            weights[name] = weight.to_host()
+            if gradient is not None:
+                gradients[name] = gradient.to_host()
+        return weights, gradients
 
 
 Complete = Callable[[Optimizer, Mapping[str, Tensor]], object]
@@ -317,7 +334,7 @@ class GradientReader:
                 with aside(kind, _nbytes(subset)):
                     updated = self._read(subset, scale)
                     with self._guard("update ratios"):
-                        self._updates.before(optimizer, updated)
+                        self._updates.before(optimizer, updated, scale)
 
     def step_ended(self, optimizer: Optimizer | None) -> None:
         """Called when an optimizer has updated the weights; None if all steps have ended."""

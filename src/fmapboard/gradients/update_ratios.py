@@ -7,9 +7,10 @@ as many single values. All rows of one dtype and device are copied in one operat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.arithmetic import coprime
+from fmapboard.arithmetic import ceil_div, coprime
 from fmapboard.capture.isolation import aside
 from fmapboard.model.distributed import PLAIN, local
 from fmapboard.model.tensors import packed
+from fmapboard.records import UpdateRatio
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,10 +42,31 @@ _RAW_ROWS = 4096
 _LEAST_CHANGED = 256
 """Fewer changed rows of an embedding do not tell how large the whole update is."""
 
+_MOST_ERROR = 0.1
+"""Of tall parameters: the relative standard error of the ratio and the relative error of the
+gradient's norm up to which the ratio is logged. It is then within 15 %."""
+
 _DTYPES = frozenset(
     {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
 )
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+_SQUARES = ("exp_avg_sq", "square_avg")
+"""What an optimizer calls its averages of squared gradients, by whose root it divides."""
+
+
+class InPart(NamedTuple):
+    """Names of the parameters that are read in part.
+
+    Attributes:
+        names: all of them.
+        tables: weights of embeddings: an update may change few values.
+        tall: those with more outputs than rows are read, such as a head of many classes: most of
+            the gradient, and of the update, may be that of a few outputs. Without embeddings.
+    """
+
+    names: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    tall: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,35 +79,63 @@ class PendingUpdates:
         before: the rows [R, 16] before the step, in the order of the names; if an accelerator has
             many, their 2-norms [R].
         after: the same rows after the step, or the 2-norms [R] of the changes.
-        tables: names of the embeddings that were read in part: an update may change few values.
+        in_part: those of all parameters that were read in part; of the tall ones, without those
+            whose update is even.
+        gradients: tall parameter -> 2-norm [] of its gradient, as the rows tell it.
     """
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
     before: Tensor
     after: Tensor
-    tables: frozenset[str] = frozenset()
+    in_part: InPart
+    gradients: Mapping[str, Tensor]
 
-    def ratios(self) -> dict[str, float]:
+    def ratios(self, norms: Mapping[str, float]) -> dict[str, UpdateRatio]:
         """Wait for the device: name -> 2-norm of the update over that of the parameter before it.
 
         A parameter is left out if all values read were 0, or if one is not finite; an embedding
-        that was read in part also if fewer than 256 of the rows read have changed.
+        that was read in part also if fewer than 256 of the rows read have changed; and a tall
+        parameter if rows that carry most of the update may have been missed: if the standard error
+        of the ratio is above 10 %, or the norm of the gradient that its rows tell is 10 % off.
+
+        Args:
+            norms: 2-norms of the gradients, by parameter name.
         """
         sizes, changes = self._norms()
-        ends = np.cumsum(self.rows)
-        starts = ends - np.asarray(self.rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            size = np.sqrt(np.add.reduceat(sizes**2, starts))
-            change = np.sqrt(np.add.reduceat(changes**2, starts))
         found = {}
-        for n, name in enumerate(self.names):
-            ratio = float(change[n]) / float(size[n]) if size[n] else math.nan
-            changed = np.count_nonzero(changes[starts[n] : ends[n]])
-            is_too_sparse = name in self.tables and changed < _LEAST_CHANGED
-            if math.isfinite(ratio) and not is_too_sparse:
-                found[name] = ratio
+        end = 0
+        for name, count in zip(self.names, self.rows, strict=True):
+            start = end
+            end += count
+            with np.errstate(over="ignore", invalid="ignore"):
+                squares = changes[start:end] ** 2
+                size = float(np.sqrt((sizes[start:end] ** 2).sum()))
+                change = float(np.sqrt(squares.sum()))
+            ratio = change / size if size else math.nan
+            if not math.isfinite(ratio):
+                continue
+            changed = np.count_nonzero(changes[start:end])
+            if name in self.in_part.tables and changed < _LEAST_CHANGED:
+                continue
+            if name in self.in_part.tall and not self._is_even(name, squares, norms):
+                continue
+            found[name] = UpdateRatio(ratio, is_estimate=name in self.in_part.names)
         return found
+
+    def _is_even(self, name: str, squares: Floats, norms: Mapping[str, float]) -> bool:
+        """True if the rows read of a tall parameter tell the size of the whole update.
+
+        Args:
+            name: of the parameter.
+            squares: of the norms of the changes of its rows, [R].
+            norms: as of ``ratios``.
+        """
+        if name not in self.gradients or name not in norms:
+            return False
+        norm = norms[name]
+        is_seen = abs(float(self.gradients[name]) - norm) <= _MOST_ERROR * norm
+        return is_seen and standard_error(squares) <= _MOST_ERROR
 
     def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""
@@ -92,8 +143,15 @@ class PendingUpdates:
         if before.dim() == 2:
             wide = torch.promote_types(before.dtype, torch.float32)
             change = after.to(wide) - before.to(wide)
-            before, after = (_row_norms(rows, dtype=torch.float64) for rows in (before, change))
+            before = _row_norms(before, dtype=torch.float64)
+            after = _row_norms(change, dtype=torch.float64)
         return before.double().numpy(), after.double().numpy()
+
+
+def standard_error(squares: Floats) -> float:
+    """The relative standard error of the root of a sum that a sample [S] of its terms tells."""
+    mean = squares.mean()
+    return float(squares.std() / mean / math.sqrt(len(squares)) / 2) if mean else 0.0
 
 
 class _Rows:
@@ -102,33 +160,83 @@ class _Rows:
     Args:
         parameters: the parameters, by name; referenced until the step has ended. Those that have no
             rows are left out.
+        tall: names of parameters of whose gradients rows are read as well.
+        scale: factor by which the gradients are still multiplied; None for 1.
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor]) -> None:
-        rows = {name: rows_of(parameter) for name, parameter in parameters.items()}
-        self._views = {name: view for name, view in rows.items() if view is not None}
-        self._parameters = [parameters[name] for name in self._views]
-        self._places = _places(self._parameters)
-        self.device_type = self._parameters[0].device.type if self._parameters else "cpu"
-        self._before = packed(list(self._views.values()))
+    def __init__(
+        self, parameters: Mapping[str, Tensor], tall: frozenset[str], scale: Tensor | None
+    ) -> None:
+        self._parameters: dict[str, Tensor] = {}
+        views = list[Tensor]()
+        for name, parameter in parameters.items():
+            view = rows_of(parameter)
+            if view is not None:
+                self._parameters[name] = parameter
+                views.append(view)
+        self._places = _places(self._parameters.values())
+        self._views = views
+        self.device_type = views[0].device.type if views else "cpu"
+        self._before = packed(views)
+        self._gradients: dict[str, Tensor] = {}
+        for name in tall & self._parameters.keys():
+            norm = _norm_in_rows(self._parameters[name], scale)
+            if norm is not None:
+                self._gradients[name] = norm
 
-    def read_again(self, tables: frozenset[str]) -> list[PendingUpdates]:
+    def read_again(self, optimizer: Optimizer, in_part: InPart) -> list[PendingUpdates]:
         """The rows before and after the step; none if a parameter cannot be read any more."""
-        views, before = list(self._views.values()), self._before
-        if not self._places or _places(self._parameters) != self._places:
-            views = [view for view in map(rows_of, self._parameters) if view is not None]
+        parameters, views, before = self._parameters, self._views, self._before
+        if not self._places or _places(parameters.values()) != self._places:
+            views = [view for view in map(rows_of, parameters.values()) if view is not None]
         after = packed(views)
         if (after.members, after.sizes) != (before.members, before.sizes):
             return []
-        names = list(self._views)
-        return [
-            PendingUpdates(
-                tuple(map(names.__getitem__, members)), rows, *_compared(*pieces), tables
+        own = in_part.tall & parameters.keys()
+        uneven = [name for name in own if not _is_divided(optimizer, parameters[name])]
+        in_part = in_part._replace(tall=frozenset(uneven))
+        names = list(parameters)
+        found = []
+        for number, members in enumerate(before.members):
+            old, new = _compared(before.pieces[number], after.pieces[number])
+            known = tuple([names[member] for member in members])
+            found.append(
+                PendingUpdates(
+                    known,
+                    rows=before.sizes[number],
+                    before=old,
+                    after=new,
+                    in_part=in_part,
+                    gradients=self._gradients,
+                )
             )
-            for members, rows, *pieces in zip(
-                before.members, before.sizes, before.pieces, after.pieces, strict=True
-            )
-        ]
+        return found
+
+
+def _norm_in_rows(parameter: Tensor, scale: Tensor | None) -> Tensor | None:
+    """2-norm [] of a parameter's gradient, by the rows that are read of the parameter, unscaled.
+
+    None if they cannot be read, or are other ones.
+    """
+    gradient = parameter.grad
+    if gradient is None or gradient.is_sparse or gradient.stride() != parameter.stride():
+        return None
+    rows = rows_of(gradient)
+    if rows is None:
+        return None
+    wide = torch.promote_types(rows.dtype, torch.float32)
+    values = 2 * gradient.numel() if gradient.is_complex() else gradient.numel()
+    norm: Tensor = torch.linalg.vector_norm(rows, dtype=wide) * math.sqrt(values / rows.numel())
+    return norm if scale is None else norm / scale.to(norm.device)
+
+
+def _is_divided(optimizer: Optimizer, parameter: Tensor) -> bool:
+    """True if the optimizer divides the parameter's gradient by its usual size, as Adam does.
+
+    The largest values of the gradient then do not make up most of the update.
+    """
+    state = optimizer.state.get(parameter, {})
+    return any(name in state for name in _SQUARES)
 
 
 def _compared(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,16 +253,18 @@ class _Step:
     """The step of one optimizer.
 
     Attributes:
+        optimizer: the optimizer.
         depth: how many calls of ``step`` are open: one may call that of its base class.
         versions: version counters of parameters before a closure was evaluated, by ``id``.
         rows: what was read before the update.
         updates: what was read after it; replaced if an outer call of ``step`` ends later.
     """
 
-    depth: int
-    versions: dict[int, int]
-    rows: list[_Rows]
-    updates: list[PendingUpdates]
+    optimizer: Optimizer
+    depth: int = 0
+    versions: dict[int, int] = field(default_factory=dict)
+    rows: list[_Rows] = field(default_factory=list)
+    updates: list[PendingUpdates] = field(default_factory=list)
 
 
 class UpdateReader:
@@ -170,14 +280,17 @@ class UpdateReader:
     """
 
     def __init__(self, model: nn.Module, *, enabled: bool = True) -> None:
-        self._model, self._is_enabled = model, enabled
-        self._known, self._tables = set[int](), frozenset[str]()
+        self._model = model
+        self._is_enabled = enabled
+        self._known = set[int]()  # parameters that are read in part, by ``id``
+        self._in_part = InPart()
         self._steps: dict[int, _Step] = {}
         self._ended: list[PendingUpdates] = []
 
     def forget(self) -> None:
         """Discard what was read."""
-        self._steps, self._ended = {}, []
+        self._steps = {}
+        self._ended = []
 
     def announce(self, optimizer: Optimizer, parameters: Iterable[Tensor]) -> None:
         """Called before an optimizer's step that is not skipped.
@@ -190,11 +303,16 @@ class UpdateReader:
         """
         if not self._is_enabled:
             return
-        step = self._steps.setdefault(id(optimizer), _Step(0, {}, [], []))
+        step = self._steps.setdefault(id(optimizer), _Step(optimizer))
         step.depth += 1
         step.versions.update((id(p), p._version) for p in parameters)
 
-    def before(self, optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> None:
+    def before(
+        self,
+        optimizer: Optimizer,
+        parameters: Mapping[str, Tensor],
+        scale: Tensor | None = None,
+    ) -> None:
         """Copy rows of the parameters that the optimizer is about to update.
 
         Call it inside ``isolation.aside``.
@@ -202,6 +320,7 @@ class UpdateReader:
         Args:
             optimizer: the optimizer.
             parameters: those that have a gradient, by name, all on one type of device.
+            scale: factor by which the gradients are still multiplied (loss scaling); None for 1.
         """
         step = self._steps.get(id(optimizer))
         if step is None or not parameters:
@@ -210,8 +329,8 @@ class UpdateReader:
         if step.versions:
             known = step.versions
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
-        self._find_tables({n: p for n, p in own.items() if p.dim() == 2 and p.numel() > MAX_WHOLE})
-        step.rows.append(_Rows(own))
+        self._note({name: p for name, p in own.items() if p.numel() > MAX_WHOLE})
+        step.rows.append(_Rows(own, self._in_part.tall, scale))
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.
@@ -219,7 +338,8 @@ class UpdateReader:
         Args:
             optimizer: the optimizer; None for all of them.
         """
-        for key in [id(optimizer)] if optimizer is not None else list(self._steps):
+        ended = list(self._steps) if optimizer is None else [id(optimizer)]
+        for key in ended:
             step = self._steps.get(key)
             if step is None or not step.depth:
                 continue
@@ -227,23 +347,41 @@ class UpdateReader:
             step.updates = []
             for rows in step.rows:
                 with aside(rows.device_type):
-                    step.updates += rows.read_again(self._tables)
+                    step.updates += rows.read_again(step.optimizer, self._in_part)
             if not step.depth:
                 self._ended += step.updates
-                step.rows, step.updates = [], []
+                step.rows = []
+                step.updates = []
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""
-        return (*self._ended, *(one for step in self._steps.values() for one in step.updates))
+        found = list(self._ended)
+        for step in self._steps.values():
+            found += step.updates
+        return tuple(found)
 
-    def _find_tables(self, matrices: Mapping[str, Tensor]) -> None:
-        """Remember which parameters are weights of embeddings; listing modules takes long."""
-        fresh = {id(parameter): name for name, parameter in matrices.items()}
+    def _note(self, parameters: Mapping[str, Tensor]) -> None:
+        """Remember parameters that are read in part; listing modules takes long."""
+        fresh = {id(parameter): name for name, parameter in parameters.items()}
         if fresh.keys() <= self._known:
             return
         self._known |= fresh.keys()
-        tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
-        self._tables |= {name for found, name in fresh.items() if found in tables}
+        weights = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
+        tables = {name for number, name in fresh.items() if number in weights}
+        tall = {name for name, parameter in parameters.items() if _is_tall(parameter)} - tables
+        known = self._in_part
+        self._in_part = InPart(
+            known.names | parameters.keys(), known.tables | tables, known.tall | tall
+        )
+
+
+def _is_tall(parameter: Tensor) -> bool:
+    return parameter.dim() > 1 and parameter.shape[0] > _most_rows(parameter)
+
+
+def _most_rows(parameter: Tensor) -> int:
+    """About how many rows are read of a parameter that is read in part."""
+    return _ROWS_IN_PART if parameter.is_cpu else _ON_ACCELERATOR
 
 
 def rows_of(parameter: Tensor) -> Tensor | None:
@@ -264,25 +402,32 @@ def rows_of(parameter: Tensor) -> Tensor | None:
     real = torch.view_as_real(part.detach()) if part.is_complex() else part.detach()
     if not (real.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(real)):
         return None
-    return real.as_strided(
-        *_size_and_stride(real.shape, _ROWS_IN_PART if real.is_cpu else _ON_ACCELERATOR)
-    )
+    size, stride = _size_and_stride(real.shape, _most_rows(real))
+    return real.as_strided(size, stride)
 
 
 @lru_cache(maxsize=1024)
 def _size_and_stride(shape: torch.Size, most: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    total, rows = shape.numel(), shape.numel() // ROW
+    """Size and stride of the rows of a parameter.
+
+    Args:
+        shape: of its real values.
+        most: about how many rows are read of one that is read in part.
+    """
+    total = shape.numel()
+    rows = total // ROW
     if total % ROW and total < 64 * ROW:
         return (total, ROW), (1, 0)
     if total <= MAX_WHOLE:
         return (rows, ROW), (ROW, 1)
-    about = -(-rows // most)
-    below, above = coprime(about, shape, -1), coprime(about, shape)
+    about = ceil_div(rows, most)
+    below = coprime(about, shape, -1)
+    above = coprime(about, shape)
     step = below if about * about <= below * above else above  # the closer one
-    return (-(-rows // step), ROW), (step * ROW, 1)
+    return (ceil_div(rows, step), ROW), (step * ROW, 1)
 
 
-def _places(parameters: list[Tensor]) -> list[int]:
+def _places(parameters: Collection[Tensor]) -> list[int]:
     """Addresses of the parameters' values; none if one has no memory of its own."""
     if not PLAIN.issuperset(map(type, parameters)):
         return []

@@ -60,6 +60,7 @@ class Header:
 
     Attributes:
         change_since: name of each array of changes, without ".change" -> the step compared with.
+        estimated_updates: own parameters of the layer whose update ratio is an estimate.
     """
 
     layer: str
@@ -71,6 +72,7 @@ class Header:
     pictures: tuple[PictureFacts, ...]
     activation: Activation | None = None
     change_since: Mapping[str, int] = field(default_factory=dict)
+    estimated_updates: tuple[str, ...] = ()
 
     @property
     def maps(self) -> PictureFacts | None:

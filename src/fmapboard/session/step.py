@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,7 +24,7 @@ from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerMeasurement, ModelGraph, StepData
+from fmapboard.records import LayerMeasurement, ModelGraph, Parameter, StepData
 from fmapboard.session.facts import PendingFacts
 from fmapboard.session.selection import Passes
 
@@ -111,29 +111,33 @@ class Collected:
         skipped = self.skips.parameters()
         gaps, initial = ({}, ()) if self.batch_norms is None else self.batch_norms.to_host()
         inputs = tuple(image.to_host() for image in self.inputs)
+        parameters = tuple(p for p in self.parameters.to_host() if p.name not in skipped)
         return StepData(
             self.step,
             self.wall_time,
             measured=joined(self.measured, failed) if measured is None else measured,
-            parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
+            parameters=parameters,
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=inputs,
-            scalars=self._scalars(skipped, gaps),
+            scalars=self._scalars(skipped, parameters, gaps),
             training_thread_ms=self.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(initial),
             attributions=() if self.attributions is None else self.attributions.to_host(inputs),
             graph=self.graph,
         )
 
-    def _scalars(self, skipped: frozenset[str], gaps: dict[str, float]) -> dict[str, float]:
+    def _scalars(
+        self, skipped: frozenset[str], parameters: Iterable[Parameter], gaps: Mapping[str, float]
+    ) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""
         scalars = self.skips.scalars()
-        for update in self.parameters.updates:
-            ratios = update.ratios().items()
-            scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
-        rates = {} if self.facts is None else self.facts.learning_rates(skipped)
-        return scalars | rates | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
+        for parameter in parameters:
+            if parameter.update is not None:
+                scalars[of(UPDATE_RATIO, parameter.name)] = parameter.update.value
+        if self.facts is not None:
+            scalars |= self.facts.learning_rates(skipped)
+        return scalars | {of(BATCHNORM_GAP, name): gap for name, gap in gaps.items()}
 
 
 @dataclass(frozen=True, slots=True)

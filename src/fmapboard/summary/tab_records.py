@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fmapboard.records import (
     Floats,
     Kernels,
     LayerMeasurement,
+    Parameter,
     Planes,
     Scale,
     Statistics,
@@ -52,6 +53,7 @@ def tab_records(
     measured = {(m.layer_call.label, m.kind): m for m in data.measured}
     written = {**written, **{label: written.get(label, 0) + 1 for label in drawn}}
     records = []
+    estimated = _estimated_updates(data.parameters)
     for label, pictures in drawn.items():
         layer_call = pictures[0].layer_call
         assert layer_call is not None
@@ -68,6 +70,8 @@ def tab_records(
             "pictures": [headers[tagged.tag] for tagged in pictures],
         }
         changed = {name: changes[label, name] for name in CHANGED if (label, name) in changes}
+        if layer_call.layer in estimated:
+            header["estimated_updates"] = estimated[layer_call.layer]
         if changed:
             header["change_since"] = {name: change.since for name, change in changed.items()}
             arrays |= {f"{name}.change": change.values for name, change in changed.items()}
@@ -82,6 +86,16 @@ def tab_records(
             blobs = pack(header, arrays, grids)
             records.append(TabRecord(f"{prefix}{tags.FIRST_RECORD}{label}", blobs))
     return written, records
+
+
+def _estimated_updates(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
+    """Layer -> those of its own parameters whose update ratio is an estimate."""
+    found: dict[str, list[str]] = {}
+    for parameter in parameters:
+        if parameter.update is not None and parameter.update.is_estimate:
+            layer, _, name = parameter.name.rpartition(".")
+            found.setdefault(layer, []).append(name)
+    return found
 
 
 def of_maps(

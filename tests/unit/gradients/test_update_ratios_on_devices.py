@@ -40,7 +40,7 @@ def ratios(parameters: dict[str, Tensor]) -> dict[str, float]:
     reader.after(optimizer)
     found: dict[str, float] = {}
     for update in reader.pending():
-        found |= update.ratios()
+        found |= {n: one.value for n, one in update.ratios({}).items()}
     return found
 
 

@@ -45,10 +45,15 @@ class HistogramChart:
 
 @dataclass(frozen=True, slots=True)
 class Numbers(Answer):
-    """``data/numbers``: scalars and histograms of a layer, by tag without the model's name."""
+    """``data/numbers``: scalars and histograms of a layer, by tag without the model's name.
+
+    Attributes:
+        estimates: tags of the scalars that are estimates, of the newest step; None if none is one.
+    """
 
     scalars: dict[str, ScalarChart]
     histograms: dict[str, HistogramChart]
+    estimates: list[str] | None = None
 
 
 def numbers(provider: Provider, run: str, key: str) -> Numbers:
@@ -70,9 +75,12 @@ def numbers(provider: Provider, run: str, key: str) -> Numbers:
     of_each = _of_parameters(provider.tags_of(SCALARS, run), prefix, per_parameter, layer)
     of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
     of_parameter = _of_parameters(provider.tags_of(HISTOGRAMS, run), prefix, _OF_PARAMETER, layer)
+    estimated = () if header is None else header.estimated_updates
+    estimates = [tags.of(tags.UPDATE_RATIO, f"{layer}.{name}") for name in estimated]
     return Numbers(
         _scalars(provider, run, prefix, [*scalars, *of_each]),
         _histograms(provider, run, prefix, [*of_tensor, *of_parameter]),
+        estimates or None,
     )
 
 

@@ -217,6 +217,19 @@ def test_numbers_of_a_layer_exclude_those_of_layers_whose_names_begin_alike(tab:
     assert "dead_channels/1" in numbers["scalars"]
 
 
+def test_numbers_say_which_update_ratios_are_estimates(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.Conv2d(256, 32, 3))  # 73,728 weights
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board, board.step(0):
+        model(torch.ones(2, 3, 8, 8)).square().mean().backward()
+        optimizer.step()
+    tab = open_tab(tmp_path)
+    large = tab.ask("data/numbers", run="run", key="fmapboard/1")
+    assert large["estimates"] == ["update_ratio/1.weight"]
+    assert {"update_ratio/1.weight", "update_ratio/1.bias"} < large["scalars"].keys()
+    assert "estimates" not in tab.ask("data/numbers", run="run", key="fmapboard/0")
+
+
 @pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (15, 10), (20, 20), (99, 20)])
 def test_the_input_is_that_of_the_latest_kept_step_up_to_the_requested_one(
     tab: Tab, asked: int, shown: int

@@ -40,7 +40,7 @@ export const GLOSSARY = Object.freeze({
   std: "The standard deviation of the channel's values over the whole batch.",
   norm: "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
   ratio:
-    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that of the parameter.",
+    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that of the parameter. ≈: estimated from a sample of a large parameter.",
   histogram: "How often each value occurs, per step: the brighter, the more often.",
   batch: "Measured over all images of the batch and all positions of the map.",
   block:

@@ -172,6 +172,8 @@ export interface DifferenceAnswer {
 export interface NumbersAnswer {
   scalars: Record<string, ScalarChart>;
   histograms: Record<string, HistogramChart>;
+  /** tags of the scalars that are estimates, of the newest step; null if none is one. */
+  estimates?: string[];
 }
 
 /** `data/attribution`: the attribution series of a run in network order; may be empty. */

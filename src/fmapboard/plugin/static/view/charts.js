@@ -158,10 +158,11 @@ function perParameter(at, group, title, terms, usual = null) {
   const plain = [theme().accent, theme().second];
   const lines = all.flatMap((series) => {
     const scalars = series.numbers?.scalars ?? {};
+    const estimates = series.numbers?.estimates ?? [];
     const tags = plots.tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
     return tags.map((tag, i) => ({
       ...plots.line(scalars[tag]),
-      name: `${whose(at, series)}${tag.split(".").pop()}`,
+      name: `${whose(at, series)}${tag.split(".").pop()}${estimates.includes(tag) ? " ≈" : ""}`,
       colour: all.length > 1 ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
       dash: all.length > 1 && i ? [2, 3] : dashOf(all, series),
     }));
