@@ -91,20 +91,86 @@ def test_pictures_histograms_scalars_and_texts_are_stored_over_the_number_of_the
     assert axes["*"] == "trainer/global_step"
 
 
-def test_a_second_step_in_one_row_of_the_user_is_left_out_and_a_warning_says_so_once(
+def test_steps_that_share_a_row_of_the_user_wait_for_later_rows_and_for_the_end_of_the_run(
     run: Any, tmp_path: Path, said: Callable[[], list[str]]
 ) -> None:
     writer = WandbWriter(run)
     for number in (5, 10, 20):
         writer.write(scalars(number))
-    run.log({"loss": 1.0})
+    run.log({"loss": 1.0}, step=3)
     writer.write(scalars(30))
+    writer.close()
+    run.log({"loss": 2.0}, step=3)
+    run.log({"loss": 4.0}, step=4)
     run.finish()
-    assert [row["gradient_norm/total"] for row in rows(tmp_path)] == [0.5, 3]
+    stored = rows(tmp_path)
+    assert [(row["_step"], row["loss"]) for row in stored if "loss" in row] == [(3, 2), (4, 4)]
+    assert [
+        (row["_step"], row["fmapboard/step"]) for row in stored if "gradient_norm/total" in row
+    ] == [(0, 5), (3, 10), (4, 20), (5, 30)]
+    assert said() == []
+
+
+def test_the_steps_of_a_loop_that_ends_before_one_is_written_are_all_stored(
+    run: Any, tmp_path: Path, said: Callable[[], list[str]]
+) -> None:
+    writer = WandbWriter(run)
+    for i in range(4):
+        run.log({"loss": float(i)}, step=i)
+    for number in (0, 2):
+        writer.write(scalars(number))
+    writer.close()
+    run.finish()
+    assert [
+        (row["_step"], row.get("loss"), row.get("fmapboard/step")) for row in rows(tmp_path)
+    ] == [(0, 0, None), (1, 1, None), (2, 2, None), (3, 3, 0), (4, None, 2)]
+    assert said() == []
+
+
+def test_of_more_steps_than_may_wait_the_oldest_are_left_out_and_a_warning_says_so_once(
+    run: Any, tmp_path: Path, said: Callable[[], list[str]]
+) -> None:
+    writer = WandbWriter(run)
+    for number in range(0, 120, 10):
+        writer.write(scalars(number))
+    run.finish()
+    assert [row["fmapboard/step"] for row in rows(tmp_path)] == [0, *range(40, 120, 10)]
     assert said() == [
-        "fmapboard: step 10 is not in the W&B run: you have logged nothing to it since step 5, and "
-        "a row of a run holds one value per tag. Call wandb.log at least as often as fmapboard "
-        "logs, or, if you never pass step= to wandb.log, use WandbWriter(run, commit=True)"
+        "fmapboard: step 10 is not in the W&B run: fmapboard logs more often than you call "
+        "wandb.log, and a row of a run holds one logged step. Call wandb.log at least as often as "
+        "fmapboard logs, or, if you never pass step= to wandb.log, use WandbWriter(run, "
+        "commit=True)"
+    ]
+
+
+def test_without_wandbs_hooks_waiting_steps_are_written_when_the_logger_is_closed(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("wandb.sdk.wandb_run.TeardownHook")
+    writer = WandbWriter(run)
+    for number in (0, 2):
+        writer.write(scalars(number))
+    writer.close()
+    run.log({"loss": 1.0})
+    run.finish()
+    assert [row.get("fmapboard/step") for row in rows(tmp_path)] == [0, 2, None]
+
+
+def test_waiting_steps_that_wandb_refuses_do_not_keep_the_run_from_being_finished(
+    run: Any, monkeypatch: pytest.MonkeyPatch, said: Callable[[], list[str]]
+) -> None:
+    writer = WandbWriter(run)
+    for number in (0, 2):
+        writer.write(scalars(number))
+
+    def refuse(values: dict[str, Any], commit: bool) -> None:
+        raise RuntimeError("no more rows")
+
+    monkeypatch.setattr(run, "log", refuse)
+    run.finish()
+    assert said() == [
+        "fmapboard: waiting: RuntimeError: no more rows; the last logged steps are not in the W&B "
+        "run"
     ]
 
 
