@@ -1,0 +1,31 @@
+"""The trainings of `tests/acceptance`, which no test runs, can be imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+timm = pytest.importorskip("timm")
+transformers = pytest.importorskip("transformers")
+
+ACCEPTANCE = Path(__file__).parents[1] / "acceptance"
+PRINT_MISSING = """
+import ast, importlib, pathlib, types
+for file in sorted(pathlib.Path().rglob("*.py")):
+    module = importlib.import_module(".".join(file.with_suffix("").parts))
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = getattr(module, node.value.id, None)
+            if isinstance(owner, types.ModuleType) and not hasattr(owner, node.attr):
+                print(f"{file}:{node.lineno} {node.value.id}.{node.attr}")
+"""
+"""Prints what the trainings take from a module that does not have it."""
+
+
+def test_what_the_trainings_take_from_modules_is_there() -> None:
+    command = [sys.executable, "-c", PRINT_MISSING]
+    found = subprocess.run(command, cwd=ACCEPTANCE, capture_output=True, text=True, timeout=240)
+    assert (found.stdout, found.returncode) == ("", 0), found.stderr
