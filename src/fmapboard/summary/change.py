@@ -255,7 +255,8 @@ def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     stride = coprime(max(1, ceil_div(samples * height * width, PIXELS)), (height, width))
 
     def some_of(values: Bytes8) -> Bytes8:
-        return values.reshape(samples, channels, -1)[..., ::stride].copy()
+        kept: Bytes8 = values.reshape(samples, channels, -1)[..., ::stride].copy()
+        return kept
 
     return _Pixels(
         step=step,

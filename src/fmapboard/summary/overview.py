@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import (
-    INPUT_NUMBERS,
     KINDS,
     LASTING,
     Flags,
@@ -37,16 +36,21 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
     """
     if not images:
         return {}
-    known = np.concatenate([image.values[np.isfinite(image.values)] for image in images])
-    lost = {"nonfinite": float(sum(image.values.size for image in images) - known.size)}
-    if not known.size:
-        return lost
+    finite = [image.values[np.isfinite(image.values)] for image in images]
+    values = np.concatenate(finite).astype(np.float64)
+    nonfinite = float(sum(image.values.size for image in images) - values.size)
+    if not values.size:
+        return {"nonfinite": nonfinite}
     with np.errstate(all="ignore"):
-        spread = known.astype(np.float64)
-        moments = spread.min(), spread.max(), spread.mean(), spread.std()
-        numbers = (*moments, lost["nonfinite"], _interleaved(images))
-    of_finite = zip(INPUT_NUMBERS, numbers, strict=True)
-    return {name: float(number) for name, number in of_finite if np.isfinite(number)}
+        numbers = {
+            "minimum": float(values.min()),
+            "maximum": float(values.max()),
+            "mean": float(values.mean()),
+            "std": float(values.std()),
+            "nonfinite": nonfinite,
+            "interleaved": _interleaved(images),
+        }
+    return {name: number for name, number in numbers.items() if np.isfinite(number)}
 
 
 def _interleaved(images: Sequence[InputImage]) -> float:
@@ -57,17 +61,14 @@ def _interleaved(images: Sequence[InputImage]) -> float:
     shape = images[0].values.shape
     if shape[0] != 3 or shape[2] < 8 or any(image.block > 1 for image in images):
         return math.nan
-    every = np.stack([image.values[:, ::4] for image in images if image.values.shape == shape])
-    apart = np.abs(np.diff(every, axis=3)).mean(0).ravel()
+    rows = [image.values[:, ::4] for image in images if image.values.shape == shape]
+    differences = np.abs(np.diff(np.stack(rows), axis=3)).mean(0).ravel()  # [3 * H/4 * (W - 1)]
     place = np.arange(math.prod(shape)).reshape(shape)[:, ::4, 1:].ravel() % 3
-    means = np.bincount(place, apart) / np.bincount(place)
-    return float(means.min() / means.max()) if means.min() > 0 else math.nan
+    means = np.bincount(place, differences) / np.bincount(place)
+    if means.min() <= 0:
+        return math.nan
+    return float(means.min() / means.max())
 
-
-# Numbers of all layers of a step at once, for the run's overview.
-#
-# The channels of all layers are concatenated and reduced together: a call of NumPy per layer and
-# number would take several times as long.
 
 _NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _TINY = float(np.finfo(np.float32).tiny)
@@ -102,33 +103,41 @@ class Segments:
 
 
 def statistics_of_layers(
-    every: Sequence[Statistics], channels: Segments, has_moments: Flags
+    statistics: Sequence[Statistics], channels: Segments, has_moments: Flags
 ) -> dict[str, Floats]:
     """Columns that follow from the statistics alone, each [layers].
 
-    The mean and std are over the channels of a layer, with equal weight.
+    The mean and std are over the channels of a layer, with equal weight. The channels of all layers
+    are concatenated and reduced together: a call of NumPy per layer and number would take several
+    times as long.
 
     Args:
-        every: the statistics of each layer; at least one layer, each of at least one channel.
+        statistics: those of each layer; at least one layer, each of at least one channel.
         channels: the channels of each layer.
         has_moments: bool [layers], False where the mean and std of the channels are not known.
     """
-    names = ("minimum", "maximum", "mean", "std", "constant", *_NONFINITE)
-    joined = {name: np.concatenate([getattr(each, name) for each in every]) for name in names}
-    mean, std = joined["mean"], joined["std"]
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        """One number of the channels of all layers, [channels of all layers]."""
+        return np.concatenate([getattr(layer, name) for layer in statistics])
+
+    mean = joined("mean")
+    std = joined("std")
     with np.errstate(all="ignore"):
-        square = channels.means(mean * mean + std * std)
-        centre, square = np.where(has_moments, (channels.means(mean), square), np.nan)
+        centre = np.where(has_moments, channels.means(mean), np.nan)
+        square = np.where(has_moments, channels.means(mean * mean + std * std), np.nan)
         spread = np.sqrt(np.maximum(square - centre * centre, 0.0))
+    nonfinite = {name: joined(name) for name in _NONFINITE}
+    has_nonfinite = np.add.reduce(list(nonfinite.values())) > 0
     return {
-        "minimum": np.fmin.reduceat(joined["minimum"], channels.starts),
-        "maximum": np.fmax.reduceat(joined["maximum"], channels.starts),
+        "minimum": np.fmin.reduceat(joined("minimum"), channels.starts),
+        "maximum": np.fmax.reduceat(joined("maximum"), channels.starts),
         "mean": centre,
         "std": spread,
-        **{name: channels.sums(joined[name]) for name in _NONFINITE},
-        "nonfinite": channels.means(np.add.reduce([joined[name] for name in _NONFINITE]) > 0),
-        "constant": channels.means(joined["constant"]),
-        "counted": np.array([each.counted for each in every], np.float64),
+        **{name: channels.sums(counts) for name, counts in nonfinite.items()},
+        "nonfinite": channels.means(has_nonfinite),
+        "constant": channels.means(joined("constant")),
+        "counted": np.array([layer.counted for layer in statistics], np.float64),
     }
 
 
@@ -143,12 +152,15 @@ def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dic
         ("change", "change_steps", "feature_maps"),
         ("weights_change", "weights_steps", WEIGHTS),
     ):
-        known = {n: changes[one, name] for n, one in enumerate(labels) if (one, name) in changes}
-        if known:
-            columns[column], columns[age] = np.full((2, len(labels)), np.nan)
-            values = [change.values for change in known.values()]
-            columns[column][list(known)] = _mean_changes(values, is_exact=name == WEIGHTS)
-            columns[age][list(known)] = [step - change.since for change in known.values()]
+        known = [index for index, label in enumerate(labels) if (label, name) in changes]
+        if not known:
+            continue
+        found = [changes[labels[index], name] for index in known]
+        means = _mean_changes([change.values for change in found], is_exact=name == WEIGHTS)
+        columns[column] = np.full(len(labels), np.nan)
+        columns[column][known] = means
+        columns[age] = np.full(len(labels), np.nan)
+        columns[age][known] = [step - change.since for change in found]
     return columns
 
 
@@ -216,16 +228,17 @@ def layers_of(
         _facts(part, size, roles.get(call.label, ()), followers.get(call.label))
         for (part, _), call, size in zip(measured, calls, sizes, strict=True)
     )
-    sources = tuple(n for n, (_, numbers) in enumerate(measured) if numbers.dead is not None)
-    at = {facts[index].label: place for place, index in enumerate(sources)}
+    sources = [n for n, (_, statistics) in enumerate(measured) if statistics.dead is not None]
+    place_of = {facts[index].label: place for place, index in enumerate(sources)}
+    dead_of = [place_of.get(layer.activation or layer.label, -1) for layer in facts]
     return OverviewLayers(
         key=key,
         facts=facts,
         packed=pack_layers(facts),
         channels=Segments(sizes),
-        sources=sources,
-        dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
-        labels=[each.label for each in facts],
+        sources=tuple(sources),
+        dead_of=np.array(dead_of, np.intp),
+        labels=[layer.label for layer in facts],
         has_moments=np.array([call.pictures for call in calls], bool),
     )
 
@@ -234,21 +247,27 @@ def _facts(
     part: LayerMeasurement, channels: int, roles: tuple[str, ...], follower: LayerMeasurement | None
 ) -> LayerFacts:
     """What is known about a layer with statistics; ``follower`` is the activation behind it."""
-    call, drawn = part.layer_call, (1, 0) if part.planes is None else part.planes.pixels.shape
+    call = part.layer_call
+    samples = 1
+    drawn = 0
+    if part.planes is not None:
+        samples, drawn = part.planes.pixels.shape[:2]
     return LayerFacts(
-        **{name: getattr(call, name) for name in _OF_CALL},
+        label=call.label,
+        layer=call.layer,
+        type=call.type,
         kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
+        call=call.call,
+        position=call.position,
         channels=channels,
         values=math.prod(part.shape) // channels,
-        drawn=drawn[1],
-        samples=drawn[0],
+        drawn=drawn,
+        samples=samples,
         roles=roles,
         activation=None if follower is None else follower.layer_call.label,
+        transposed_stride=call.transposed_stride,
+        followed_by=call.followed_by,
     )
-
-
-_OF_CALL = ("label", "layer", "type", "call", "position", "transposed_stride", "followed_by")
-"""What is stored of a ``LayerCall`` as it is."""
 
 
 def channel_fractions(layers: OverviewLayers, numbers: Mapping[str, Floats]) -> dict[str, float]:
@@ -303,7 +322,7 @@ def overview(
         The state after this step; the records; and the scalars that the same numbers give, without
         the prefix.
     """
-    data, drawn, changes, followers, prefix = step
+    data = step.data
     measured: Measured = [
         (part, part.statistics)
         for part in data.measured
@@ -311,48 +330,88 @@ def overview(
     ]
     if not measured:
         return state, [], {}
-    roles = dict(state.roles)
-    for label, pictures in drawn.items():
-        kinds = [*roles.get(label, ()), *(tagged.kind for tagged in pictures)]
-        roles[label] = tuple(dict.fromkeys(kinds))
-    before, many = state.missed, state.steps_written
-    missed = {label: before.get(label, many) + (label not in drawn) for label in roles}
-    layers = layers_of(state.layers, roles, measured, followers)
-    statistics = [numbers for _, numbers in measured]
-    numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
-    numbers |= changes_of_layers(layers.labels, changes, data.step)
-    numbers["values"] = [math.prod(part.shape) for part, _ in measured] / layers.channels.sizes
-    numbers["missed"] = np.array([missed.get(label, 0) for label in layers.labels])
-    dead_for, shares = _dead(state.dead_for, layers, statistics)
-    numbers["dead"], numbers["dead_lasting"] = shares[:, layers.dead_of]
+    roles = _roles(state.roles, step)
+    missed = {
+        label: state.missed.get(label, state.steps_written) + int(label not in step.pictures)
+        for label in roles
+    }
+    layers = layers_of(state.layers, roles, measured, step.followers)
+    statistics = [part_statistics for _, part_statistics in measured]
+    sizes = [math.prod(part.shape) for part, _ in measured]
+    dead = _dead(state.dead_for, layers, statistics)
+    numbers: dict[str, Floats] = {
+        **statistics_of_layers(statistics, layers.channels, layers.has_moments),
+        **changes_of_layers(layers.labels, step.changes, data.step),
+        "values": np.array(sizes) / layers.channels.sizes,
+        "missed": np.array([missed.get(label, 0) for label in layers.labels]),
+        "dead": dead.share[layers.dead_of],
+        "dead_lasting": dead.lasting_share[layers.dead_of],
+    }
     since, present = _since(state.since, layers, numbers, data.step)
-    state = OverviewState(state.steps_written + 1, layers, since, dead_for, roles, missed)
-    received, written = input_numbers(data.inputs), state.steps_written
-    of = OverviewStep(data.step, written, layers.facts, numbers, present, received, data.source)
-    blobs = pack_overview(of, layers.packed)
-    series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if written == 1 else ()))
-    records = [TabRecord(prefix + tag, blobs) for tag in series]
+    state = OverviewState(
+        steps_written=state.steps_written + 1,
+        layers=layers,
+        since=since,
+        dead_for=dead.dead_for,
+        roles=roles,
+        missed=missed,
+    )
+    stored = OverviewStep(
+        step=data.step,
+        steps_written=state.steps_written,
+        layers=layers.facts,
+        numbers=numbers,
+        since=present,
+        network_input=input_numbers(data.inputs),
+        source=data.source,
+    )
+    blobs = pack_overview(stored, layers.packed)
+    records = [TabRecord(step.prefix + tags.OVERVIEW, blobs)]
+    if state.steps_written == 1:
+        records.append(TabRecord(step.prefix + tags.FIRST_OVERVIEW, blobs))
     return state, records, channel_fractions(layers, numbers)
 
 
-def _dead(
-    before: Ages, layers: OverviewLayers, statistics: Sequence[Statistics]
-) -> tuple[Ages, Floats]:
-    """``dead_for`` with another step, and which share of the channels is dead, and lastingly so.
+def _roles(before: Mapping[str, tuple[str, ...]], step: Drawn) -> dict[str, tuple[str, ...]]:
+    """Label -> kinds of pictures drawn so far, with those of a step."""
+    roles = dict(before)
+    for label, pictures in step.pictures.items():
+        kinds = [*roles.get(label, ()), *(tagged.kind for tagged in pictures)]
+        roles[label] = tuple(dict.fromkeys(kinds))
+    return roles
 
-    The shares are [2, sources + 1]; the last column is NaN, for layers without dead channels.
+
+class _Dead(NamedTuple):
+    """Dead channels of the activations.
+
+    Attributes:
+        dead_for: See ``OverviewState``.
+        share: Of the channels of each source that are dead, [sources + 1]; NaN at the end, for
+            layers without dead channels.
+        lasting_share: Likewise, of those that were dead at each of the last `LASTING` steps.
     """
-    dead_for, shares = dict(before), np.full((2, len(layers.sources) + 1), np.nan)
+
+    dead_for: Ages
+    share: Floats
+    lasting_share: Floats
+
+
+def _dead(before: Ages, layers: OverviewLayers, statistics: Sequence[Statistics]) -> _Dead:
+    """``dead_for`` with another step, and which share of the channels is dead."""
+    dead_for = dict(before)
+    share = np.full(len(layers.sources) + 1, np.nan)
+    lasting_share = share.copy()
     for place, index in enumerate(layers.sources):
-        dead, label = statistics[index].dead, layers.labels[index]
+        dead = statistics[index].dead
         assert dead is not None  # it is one of the sources
+        label = layers.labels[index]
         ages = before.get(label)
         if ages is None or ages.size != dead.size:
             ages = np.zeros(dead.size, np.int64)
         dead_for[label] = (ages + 1) * dead
-        lasting = dead_for[label] >= LASTING
-        shares[:, place] = np.count_nonzero([dead, lasting], axis=1) / dead.size
-    return dead_for, shares
+        share[place] = np.count_nonzero(dead) / dead.size
+        lasting_share[place] = np.count_nonzero(dead_for[label] >= LASTING) / dead.size
+    return _Dead(dead_for, share, lasting_share)
 
 
 def _since(
@@ -363,21 +422,27 @@ def _since(
     Returns:
         By label, of all layers ever in that state; and by index, of those that are in it now.
     """
-    every, present = dict(before), {}
+    since = dict(before)
+    present = dict[str, dict[int, int]]()
     own = is_activation(layers.facts, numbers["dead"])
     for kind, codes in states(numbers, own).items():
-        spells, now = dict(before.get(kind, {})), {}
-        for index in np.flatnonzero(~np.isnan(numbers[_KNOWN_BY[kind]])).tolist():
-            if codes[index]:
-                begun = step - int(numbers["weights_steps"][index]) if kind == "unchanged" else step
-                now[index] = spells.setdefault(layers.labels[index], begun)
-            else:
-                spells.pop(layers.labels[index], None)
-        every[kind], present[kind] = spells, now
-    return every, present
+        spells = dict(before.get(kind, {}))
+        now = dict[int, int]()
+        is_known = ~np.isnan(numbers[_KNOWN_BY[kind]])
+        for index in np.flatnonzero(is_known).tolist():
+            label = layers.labels[index]
+            if not codes[index]:
+                spells.pop(label, None)
+                continue
+            begun = step
+            if kind == "unchanged":
+                begun -= int(numbers["weights_steps"][index])
+            now[index] = spells.setdefault(label, begun)
+        since[kind] = spells
+        present[kind] = now
+    return since, present
 
 
-_KNOWN_BY = dict(
-    zip(KINDS, ("nonfinite", "minimum", "dead", "constant", "weights_change"), strict=True)
-)
+_KNOWN_COLUMNS = ("nonfinite", "minimum", "dead", "constant", "weights_change")
+_KNOWN_BY = dict(zip(KINDS, _KNOWN_COLUMNS, strict=True))
 """State -> the column that is NaN where it is not known."""

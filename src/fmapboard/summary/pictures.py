@@ -123,7 +123,7 @@ class Pictures:
 
     def _describe_kernels(self, kernels: Kernels, *, is_rgb: bool) -> str:
         call = kernels.layer_call
-        shape = call.kernel_shape or (0,)
+        shape: tuple[int, ...] = call.kernel_shape or (0,)
         is_matrix = len(shape) == 2
         how = "a row per input, a column per output"
         if is_rgb:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,6 @@ _STATISTICS = (
 )  # fmt: skip
 
 
-_OF_CALL = ("layer", "type", "kernel_shape", "call", "position")
-
-
 def tab_records(
     written: Mapping[str, int], step: Drawn, headers: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, int], list[TabRecord]]:
@@ -49,42 +46,38 @@ def tab_records(
     Returns:
         ``written`` with this step, and the records.
     """
-    data, drawn, changes, followers, prefix = step
-    measured = {(m.layer_call.label, m.kind): m for m in data.measured}
-    written = {**written, **{label: written.get(label, 0) + 1 for label in drawn}}
+    measured = {(part.layer_call.label, part.kind): part for part in step.data.measured}
+    written = dict(written)
     records = []
-    estimated = _estimated_updates(data.parameters)
-    for label, pictures in drawn.items():
-        layer_call = pictures[0].layer_call
-        assert layer_call is not None
+    estimated = _estimated_updates(step.data.parameters)
+    for label, pictures in step.pictures.items():
+        written[label] = written.get(label, 0) + 1
+        header = _header(step, pictures, written[label])
+        header["pictures"] = [headers[tagged.tag] for tagged in pictures]
         arrays: dict[str, Floats] = {}
         for tagged in pictures:
             part = measured.get((label, tagged.kind))
             if part is not None and part.planes is not None:
                 arrays |= _arrays(tagged.kind, part.planes, part.statistics)
-        header: dict[str, Any] = {
-            **{name: getattr(layer_call, name) for name in _OF_CALL},
-            "step": data.step,
-            "steps_written": written[label],
-            "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [headers[tagged.tag] for tagged in pictures],
+        changes = {
+            name: step.changes[label, name] for name in CHANGED if (label, name) in step.changes
         }
-        changed = {name: changes[label, name] for name in CHANGED if (label, name) in changes}
-        if layer_call.layer in estimated:
-            header["estimated_updates"] = estimated[layer_call.layer]
-        if changed:
-            header["change_since"] = {name: change.since for name, change in changed.items()}
-            arrays |= {f"{name}.change": change.values for name, change in changed.items()}
-        follower = followers.get(label)
+        if header["layer"] in estimated:
+            header["estimated_updates"] = estimated[header["layer"]]
+        if changes:
+            header["change_since"] = {name: change.since for name, change in changes.items()}
+            arrays |= {f"{name}.change": change.values for name, change in changes.items()}
+        follower = step.followers.get(label)
         if follower is not None:
             call = follower.layer_call
             header["activation"] = {"label": call.label, "type": call.type}
-            arrays.update(_dead_after(follower, measured.get((label, "feature_maps"))))
-        records.append(TabRecord(f"{prefix}{tags.RECORD}{label}", pack(header, arrays)))
+            arrays |= _dead_after(follower, measured.get((label, "feature_maps")))
+        tag = f"{step.prefix}{tags.RECORD}{label}"
+        records.append(TabRecord(tag, pack(header, arrays)))
         if written[label] == 1:
-            grids = [png.encode(picture) for p in pictures for picture in p.samples]
-            blobs = pack(header, arrays, grids)
-            records.append(TabRecord(f"{prefix}{tags.FIRST_RECORD}{label}", blobs))
+            grids = [png.encode(picture) for tagged in pictures for picture in tagged.samples]
+            tag = f"{step.prefix}{tags.FIRST_RECORD}{label}"
+            records.append(TabRecord(tag, pack(header, arrays, grids)))
     return written, records
 
 
@@ -96,6 +89,22 @@ def _estimated_updates(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
             layer, _, name = parameter.name.rpartition(".")
             found.setdefault(layer, []).append(name)
     return found
+
+
+def _header(step: Drawn, pictures: Sequence[TaggedPictures], steps_written: int) -> dict[str, Any]:
+    """What a record says of its layer call and step."""
+    call = pictures[0].layer_call
+    assert call is not None  # the pictures are a layer's
+    return {
+        "layer": call.layer,
+        "type": call.type,
+        "kernel_shape": call.kernel_shape,
+        "call": call.call,
+        "position": call.position,
+        "step": step.data.step,
+        "steps_written": steps_written,
+        "training_thread_ms": round(step.data.training_thread_ms, 3),
+    }
 
 
 def of_maps(
@@ -112,7 +121,7 @@ def of_maps(
     """
     samples, drawn, height, width = planes.pixels.shape
     per_row, padding = arrangement(planes)
-    return {
+    header = {
         "role": tagged.kind,
         "tag": tagged.tag,
         "shape": list(planes.shape),
@@ -126,9 +135,12 @@ def of_maps(
         "view": part.view,
         "palette": colormap,
         "scale": used_scale(planes, scale),
-        **({} if planes.layout == "tiles" else {"layout": "rows"}),
-        **({} if part.is_counted else {"counted": False}),
     }
+    if planes.layout == "rows":
+        header["layout"] = "rows"
+    if not part.is_counted:
+        header["counted"] = False
+    return header
 
 
 def of_kernels(
@@ -143,7 +155,8 @@ def of_kernels(
         peak: Largest drawn magnitude. It is stored with the nine digits that identify a float32:
             as a float64 it would print up to twice as many.
     """
-    picture, shape = tagged.samples[0], kernels.layer_call.kernel_shape
+    picture = tagged.samples[0]
+    shape = kernels.layer_call.kernel_shape
     header: dict[str, Any] = {
         "role": tagged.kind,
         "tag": tagged.tag,
@@ -153,12 +166,15 @@ def of_kernels(
         "peak": float(f"{peak:.9g}"),
     }
     if shape is not None:
-        drawn, is_transposed = kernels.cut(most).weight.shape, isinstance(shape, TransposedShape)
-        outputs, inputs = reversed(shape[:2]) if is_transposed else shape[:2]
-        header["outputs"] = [drawn[0], outputs]
-        header["inputs"] = [drawn[1], 1 if len(shape) == 2 else inputs]  # one row per output
-        if is_transposed:
+        drawn = kernels.cut(most).weight.shape  # [out, in, ...]
+        outputs, inputs = shape[:2]
+        if isinstance(shape, TransposedShape):
+            inputs, outputs = shape[:2]
             header["transposed"] = True
+        if len(shape) == 2:
+            inputs = 1  # one row per output
+        header["outputs"] = [drawn[0], outputs]
+        header["inputs"] = [drawn[1], inputs]
         if kernels.groups not in (None, 1):
             header["groups"] = kernels.groups
     if tagged.layout == "rows":
@@ -172,7 +188,9 @@ def _dead_after(follower: LayerMeasurement, maps: LayerMeasurement | None) -> di
     if maps is None or maps.planes is None or statistics is None or statistics.dead is None:
         return {}
     dead = statistics.dead[: maps.planes.pixels.shape[1]]
-    return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
+    if not dead.any():
+        return {}
+    return {"activation.dead": dead.astype(np.float32)}
 
 
 def _arrays(kind: TensorKind, planes: Planes, statistics: Statistics | None) -> dict[str, Floats]:
@@ -181,7 +199,9 @@ def _arrays(kind: TensorKind, planes: Planes, statistics: Statistics | None) -> 
     arrays: dict[str, Floats] = {f"{kind}.lo": planes.lo, f"{kind}.hi": planes.hi}
     if planes.flat.any():
         arrays[f"{kind}.flat"] = planes.flat.astype(np.float32)
-    for name in _STATISTICS if statistics is not None else ():
+    if statistics is None:
+        return arrays
+    for name in _STATISTICS:
         values = getattr(statistics, name)
         if values is not None and (values.dtype.kind == "f" or values.any()):
             arrays[f"{kind}.{name}"] = values[:drawn]
