@@ -47,8 +47,22 @@ class Series(NamedTuple):
     values: Floats
 
 
-VANISHED, REDUCED = 1e-4, 5e-3
-"""Shares of its highest value below which a learning rate has vanished, or is next to nothing."""
+VANISHED = 1e-4
+"""Share of its highest value below which a learning rate has vanished."""
+REDUCED = 5e-3
+"""Share of its highest value below which a learning rate is next to nothing."""
+
+
+class LowRate(NamedTuple):
+    """The newest steps at which a learning rate is below a share of its highest value.
+
+    Attributes:
+        since: the first of them.
+        steps: their number.
+    """
+
+    since: int
+    steps: int
 
 
 class RateHistory(NamedTuple):
@@ -59,23 +73,25 @@ class RateHistory(NamedTuple):
         last: the newest step.
         rate: at the newest step.
         peak: the highest so far.
-        low: `VANISHED` and `REDUCED`, if the newest step is below it times the peak -> the first of
-            the newest steps that all are, and how many these are.
+        low: `VANISHED` and `REDUCED`, if the newest step is below it times the peak -> the newest
+            steps that all are.
     """
 
     first: int
     last: int
     rate: float
     peak: float
-    low: Mapping[float, tuple[int, int]] = {}
+    low: Mapping[float, LowRate] = {}
 
     def then(self, step: int, rate: float) -> RateHistory:
         """The history with a later step."""
         peak = max(self.peak, rate)
-        # Four divisions by 10 end at 1e-4, give or take rounding.
-        below = [share for share in (VANISHED, REDUCED) if rate < 0.99 * share * peak]
-        known = ((share, self.low.get(share, (step, 0))) for share in below)
-        low = {share: (since, steps + 1) for share, (since, steps) in known}
+        low: dict[float, LowRate] = {}
+        for share in (VANISHED, REDUCED):
+            # Four divisions by 10 end at 1e-4, give or take rounding.
+            if rate < 0.99 * share * peak:
+                before = self.low.get(share, LowRate(step, 0))
+                low[share] = before._replace(steps=before.steps + 1)
         return RateHistory(self.first, step, rate, peak, low)
 
 
@@ -148,11 +164,13 @@ class RunRecord:
 
     def picture(self, row: HealthRow) -> str:
         """Tag of the Images series that shows a layer, or the layer before it; "" if none does."""
-        drawn = [each for each in self.layers().rows if each.key is not None]
-        facts = next((each.facts for each in drawn if each.key == row.shown_at), None)
-        if facts is None or "feature_maps" not in facts.roles:
+        shown = [other.facts for other in self.layers().rows if other.key == row.shown_at]
+        if row.shown_at is None or not shown or "feature_maps" not in shown[0].roles:
             return ""
-        group = "x".join(map(str, facts.kernel_shape)) if facts.kernel_shape else facts.type
+        facts = shown[0]
+        group = facts.type
+        if facts.kernel_shape:
+            group = "x".join(map(str, facts.kernel_shape))
         return tags.prefix(self.name) + tags.image("feature_maps", group, facts.label)
 
     def has_module(self, kind: str) -> bool | None:
@@ -179,10 +197,10 @@ def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
     The values are NaN where a series has none.
     """
     listed = list(series)
-    steps = np.unique(np.concatenate([one.steps for one in listed]))
+    steps = np.unique(np.concatenate([own_steps for own_steps, _ in listed]))
     values = np.full((len(steps), len(listed)), np.nan)
-    for column, one in enumerate(listed):
-        values[np.searchsorted(steps, one.steps), column] = one.values
+    for column, (own_steps, own_values) in enumerate(listed):
+        values[np.searchsorted(steps, own_steps), column] = own_values
     return steps, values
 
 
@@ -193,10 +211,13 @@ def losses_of(record: RunRecord) -> list[list[float]]:
     """
     known: dict[str, list[float]] = {}
     for facts in record.facts.values():
-        for each in facts.outputs:
-            if each.loss is not None:
-                held = [] if each.held is None or each.held.loss is None else [each.held.loss]
-                known.setdefault(each.name, []).extend([*held, each.loss])
+        for output in facts.outputs:
+            if output.loss is None:
+                continue
+            losses = known.setdefault(output.name, [])
+            if output.held is not None and output.held.loss is not None:
+                losses.append(output.held.loss)
+            losses.append(output.loss)
     return [losses for losses in known.values() if len(losses) > 3]
 
 
@@ -215,15 +236,21 @@ def largest_output(record: RunRecord) -> float:
 
     0 if it is not known. Outputs of one sign, such as distances or pixels, may well be large.
     """
-    every = first_outputs(record)
-    sizes = [min(-of.low, of.high) for of in every if len(of.shape) == 2 and of.shape[1] > 1]
-    return max(sizes, default=0.0)
+    largest = 0.0
+    for output in first_outputs(record):
+        if len(output.shape) == 2 and output.shape[1] > 1:
+            largest = max(largest, min(-output.low, output.high))
+    return largest
 
 
 def falls(record: RunRecord, below: float = math.inf) -> bool:
     """True if losses are known that start below a value, and end at four fifths or less."""
-    losses = losses_of(record)
-    return bool(losses) and all(of[-1] < 0.8 * of[0] and of[0] < below for of in losses)
+    every = losses_of(record)
+    for losses in every:
+        has_fallen = losses[0] < below and losses[-1] < 0.8 * losses[0]
+        if not has_fallen:
+            return False
+    return bool(every)
 
 
 def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
@@ -299,10 +326,11 @@ _SERIES = frozenset(
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
-FIRST_STEPS, LAST_STEPS = 4, 28
-"""Logged steps of a training that the checks see: those at the start, and the newest. Steps since
-which something is wrong are kept too. A long run then takes no more memory, and its numbers are
-the same while it is logged and afterwards."""
+FIRST_STEPS = 4
+"""Logged steps at the start of a training that the checks see."""
+LAST_STEPS = 28
+"""The newest logged steps that they see. Steps since which something is wrong are kept too. A long
+run then takes no more memory, and its numbers are the same while it is logged and afterwards."""
 
 Blobs = Sequence[bytes | None]
 
@@ -332,7 +360,8 @@ class RecordBuilder:
     """
 
     def __init__(self, run: str = "", name: str = "") -> None:
-        self._run, self._name = run, name
+        self._run = run
+        self._name = name
         self._steps: dict[int, _Step] = {}
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
@@ -350,7 +379,8 @@ class RecordBuilder:
             tag: the tag without the model's prefix.
             value: the value; may be NaN or infinite.
         """
-        self._at(step).scalars[tag] = value = _stored(value)
+        value = _stored(value)
+        self._at(step).scalars[tag] = value
         group, _, name = tag.partition("/")
         if group == tags.LEARNING_RATE and math.isfinite(value):
             new = RateHistory(step, step, value, value)
@@ -391,27 +421,39 @@ class RecordBuilder:
 
     def copy(self) -> RecordBuilder:
         """A copy to which steps can be added without changing this one."""
-        found = RecordBuilder(self._run, self._name)
-        found._steps = {at: replace(of) for at, of in self._steps.items()}
-        found._first, found._nonfinite = dict(self._first), dict(self._nonfinite)
-        found._rates = dict(self._rates)
-        found._off = dict(self._off)
-        found.errors, found._is_thinned = dict(self.errors), self._is_thinned
-        return found
+        builder = RecordBuilder(self._run, self._name)
+        builder._steps = {step: replace(collected) for step, collected in self._steps.items()}
+        builder._first = dict(self._first)
+        builder._nonfinite = dict(self._nonfinite)
+        builder._rates = dict(self._rates)
+        builder._off = dict(self._off)
+        builder.errors = dict(self.errors)
+        builder._is_thinned = self._is_thinned
+        return builder
 
     def record(self) -> RunRecord:
         """What was collected so far and not dropped."""
-        ordered = sorted(self._steps.items())
-        overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
-        told = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
+        overviews: list[tuple[int, OverviewStep]] = []
+        facts: dict[int, TrainingFacts] = {}
+        inputs: dict[int, Mapping[str, float]] = {}
+        scalars: list[tuple[int, Mapping[str, float]]] = []
+        for step, collected in sorted(self._steps.items()):
+            scalars.append((step, collected.scalars))
+            if collected.facts is not None:
+                facts[step] = collected.facts
+            if collected.overview is not None:
+                overviews.append((step, collected.overview))
+                if collected.overview.network_input:
+                    inputs[step] = collected.overview.network_input
+        nonfinite = self._nonfinite[min(self._nonfinite)] if self._nonfinite else None
         return RunRecord(
             run=self._run,
             name=self._name,
-            health=health_of(self._run, self._name, overviews, told),
-            scalars=_series([(at, of.scalars) for at, of in ordered]),
-            facts={at: of.facts for at, of in ordered if of.facts is not None},
+            health=health_of(self._run, self._name, overviews, nonfinite),
+            scalars=_series(scalars),
+            facts=facts,
             first={label: arrays for label, (_, arrays) in self._first.items()},
-            network_input={at: of.network_input for at, of in overviews if of.network_input},
+            network_input=inputs,
             rates=dict(self._rates),
             is_thinned=self._is_thinned,
             off=frozenset(self._off[max(self._off)] if self._off else ()),
@@ -424,15 +466,19 @@ class RecordBuilder:
             begins: steps since which something is wrong; they are kept, and so are the logged
                 steps before them and before the first non-finite value.
         """
-        if any(of.overview is not None and of.overview.source for of in self._steps.values()):
+        overviews = [collected.overview for collected in self._steps.values()]
+        if any(overview is not None and overview.source for overview in overviews):
             return  # images or checkpoints
         ordered = sorted(self._steps)
-        # What was so at the step before tells the cause, in every outlet the same.
-        known = {*begins, min(self._nonfinite, default=None)} - {None}
-        places = [bisect_left(ordered, step) for step in known if step is not None]
-        before = {ordered[at - 1] for at in places if at}
+        kept = set(begins)
+        for step in (*begins, min(self._nonfinite, default=None)):
+            if step is None:
+                continue
+            place = bisect_left(ordered, step)
+            if place:  # what was so at the step before tells the cause, in every outlet the same
+                kept.add(ordered[place - 1])
         for step in ordered[FIRST_STEPS:-LAST_STEPS]:
-            if step not in begins and step not in before:
+            if step not in kept:
                 del self._steps[step]
                 self._is_thinned = True
 
@@ -446,11 +492,15 @@ class RecordBuilder:
         if known is not None and known[0] <= step:
             return
         _, arrays = unpack([blobs[0], blobs[1]])
-        found = {
-            n: arrays[f"feature_maps.{n}"] for n in _STATISTICS if f"feature_maps.{n}" in arrays
-        }
-        if len(found) == len(_STATISTICS) and len({one.shape for one in found.values()}) == 1:
-            self._first[label] = step, {name: one.ravel().copy() for name, one in found.items()}
+        statistics: dict[str, Floats] = {}
+        for name in _STATISTICS:
+            if f"feature_maps.{name}" not in arrays:
+                return
+            statistics[name] = arrays[f"feature_maps.{name}"]
+        shapes = {array.shape for array in statistics.values()}
+        if len(shapes) == 1:
+            flat = {name: array.ravel().copy() for name, array in statistics.items()}
+            self._first[label] = step, flat  # [channels] each
 
 
 def _stored(value: float) -> float:
@@ -466,9 +516,9 @@ def _series(steps: Sequence[tuple[int, Mapping[str, float]]]) -> dict[str, dict[
         for tag, value in values.items():
             points[tag][step] = value
     found: defaultdict[str, dict[str, Series]] = defaultdict(dict)
-    for tag, of in points.items():
-        known = np.array(list(of.values()), np.float64)
+    for tag, by_step in points.items():
+        known = np.array(list(by_step.values()), np.float64)
         known[~np.isfinite(known)] = np.nan
         group, _, name = tag.partition("/")
-        found[group][name] = Series(np.array(list(of), np.int64), known)
+        found[group][name] = Series(np.array(list(by_step), np.int64), known)
     return dict(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import ClassVar
@@ -18,7 +18,9 @@ from fmapboard.health.record import (
     REDUCED,
     VANISHED,
     BuiltInCheck,
+    LowRate,
     NotRecorded,
+    RateHistory,
     RunRecord,
     Steps,
     first_of,
@@ -426,15 +428,15 @@ class RateVanishedCheck(BuiltInCheck):
         if not record.rates:
             raise NotRecorded(f"the scalars {tags.LEARNING_RATE}/…")
         moved = [rate for rate in record.rates.values() if rate.peak > 0]
-        span = [step for rate in moved for step in (rate.first, rate.last)] or [0]
-        for share, least in ((VANISHED, self.share), (REDUCED, self.long)):
-            low = [rate.low.get(share, (max(span), 0)) for rate in moved]
-            since = max([of for of, _ in low], default=max(span))
-            part = (max(span) - since) / max(max(span) - min(span), 1)
-            if part > least and min(steps for _, steps in low) >= self.least:
-                break
-        else:
+        if not moved:
             return
+        share = VANISHED
+        since, part = self._low_since(moved, share)
+        if part <= self.share:
+            share = REDUCED
+            since, part = self._low_since(moved, share)
+            if part <= self.long:
+                return
         highest = max(moved, key=lambda rate: rate.peak)
         yield Finding(
             message=f"the learning rate has been below {share:.0e} times its maximum of "
@@ -448,6 +450,19 @@ class RateVanishedCheck(BuiltInCheck):
             advice="Call scheduler.step() once per epoch, or give its arguments in batches, and "
             "look at the scalars learning_rate/…",
         )
+
+    def _low_since(self, rates: Sequence[RateHistory], share: float) -> tuple[int, float]:
+        """The step since which all rates are below a share of their maximum, and for how long.
+
+        That is a share of the run, 0 to 1; 0 if it is so at too few steps.
+        """
+        first = min(rate.first for rate in rates)
+        last = max(rate.last for rate in rates)
+        low = [rate.low.get(share, LowRate(last, 0)) for rate in rates]
+        since = max(spell.since for spell in low)
+        if min(spell.steps for spell in low) < self.least:
+            return since, 0.0
+        return since, (last - since) / max(last - first, 1)
 
 
 def _drawn_input(record: RunRecord) -> str:
