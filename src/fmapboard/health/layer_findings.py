@@ -51,17 +51,20 @@ def spells_of(table: HealthTable, kind: str, flags: Flags) -> list[Spell]:
     found = []
     has_gaps = table.written > len(table.steps)
     for row in np.flatnonzero(flags.any(0)).tolist():
-        at = np.flatnonzero(flags[:, row])
-        first, last = int(at[0]), int(at[-1])
+        places = np.flatnonzero(flags[:, row])
+        first = int(places[0])
+        last = int(places[-1])
         is_last = last == len(table.steps) - 1
-        since, after = table.steps[first], None
-        share = len(at) / (last - first + 1)
+        share = len(places) / (last - first + 1)
+        since = table.steps[first]
+        after = None
         if is_last and share == 1 and row in exact:
             since = exact[row]
         elif has_gaps and first > 0:
             after = table.steps[first - 1]
         until = None if is_last else table.steps[last]
-        found.append(Spell(row, last, since, after, until, share))
+        spell = Spell(row=row, last=last, since=since, after=after, until=until, share=share)
+        found.append(spell)
     return sorted(found, key=lambda spell: spell.since)  # those of one step in network order
 
 
@@ -83,8 +86,10 @@ def when(table: HealthTable, spell: Spell) -> str:
     return f"since {began}" + _partly(spell, "of the logged steps")
 
 
-def _partly(spell: Spell, of: str) -> str:
-    return f", at {100 * spell.share:.0f} % {of}" if spell.share < 1 else ""
+def _partly(spell: Spell, whole: str) -> str:
+    if spell.share == 1:
+        return ""
+    return f", at {100 * spell.share:.0f} % {whole}"
 
 
 LINES = 5
@@ -117,6 +122,20 @@ class NonfiniteLayer:
     message: str
 
 
+class DeadLayer(NamedTuple):
+    """A layer with dead channels.
+
+    Attributes:
+        spell: since when.
+        share: share of its channels at the newest step, 0 to 1.
+        behind: number of layers that pass nothing on since all channels of this one are dead.
+    """
+
+    spell: Spell
+    share: float
+    behind: int
+
+
 DEAD = (
     "These channels are 0 for the whole batch at each of these steps, so they pass no gradient "
     "there: a step was too large, or the biases are far below zero",
@@ -127,48 +146,46 @@ OFF = ("These channels are 0 everywhere in each of these images; others may exci
 """The same for a run of images, which says nothing about training."""
 
 
-def dead_layers(table: HealthTable) -> list[tuple[Spell, float, int]]:
+def dead_layers(table: HealthTable) -> list[DeadLayer]:
     """Layers of which a tenth of the channels or more have been dead up to the newest step.
 
     At each of the last four logged steps at least, in maps of at least 500 values per channel, or
     all channels of a layer (of a linear one: nine of ten) with as many values together. Those that
     are dead from half on come first, then the earliest.
-
-    Returns:
-        Since when, the share of channels at the newest step, 0 to 1, and the number of layers that
-        pass nothing on since all of this one are dead.
     """
     flags, whole = _dead(table)
     shares = table.columns["dead"]
+    has_kernels = np.array([row.facts.kernel_shape is not None for row in table.rows], bool)
     found = []
     for spell in _without_followers(table, spells_of(table, "dead", flags)):
-        more = 0
         if spell.until is not None:
             continue
+        behind = 0
         if whole[spell.last, spell.row]:
-            behind = whole[spell.last, spell.row + 1 :]
-            named = [one.facts.kernel_shape is not None for one in table.rows[spell.row + 1 :]]
-            more = int((behind & np.array(named, bool)).sum())
-        found.append((spell, float(shares[spell.last, spell.row]), more))
-    return sorted(found, key=lambda one: one[1] < MAJOR)
+            later = slice(spell.row + 1, None)
+            behind = int((whole[spell.last, later] & has_kernels[later]).sum())
+        found.append(DeadLayer(spell, float(shares[spell.last, spell.row]), behind))
+    return sorted(found, key=lambda layer: layer.share < MAJOR)
 
 
 def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     """[steps, rows] each: lastingly dead and not behind such a layer; nothing is passed on."""
-    own = is_activation([row.facts for row in table.rows], table.columns["dead"])
+    facts = [row.facts for row in table.rows]
+    own = is_activation(facts, table.columns["dead"])
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
     # Dead channels that last have been dead since before they had been so for `LASTING` steps; in
     # small maps they do not tell anything.
     lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
-    values = np.array([row.facts.values for row in table.rows])
-    of_all = values * [row.facts.channels for row in table.rows]
+    values = np.array([layer.values for layer in facts])  # per channel
+    of_all = values * [layer.channels for layer in facts]
     dead = np.nan_to_num(table.columns["dead"])
-    least = [_OF_LINEAR if row.facts.type == "Linear" else 1.0 for row in table.rows]
-    counted = np.where(dead >= np.array(least) - ROUNDING, dead * of_all, values)
+    least = np.array([_OF_LINEAR if layer.type == "Linear" else 1.0 for layer in facts])
+    is_whole = dead >= least - ROUNDING
+    counted = np.where(is_whole, dead * of_all, values)
     flags["dead"] = lasting & (counted >= _LEAST_VALUES)
-    whole: Flags = np.logical_or.reduce(
-        [flags[kind] & (table.columns[kind] >= 1 - ROUNDING) for kind in ("dead", "constant")]
-    )
+    whole: Flags = np.zeros_like(lasting)
+    for kind in ("dead", "constant"):
+        whole |= flags[kind] & (table.columns[kind] >= 1 - ROUNDING)
     return flags["dead"] & ~_behind(table, whole), whole
 
 
@@ -176,54 +193,76 @@ def first_nonfinite(table: HealthTable) -> NonfiniteLayer | None:
     """The first layer or parameter with values that are not finite, and the number of others."""
     share = table.columns["nonfinite"]
     spells = spells_of(table, "nonfinite", share > 0)
-    told = table.first_nonfinite
-    if told is not None and (not spells or told.step <= spells[0].since):
-        return _first_told(table, told, spells)
+    recorded = table.first_nonfinite
+    if recorded is not None and (not spells or recorded.step <= spells[0].since):
+        return _recorded_first(table, recorded, spells)
     if not spells:
         return None
-    first, more = spells[0], len(spells) - 1
+    first = spells[0]
+    more = len(spells) - 1
     where = f"first in {_named(table, first.row)}{further(more)}"
-    text = f"non-finite values {when(table, first)}, {where}"
-    label, value = table.rows[first.row].facts.label, float(share[first.last, first.row])
-    return NonfiniteLayer(label, first.row, first.since, value, more, text)
+    return NonfiniteLayer(
+        label=table.rows[first.row].facts.label,
+        index=first.row,
+        since=first.since,
+        value=float(share[first.last, first.row]),
+        more=more,
+        message=f"non-finite values {when(table, first)}, {where}",
+    )
 
 
-def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> NonfiniteLayer:
+def _recorded_first(
+    table: HealthTable, first: FirstNonfinite, spells: list[Spell]
+) -> NonfiniteLayer:
     """The finding for the first non-finite value that `watch` wrote a text about."""
-    row = table.index(told.name, told.label)
+    row = table.index(first.name, first.label)
     own = next((spell for spell in spells if spell.row == row), None)
-    more = len(spells) - (own is not None)
-    where = f"the {told.where}"
+    more = len(spells) if own is None else len(spells) - 1
+    where = f"the {first.where}"
     if row is not None:
-        tensor = "" if told.place == "feature_maps" else f"the {told.tensor} of "
+        tensor = "" if first.place == "feature_maps" else f"the {first.tensor} of "
         where = tensor + _named(table, row)
-    elif told.label is not None:
+    elif first.label is not None:
         where = where.replace("`", "")
     place = f"first in {where}"
-    if told.label is None:  # the model's order is not the order in which they get gradients
+    if first.label is None:  # the model's order is not the order in which they get gradients
         place = f"in {where} (of such parameters the first in the model's order)"
-    kinds = " and ".join(told.found.kinds).replace("-Inf", "−Inf")
-    last = -1 if own is None else own.last
-    share = math.nan if row is None else float(table.columns["nonfinite"][last, row])
-    began = f"at {table.step_text(told.step)}"
-    if not table.is_of_images and own is not None and own.until is None and own.share == 1:
-        began = f"since step {told.step}"  # the whole layer is non-finite from then on
-    text = f"{kinds} {began}, {place}{further(more)}"
-    return NonfiniteLayer(told.label or "", row, told.step, share, more, text)
+    kinds = " and ".join(first.found.kinds).replace("-Inf", "−Inf")
+    share = math.nan
+    if row is not None:
+        last = -1 if own is None else own.last
+        share = float(table.columns["nonfinite"][last, row])
+    began = f"at {table.step_text(first.step)}"
+    lasts = own is not None and own.until is None and own.share == 1
+    if lasts and not table.is_of_images:
+        began = f"since step {first.step}"  # the whole layer is non-finite from then on
+    return NonfiniteLayer(
+        label=first.label or "",
+        index=row,
+        since=first.step,
+        value=share,
+        more=more,
+        message=f"{kinds} {began}, {place}{further(more)}",
+    )
 
 
 def further(more: int) -> str:
     """The end of a message that names the first of several layers."""
-    return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
+    if not more:
+        return ""
+    layers = "layer" if more == 1 else "layers"
+    return f"; then in {more} further {layers}"
 
 
 def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
     """Leave out activations whose preceding layer is in the same state."""
-    named = {
-        (table.rows[spell.row].name, table.rows[spell.row].facts.activation) for spell in spells
-    }
-    rows = table.rows
-    return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
+    rows = [table.rows[spell.row] for spell in spells]
+    followers = {(row.name, row.facts.activation) for row in rows}
+    return [
+        spell
+        for spell, row in zip(spells, rows, strict=True)
+        if (row.name, row.facts.label) not in followers
+    ]
 
 
 def _behind(table: HealthTable, whole: Flags) -> Flags:
@@ -231,8 +270,9 @@ def _behind(table: HealthTable, whole: Flags) -> Flags:
     found = np.zeros_like(whole)
     for name in {row.name for row in table.rows}:
         own = [index for index, row in enumerate(table.rows) if row.name == name]
-        before = np.logical_or.accumulate(whole[:, own], axis=1)
-        found[:, own[1:]] = (whole[:, own] & np.roll(before, 1, axis=1))[:, 1:]
+        flags = whole[:, own]  # [steps, own rows]
+        before = np.logical_or.accumulate(flags, axis=1)
+        found[:, own[1:]] = flags[:, 1:] & before[:, :-1]
     return found
 
 

@@ -12,8 +12,10 @@ from fmapboard.formats.tab_records import Floats
 
 LARGE = 1e4
 """Magnitude from which a value is called large."""
-MINOR, MAJOR = 0.1, 0.5
-"""Shares of dead or constant channels from which a layer is in that state, and mostly so."""
+MINOR = 0.1
+"""Share of dead or constant channels from which a layer is in that state."""
+MAJOR = 0.5
+"""Share from which it is mostly so."""
 ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 
@@ -23,9 +25,15 @@ CODES = (
     "nonfinite",
 )  # fmt: skip
 """States by code, ascending in severity: the worst of several is the largest."""
-UNKNOWN, FINE, UNCHANGED, CONSTANT, DEAD, MOSTLY_CONSTANT, MOSTLY_DEAD, IS_LARGE, NONFINITE = range(
-    len(CODES)
-)
+UNKNOWN = CODES.index("unknown")
+FINE = CODES.index("fine")
+UNCHANGED = CODES.index("unchanged")
+CONSTANT = CODES.index("constant")
+DEAD = CODES.index("dead")
+MOSTLY_CONSTANT = CODES.index("mostly constant")
+MOSTLY_DEAD = CODES.index("mostly dead")
+IS_LARGE = CODES.index("large")
+NONFINITE = CODES.index("nonfinite")
 
 
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Codes]:
@@ -86,8 +94,10 @@ def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
         layers: the layers.
         dead: the column ``dead``, [..., layers].
     """
-    known = ~np.isnan(dead).any(axis=tuple(range(dead.ndim - 1)))
-    return known & np.array([layer.activation is None for layer in layers], bool)
+    steps = tuple(range(dead.ndim - 1))
+    is_known = ~np.isnan(dead).any(axis=steps)  # [layers]
+    is_last = np.array([layer.activation is None for layer in layers], bool)
+    return is_known & is_last
 
 
 def _coded(flags: npt.NDArray[np.bool_], code: int) -> Codes:
@@ -96,6 +106,6 @@ def _coded(flags: npt.NDArray[np.bool_], code: int) -> Codes:
 
 
 def _of_share(share: Floats, minor: int, major: int) -> Codes:
-    return np.where(
-        share >= MAJOR - ROUNDING, np.uint8(major), _coded(share >= MINOR - ROUNDING, minor)
-    )
+    is_minor = share >= MINOR - ROUNDING
+    is_major = share >= MAJOR - ROUNDING
+    return np.where(is_major, np.uint8(major), _coded(is_minor, minor))

@@ -89,8 +89,10 @@ class HealthTable:
             name: name of the model; "" for none.
             label: label of the layer call.
         """
-        places = ((row.name, row.facts.label) for row in self.rows)
-        return next((at for at, place in enumerate(places) if place == (name, label)), None)
+        for index, row in enumerate(self.rows):
+            if row.name == name and row.facts.label == label:
+                return index
+        return None
 
     def step_text(self, step: int) -> str:
         """A step in words: "step 3", "image 3 (cat.jpg)"."""
@@ -105,24 +107,26 @@ class HealthTable:
         """
         if not self.is_of_images:
             return f"since step {step}"
-        last = self.steps[-1] if last is None else last
-        return f"for {self.step_text(step)}" if step == last else f"for images {step} to {last}"
+        if last is None:
+            last = self.steps[-1]
+        if step == last:
+            return f"for {self.step_text(step)}"
+        return f"for images {step} to {last}"
 
 
 def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
     """The rows of one model, given its layers in network order."""
     prefix = tags.prefix(name) + tags.RECORD
     keys = [prefix + layer.label if layer.roles else None for layer in layers]
+    drawn = [key for key in keys if key]
     followed = {layer.activation: key for layer, key in zip(layers, keys, strict=True) if key}
-    nearest: list[str | None] = []
-    last = next((key for key in keys if key), None)  # before the first one with pictures
-    for key in keys:
-        last = key or last
-        nearest.append(last)
-    return [
-        HealthRow(layer, name, key, key or followed.get(layer.label) or near)
-        for layer, key, near in zip(layers, keys, nearest, strict=True)
-    ]
+    nearest = drawn[0] if drawn else None  # before the first one with pictures
+    rows = []
+    for layer, key in zip(layers, keys, strict=True):
+        nearest = key or nearest
+        shown_at = key or followed.get(layer.label) or nearest
+        rows.append(HealthRow(layer, name, key, shown_at))
+    return rows
 
 
 COLUMNS = (
@@ -140,7 +144,7 @@ def health_of(
     run: str,
     name: str,
     overviews: Sequence[tuple[int, OverviewStep]],
-    told: FirstNonfinite | None,
+    first_nonfinite: FirstNonfinite | None,
     *,
     columns: Sequence[str] = COLUMNS,
     times: Mapping[int, float] | None = None,
@@ -151,7 +155,7 @@ def health_of(
         run: name of the run.
         name: name of the model; "" for none.
         overviews: step and overview, ascending.
-        told: where `watch` found the first non-finite value.
+        first_nonfinite: where `watch` found the first non-finite value.
         columns: the columns of the table.
         times: kept step -> its wall time, s, ascending by step, with the steps of which no overview
             can be read; None if the steps are those of the overviews, and no time is known.
@@ -159,37 +163,57 @@ def health_of(
     if not overviews:
         return None
     newest = overviews[-1][1]
-    layers = _with_values(_merged([of.layers for _, of in overviews]), newest)
+    layers = _with_values(_merged([overview.layers for _, overview in overviews]), newest)
     labels = [layer.label for layer in layers]
     steps = [step for step, _ in overviews] if times is None else list(times)
-    at = {step: index for index, step in enumerate(steps)}
-    tables = {name: np.full((len(steps), len(layers)), np.nan, np.float32) for name in columns}
-    last: tuple[LayerFacts, ...] | None = None
-    for step, of in overviews:
-        if of.layers is not last:
-            last = of.layers
-            source, target = _among(last, labels)
-        for column, table in tables.items():
-            if column in of.numbers:
-                table[at[step], target] = of.numbers[column][source]
-    place = {label: row for row, label in enumerate(labels)}
-    since: dict[str, dict[int, int]] = {}
-    for kind, among in newest.since.items():
-        rows = {place.get(newest.layers[index].label): step for index, step in among.items()}
-        since[kind] = {row: step for row, step in rows.items() if row is not None}
-    sources = {step: of.source for step, of in overviews if of.source is not None}
+    sources = {step: overview.source for step, overview in overviews if overview.source is not None}
     return HealthTable(
         run=run,
         steps=tuple(steps),
         # A restarted run starts counting at 1 again.
         written=max(len(steps), newest.steps_written),
         rows=tuple(rows_of(name, layers)),
-        columns=tables,
-        since=_lasting(since, steps, sources),
-        first_nonfinite=told,
+        columns=_columns(overviews, columns, steps, labels),
+        since=_lasting(_since(newest, labels), steps, sources),
+        first_nonfinite=first_nonfinite,
         wall_times=() if times is None else tuple(times.values()),
         sources=sources,
     )
+
+
+def _columns(
+    overviews: Sequence[tuple[int, OverviewStep]],
+    columns: Sequence[str],
+    steps: Sequence[int],
+    labels: Sequence[str],
+) -> dict[str, Floats]:
+    """The columns of a table, float32 [steps, layers] each; NaN where nothing is recorded."""
+    shape = len(steps), len(labels)
+    tables = {name: np.full(shape, np.nan, np.float32) for name in columns}
+    place = {step: index for index, step in enumerate(steps)}
+    last: tuple[LayerFacts, ...] | None = None
+    for step, overview in overviews:
+        if overview.layers is not last:
+            last = overview.layers
+            source, target = _among(last, labels)
+        for name, table in tables.items():
+            if name in overview.numbers:
+                table[place[step], target] = overview.numbers[name][source]
+    return tables
+
+
+def _since(newest: OverviewStep, labels: Sequence[str]) -> dict[str, dict[int, int]]:
+    """``since`` of the newest overview, by row of the table."""
+    place = {label: row for row, label in enumerate(labels)}
+    since: dict[str, dict[int, int]] = {}
+    for kind, layers in newest.since.items():
+        rows: dict[int, int] = {}
+        for index, step in layers.items():
+            row = place.get(newest.layers[index].label)
+            if row is not None:
+                rows[row] = step
+        since[kind] = rows
+    return since
 
 
 def _lasting(
@@ -221,7 +245,7 @@ def joined(tables: Sequence[HealthTable], errors: Mapping[int, str]) -> HealthTa
             since[kind].update({first_row + row: step for row, step in rows.items()})
         first_row += len(table.rows)
     steps = sorted(times)
-    told = [table.first_nonfinite for table in tables if table.first_nonfinite is not None]
+    nonfinite = [table.first_nonfinite for table in tables if table.first_nonfinite is not None]
     sources = {step: source for table in tables for step, source in table.sources.items()}
     return HealthTable(
         run=tables[0].run,
@@ -230,7 +254,7 @@ def joined(tables: Sequence[HealthTable], errors: Mapping[int, str]) -> HealthTa
         rows=tuple(row for table in tables for row in table.rows),
         columns={name: _at(steps, tables, name) for name in tables[0].columns},
         since=_lasting(since, steps, sources),
-        first_nonfinite=min(told, key=lambda first: first.step, default=None),
+        first_nonfinite=min(nonfinite, key=lambda first: first.step, default=None),
         wall_times=tuple(times[step] for step in steps),
         errors=all_errors,
         sources=sources,
@@ -267,7 +291,7 @@ def _merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
         if layers is not last:
             found.update({layer.label: layer for layer in layers})
             last = layers
-    ordered = sorted(found.values(), key=lambda one: (one.position, one.call, one.label))
+    ordered = sorted(found.values(), key=lambda layer: (layer.position, layer.call, layer.label))
     return tuple(ordered[:MAX_LAYERS])
 
 
@@ -275,9 +299,14 @@ def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[
     """The layers with their number of values per channel at the newest step."""
     if "values" not in newest.numbers:
         return layers
-    values = zip(newest.layers, newest.numbers["values"].tolist(), strict=True)
-    now = {one.label: int(value) for one, value in values if 0 <= value < 2**53}
-    return tuple(replace(x, values=now[x.label]) if x.label in now else x for x in layers)
+    values: dict[str, int] = {}
+    for layer, value in zip(newest.layers, newest.numbers["values"].tolist(), strict=True):
+        if 0 <= value < 2**53:
+            values[layer.label] = int(value)
+    return tuple(
+        replace(layer, values=values[layer.label]) if layer.label in values else layer
+        for layer in layers
+    )
 
 
 def call_text(table: HealthTable, row: HealthRow, *, with_model: bool = False) -> str:
@@ -288,15 +317,18 @@ def call_text(table: HealthTable, row: HealthRow, *, with_model: bool = False) -
         row: the layer call.
         with_model: begin with the name of the model, if it has one.
     """
-    facts, call = row.facts, ""
-    if facts.call > 1:
-        before = [
-            other.facts.label
-            for other in table.rows
-            if (other.name, other.facts.activation) == (row.name, facts.label)
-        ]
-        call = f" (call {facts.call}{f', behind `{before[0]}`' if before else ''})"
-    return f"`{f'{row.name}: ' if row.name and with_model else ''}{facts.layer}`{call}"
+    facts = row.facts
+    model = f"{row.name}: " if row.name and with_model else ""
+    text = f"`{model}{facts.layer}`"
+    if facts.call <= 1:
+        return text
+    before = [
+        other.facts.label
+        for other in table.rows
+        if other.name == row.name and other.facts.activation == facts.label
+    ]
+    behind = f", behind `{before[0]}`" if before else ""
+    return f"{text} (call {facts.call}{behind})"
 
 
 def is_normalized(row: HealthRow, by: str = "norm") -> bool:
