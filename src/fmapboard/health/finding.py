@@ -61,7 +61,9 @@ class Finding(StoredFinding):
         parts += [part.rstrip(".") for part in (self.meaning, self.advice) if part]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")
-        return ". ".join([*parts, f"See {self.link}"] if self.link else parts)
+        if self.link:
+            parts.append(f"See {self.link}")
+        return ". ".join(parts)
 
     @property
     def explanation(self) -> str:
@@ -70,19 +72,26 @@ class Finding(StoredFinding):
 
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard check --json``; numbers that are not finite become null."""
+        place: dict[str, str | None] = {"layer": self.layer}
+        if self.layer is None and self.parameter is not None:
+            place = {"parameter": self.parameter}
         value = self.value
-        place = "parameter" if self.parameter is not None and self.layer is None else "layer"
-        return {
+        if value is not None and not math.isfinite(value):
+            value = None
+        answer: dict[str, Any] = {
             "kind": self.kind,
             "class": self.class_,
-            place: getattr(self, place),
+            **place,
             "since_step": self.since_step,
-            "value": None if value is None or not math.isfinite(value) else value,
+            "value": value,
             "healthy": self.healthy or None,
             "message": self.text,
-            **({"follows": self.follows} if self.follows else {}),
-            **({"model": self.model} if self.model else {}),
         }
+        if self.follows:
+            answer["follows"] = self.follows
+        if self.model:
+            answer["model"] = self.model
+        return answer
 
 
 def percent(share: float) -> str:
@@ -96,7 +105,10 @@ def rounded(value: float) -> str:
     >>> [rounded(value) for value in (0, 5.6e-7, 17.3, 929.0, 12345, 1.4e7)]
     ['0', '5.6e-07', '17', '930', '12,000', '1.4e+07']
     """
-    return f"{float(f'{value:.2g}'):,.0f}" if 100 <= value < 1e6 else f"{value:.2g}"
+    digits = f"{value:.2g}"
+    if 100 <= value < 1e6:
+        return f"{float(digits):,.0f}"
+    return digits
 
 
 def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:
@@ -106,9 +118,12 @@ def named(names: list[str] | tuple[str, ...], total: int | None = None, most: in
         >>> named(["a", "b", "c", "d"])
         '`a`, `b`, `c` and 1 more'
     """
-    shown = ", ".join(f"`{name}`" for name in names[:most])
-    more = (len(names) if total is None else total) - len(names[:most])
-    return f"{shown} and {more} more" if more else shown
+    if total is None:
+        total = len(names)
+    shown = [f"`{name}`" for name in names[:most]]
+    text = ", ".join(shown)
+    more = total - len(shown)
+    return f"{text} and {more} more" if more else text
 
 
 Stage = Literal["input", "labels", "loss", "optimizer", "weights", "layers", "gradients", "output"]
@@ -193,7 +208,7 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
     for finding in ordered:
         if not any(_explains(root, finding) for root in roots):
             roots.append(finding)
-    roots.sort(key=lambda root: _rank(root, [one for one in ordered if _explains(root, one)]))
+    roots.sort(key=lambda root: _rank(root, [found for found in ordered if _explains(root, found)]))
     consequences: dict[int, list[Finding]] = {id(root): [] for root in roots}
     for finding in ordered:
         if id(finding) not in consequences:
@@ -217,40 +232,74 @@ def _moment(finding: Finding) -> tuple[int, int]:
 
     What labels and loss are does not change within a run, though it is certain some steps later.
     """
-    kinds, place = list(WAY), _place(finding)
+    place = _place(finding)
     since = -1 if finding.since_step is None else finding.since_step
-    if place is not None and place.stage in ("labels", "loss") and not place.is_result:
+    if place is None:
+        return since, len(WAY)
+    if place.stage in ("labels", "loss") and not place.is_result:
         since = -1
-    is_late = finding.kind == "update_ratio" and since > 0 and not _is_small_update(finding)
-    kind = "saturated" if is_late else finding.kind  # after steps that were not logged
-    return since, len(kinds) if place is None else kinds.index(kind)
+    kind = finding.kind
+    if kind == "update_ratio" and since > 0 and not _is_small_update(finding):
+        kind = "saturated"  # after steps that were not logged
+    return since, list(WAY).index(kind)
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:
     if cause is effect or cause.model != effect.model or _moment(cause) > _moment(effect):
         return False
-    one, other = _place(cause), _place(effect)
-    if one is None or other is None:
+    place_of_cause = _place(cause)
+    place_of_effect = _place(effect)
+    if place_of_cause is None or place_of_effect is None:
         return False
-    from_small, to_small = _is_small_update(cause), _is_small_update(effect)
+    from_small = _is_small_update(cause)
+    to_small = _is_small_update(effect)
     if cause.kind == effect.kind and from_small == to_small:
         return cause.class_ == effect.class_
-    if not other.is_result or one.leads_to == "nothing":
+    if not place_of_effect.is_result or place_of_cause.leads_to == "nothing":
         return False
-    return effect.kind not in _GROWN or to_small or (one.leads_to == "any" and not from_small)
+    if effect.kind not in _GROWN or to_small:
+        return True
+    return place_of_cause.leads_to == "any" and not from_small
 
 
 def _is_small_update(finding: Finding) -> bool:
     return finding.kind == "update_ratio" and (finding.value or 0.0) < _SMALL_UPDATE
 
 
-def _rank(root: Finding, led_to: Sequence[Finding]) -> tuple[int | tuple[int, int], ...]:
+class Rank(NamedTuple):
+    """What causes are ordered by, ascending.
+
+    Attributes:
+        goes_on: the training is not lost.
+        is_uncertain: no warning is among the cause and what it explains.
+        idle: 0 if something may be due to it, 1 if nothing, 2 if it is meant, most often: one batch
+            is kept on purpose to see if it can be learnt at all.
+        is_result: it is a number that the run came to.
+        moment: see `_moment`.
+    """
+
+    goes_on: bool
+    is_uncertain: bool
+    idle: int
+    is_result: bool
+    moment: tuple[int, int]
+
+
+def _rank(root: Finding, explained: Sequence[Finding]) -> Rank:
     place = _place(root) or WAY["constant_output"]
-    is_certain = any(one.class_ == "warning" for one in (root, *led_to))
-    stops = root.kind == "nonfinite" and root.class_ == "warning"
-    # One batch is kept on purpose, most often, to see if it can be learnt at all.
-    idle = (place.leads_to == "nothing") + (root.kind == "same_batch")
-    return not stops, not is_certain, idle, place.is_result, _moment(root)
+    classes = {finding.class_ for finding in (root, *explained)}
+    idle = 0
+    if root.kind == "same_batch":
+        idle = 2
+    elif place.leads_to == "nothing":
+        idle = 1
+    return Rank(
+        goes_on=root.kind != "nonfinite" or root.class_ != "warning",
+        is_uncertain="warning" not in classes,
+        idle=idle,
+        is_result=place.is_result,
+        moment=_moment(root),
+    )
 
 
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -259,11 +308,11 @@ def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     A consequence says from what it may follow instead of what it would mean alone; of a warning the
     meaning is kept. Advice is given for causes only. What has the kind of its cause stays as it is.
     """
-    return tuple(
-        each if each is one.finding else _following(each, one.finding.kind)
-        for one in causes_of(findings)
-        for each in (one.finding, *one.consequences)
-    )
+    ordered: list[Finding] = []
+    for cause, consequences in causes_of(findings):
+        ordered.append(cause)
+        ordered += [_following(finding, cause.kind) for finding in consequences]
+    return tuple(ordered)
 
 
 def _following(finding: Finding, cause: str) -> Finding:

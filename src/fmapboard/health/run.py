@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 # ``numpy.median`` imports it. On the worker thread, a process that is forked meanwhile, such as a
 # DataLoader's worker, would inherit the lock of the import, and hang where it imports it itself.
@@ -65,9 +65,11 @@ class Report:
     @property
     def not_checked(self) -> dict[str, str]:
         """Kind of a check that says nothing of the run -> why, in words."""
-        lacking = {kind: f"needs {why}" for kind, why in self.not_recorded.items()}
-        failed = {kind: f"failed: {error}" for kind, error in self.failed.items()}
-        return {**lacking, **failed, **switched_off(self.off)}
+        reasons = {kind: f"needs {why}" for kind, why in self.not_recorded.items()}
+        for kind, error in self.failed.items():
+            reasons[kind] = f"failed: {error}"
+        reasons.update(switched_off(self.off))
+        return reasons
 
 
 def kinds_text(kinds: Sequence[str]) -> str:
@@ -98,8 +100,8 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
     for check in checks:
         try:
             found += [
-                replace(each, kind=each.kind or check.kind, model=record.name)
-                for each in check(record)
+                replace(finding, kind=finding.kind or check.kind, model=record.name)
+                for finding in check(record)
             ]
         except NotRecorded as missing:
             lacking[check.kind] = str(missing)
@@ -160,22 +162,28 @@ def chosen(checks: Any) -> tuple[Check, ...]:
     if checks is False:
         return ()
     if isinstance(checks, Mapping):
-        by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
-        for kind, change in checks.items():
-            if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
-                near = closest(str(kind), by_kind) or "; `fmapboard docs checks` lists them"
-                raise ConfigurationError(f"checks: no check {kind!r}{near}")
-            if change is False:
-                del by_kind[kind]
-            elif change is not True:
-                by_kind[kind] = _checked(change)
-        return tuple(by_kind.values())
+        return _changed(checks)
     if isinstance(checks, Iterable) and not isinstance(checks, (str, bytes)):
         return (*BUILT_IN, *(_checked(check) for check in checks))
     raise ConfigurationError(
         f'checks={checks!r:.80}: expected True, False, a mapping such as {{"dead": False}}, or a '
         "list of checks such as [MyCheck()]"
     )
+
+
+def _changed(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
+    """The built-in checks with some of them replaced or silenced, and others added."""
+    by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
+    for kind, change in changes.items():
+        is_new = kind not in by_kind
+        if is_new and (isinstance(change, bool) or not isinstance(kind, str)):
+            near = closest(str(kind), by_kind) or "; `fmapboard docs checks` lists them"
+            raise ConfigurationError(f"checks: no check {kind!r}{near}")
+        if change is False:
+            del by_kind[kind]
+        elif change is not True:
+            by_kind[kind] = _checked(change)
+    return tuple(by_kind.values())
 
 
 def _checked(check: Any) -> Check:
@@ -196,6 +204,14 @@ Failed = Callable[[str, str], None]
 """Reports a check that failed, given its kind and the error."""
 
 
+class Reported(NamedTuple):
+    """What tells a finding in the log from others."""
+
+    kind: str
+    layer: str | None
+    parameter: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class LiveState:
     """What the checks know of the stored steps; nothing in it is changed in place.
@@ -205,7 +221,7 @@ class LiveState:
         blobs: the findings that were stored last; None before the first step.
         report: what the checks said last; None before the first step.
         begins: steps since which something is wrong.
-        reported: kind, layer and parameter of the findings that are in the log.
+        reported: which findings are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
     """
 
@@ -213,7 +229,7 @@ class LiveState:
     blobs: tuple[bytes, ...] | None = None
     report: Report | None = None
     begins: frozenset[int | None] = frozenset()
-    reported: frozenset[tuple[str, str | None, str | None]] = frozenset()
+    reported: frozenset[Reported] = frozenset()
     new: tuple[Finding, ...] = ()
 
 
@@ -233,7 +249,8 @@ class LiveChecks:
     """
 
     def __init__(self, checks: Sequence[Check], name: str | None, failed: Failed) -> None:
-        self._checks, self._failed = checks, failed
+        self._checks = checks
+        self._failed = failed
         self._prefix = tags.prefix(name)
         self._state = LiveState(RecordBuilder(name=name or ""))
         self.off = off_in(checks)
@@ -294,15 +311,15 @@ class LiveChecks:
     def _with_step(self, step: LoggedStep) -> RecordBuilder:
         """The record with the numbers of one more step."""
         record = self._state.record.copy()
-        size = len(self._prefix)
         starts = tuple(f"{self._prefix}{group}/" for group in GROUPS)
-        scalars = {
-            tag[size:]: value for tag, value in step.scalars.items() if tag.startswith(starts)
-        }
+        scalars = {}
+        for tag, value in step.scalars.items():
+            if tag.startswith(starts):
+                scalars[tag.removeprefix(self._prefix)] = value
         record.add_scalars(step.step, scalars)
-        for each in step.records:
-            if is_read(each.tag):
-                record.add_blobs(step.step, each.tag[size:], each.blobs)
+        for stored in step.records:
+            if is_read(stored.tag):
+                record.add_blobs(step.step, stored.tag.removeprefix(self._prefix), stored.blobs)
         record.thin(self._state.begins)
         return record
 
@@ -315,11 +332,13 @@ def _text_line(finding: Finding) -> str:
 
 def _with_new(state: LiveState, found: Sequence[Finding]) -> LiveState:
     """The state with the findings that are to be logged: few of each kind, each once."""
-    reported, new = set(state.reported), []
+    reported = set(state.reported)
+    new = []
     for finding in found:
-        place = finding.kind, finding.layer, finding.parameter
+        own = Reported(finding.kind, finding.layer, finding.parameter)
+        alike = [other for other in reported if other.kind == finding.kind]
         most = 1 if finding.class_ == "warning" else _MOST
-        if place not in reported and sum(kind == finding.kind for kind, *_ in reported) < most:
-            reported.add(place)
+        if own not in reported and len(alike) < most:
+            reported.add(own)
             new.append(finding)
     return replace(state, reported=frozenset(reported), new=tuple(new))

@@ -6,16 +6,30 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fmapboard.formats import tags
 from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health.finding import Cause, Finding, causes_of, percent
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
 from fmapboard.health.run import Report, kinds_text
+from fmapboard.health.table import HealthTable
 
-Update = tuple[str, int, float]
-"""Tag of an update ratio, a step, and |Δw| / |w| of the optimizer step."""
+
+class Update(NamedTuple):
+    """One value of an update ratio.
+
+    Attributes:
+        tag: of the scalar.
+        step: of the optimizer.
+        value: |Δw| / |w|.
+    """
+
+    tag: str
+    step: int
+    value: float
+
+
 Curve = Sequence[tuple[int, float]]
 """A number at logged steps, ascending."""
 
@@ -57,30 +71,38 @@ def is_of_output(tag: str) -> bool:
 def _base(tag: str) -> str | None:
     """The tag without the names of the model and the output; None for other scalars."""
     own = f"{tags.split(tag)[1]}/"
-    return next((base for base in _OF_OUTPUT if own.startswith(f"{base}/")), None)
+    for base in _OF_OUTPUT:
+        if own.startswith(f"{base}/"):
+            return base
+    return None
 
 
 def as_checked(updates: Sequence[Update], begins: Collection[int | None]) -> list[Update]:
     """The updates at the steps that the checks see in the end; see `health.record.FIRST_STEPS`."""
-    steps = sorted({step for _, step, _ in updates})
+    steps = sorted({update.step for update in updates})
     kept = {*steps[:FIRST_STEPS], *steps[-LAST_STEPS:], *begins}
-    return [update for update in updates if update[1] in kept]
+    return [update for update in updates if update.step in kept]
 
 
 def seen_in(reports: Sequence[Report]) -> Seen:
     """What the checks of a run's models looked at."""
-    tables = [report.record.health for report in reports if report.record.health is not None]
+    tables: list[HealthTable] = []
     updates: list[Update] = []
     curves: dict[str, list[tuple[int, float]]] = {}
+    not_checked: dict[str, str] = {}
     for report in reports:
-        prefix = tags.prefix(report.record.name)
-        for name, series in report.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+        record = report.record
+        prefix = tags.prefix(record.name)
+        not_checked.update(report.not_checked)
+        if record.health is not None:
+            tables.append(record.health)
+        for name, series in record.scalars.get(tags.UPDATE_RATIO, {}).items():
             tag = f"{prefix}{tags.of(tags.UPDATE_RATIO, name)}"
             if is_update_of_weights(tag):
-                values = zip(series.steps.tolist(), series.values.tolist(), strict=True)
-                updates += [(tag, step, value) for step, value in values]
-        for step, of in report.record.facts.items():
-            for tag, at, value in _of_outputs(step, of.outputs):
+                points = zip(series.steps.tolist(), series.values.tolist(), strict=True)
+                updates += [Update(tag, step, value) for step, value in points]
+        for step, facts in record.facts.items():
+            for tag, at, value in _of_outputs(step, facts.outputs):
                 curves.setdefault(f"{prefix}{tag}", []).append((at, value))
     return Seen(
         layers=sum(len(table.rows) for table in tables),
@@ -89,7 +111,7 @@ def seen_in(reports: Sequence[Report]) -> Seen:
         is_of_images=any(table.is_of_images for table in tables),
         updates=updates,
         curves={tag: sorted(points) for tag, points in curves.items()},
-        not_checked={kind: why for report in reports for kind, why in report.not_checked.items()},
+        not_checked=not_checked,
     )
 
 
@@ -97,16 +119,19 @@ def _of_outputs(step: int, outputs: Iterable[OutputFacts]) -> Iterator[tuple[str
     """The scalars of outputs, as tag, step and value."""
     for output in outputs:
         loss = tags.LOSS_GIVEN if output.given else tags.LOSS_READ
-        own = (
-            (loss, output.loss),
-            (tags.ACCURACY, output.accuracy),
-            (tags.OUTPUT_SPREAD, output.spread),
-        )
-        values = [(base, step, value) for base, value in own]
-        if (held := output.held) is not None:
-            values += [(loss, held.step, held.loss), (tags.ACCURACY, held.step, held.accuracy)]
+        values = [
+            (loss, step, output.loss),
+            (tags.ACCURACY, step, output.accuracy),
+            (tags.OUTPUT_SPREAD, step, output.spread),
+        ]
+        held = output.held
+        if held is not None:
+            values.append((loss, held.step, held.loss))
+            values.append((tags.ACCURACY, held.step, held.accuracy))
         name = f"/{output.name}" if output.name else ""
-        yield from ((f"{base}{name}", at, value) for base, at, value in values if value is not None)
+        for base, at, value in values:
+            if value is not None:
+                yield f"{base}{name}", at, value
 
 
 _OF_OUTPUT = {
@@ -116,7 +141,8 @@ _OF_OUTPUT = {
     tags.OUTPUT_SPREAD: "spread of the output",
 }
 """Tag of a scalar, behind which the name of the output may stand -> what it is called."""
-MOST_LINES, MOST_CHARACTERS = 15, 2400
+MOST_LINES = 15
+MOST_CHARACTERS = 2400
 """Limits of the text about a run."""
 _SHOWN = 2
 """Maximum number of consequences, of further causes, and of reasons that the text names."""
@@ -139,8 +165,12 @@ class Verdict:
     @property
     def verdict(self) -> Literal["fault", "suspicion", "nothing found"]:
         """``fault`` if there is a warning, ``suspicion`` if there are notes only."""
-        classes = {f.class_ for one in self.causes for f in (one.finding, *one.consequences)}
-        return "fault" if "warning" in classes else "suspicion" if classes else "nothing found"
+        if not self.causes:
+            return "nothing found"
+        for cause, consequences in self.causes:
+            if any(finding.class_ == "warning" for finding in (cause, *consequences)):
+                return "fault"
+        return "suspicion"
 
     @property
     def cause(self) -> Finding | None:
@@ -160,8 +190,9 @@ class Verdict:
 
     @property
     def _looked_at(self) -> str:
-        last = self.seen.last_step
-        return self.extent + ("" if last is None else f", the last one {last}")
+        if self.seen.last_step is None:
+            return self.extent
+        return f"{self.extent}, the last one {self.seen.last_step}"
 
     @property
     def line(self) -> str:
@@ -179,7 +210,7 @@ class Verdict:
     def evidence(self) -> list[str]:
         """What was measured, and what else was found that does not follow from the cause."""
         own = [] if self.cause is None else [self.cause.sentence]
-        also = [f"found besides: {_brief(one.finding)}" for one in self.causes[1:]]
+        also = [f"found besides: {_brief(finding)}" for finding, _ in self.causes[1:]]
         return [*own, *self.figures, self._looked_at, *also]
 
     @property
@@ -187,17 +218,18 @@ class Verdict:
         """What to do, in sentences."""
         if self.cause is not None:
             advice = self.cause.advice.rstrip(".") or "Look at the run in the Feature maps tab"
-            return f"{advice}." + (f" See {self.cause.link}" if self.cause.link else "")
+            see = f" See {self.cause.link}" if self.cause.link else ""
+            return f"{advice}.{see}"
         if self.seen.is_of_images:
             return "Look at the maps in the Feature maps tab."
-        curves = self.seen.curves.items()
-        losses = [of for tag, of in curves if _base(tag) in (tags.LOSS_READ, tags.LOSS_GIVEN)]
-        is_high = losses and all(stays([value for _, value in of]) for of in losses)
-        why = (
-            "The loss has not fallen. If it should"
-            if is_high
-            else "If it does not learn all the same"
-        )
+        losses = [
+            [value for _, value in curve]
+            for tag, curve in self.seen.curves.items()
+            if _base(tag) in (tags.LOSS_READ, tags.LOSS_GIVEN)
+        ]
+        why = "If it does not learn all the same"
+        if losses and all(map(stays, losses)):
+            why = "The loss has not fallen. If it should"
         return (
             f"{why}: look at the input images and their labels, train on a single batch until its "
             "loss is near 0, and see what the checks cannot see: "
@@ -210,7 +242,7 @@ class Verdict:
             "run": self.run,
             "verdict": self.verdict,
             "cause": None if self.cause is None else self.cause.as_json(),
-            "consequences": [each.as_json() for each in self.consequences],
+            "consequences": [finding.as_json() for finding in self.consequences],
             "evidence": self.evidence,
             "next": self.next,
             "not_checked": dict(self.seen.not_checked or {}),
@@ -219,17 +251,15 @@ class Verdict:
     @property
     def rest(self) -> list[str]:
         """What the text says besides `line`."""
-        meaning = [] if self.cause is None else [self.cause.meaning.rstrip(".")]
-        named = [_brief(each) for each in self.consequences]
-        besides = [_brief(one.finding) for one in self.causes[1:]]
-        return [
-            *(f"means: {each}" for each in meaning if each),
-            *(f"evidence: {each}" for each in self.figures),
-            *_listed("may follow from it", named),
-            *_listed("found besides", besides),
-            f"next: {self.next}",
-            *_unchecked(self.seen.not_checked or {}),
-        ]
+        lines = []
+        if self.cause is not None and self.cause.meaning:
+            lines.append(f"means: {self.cause.meaning.rstrip('.')}")
+        lines += [f"evidence: {figure}" for figure in self.figures]
+        lines += _listed("may follow from it", self.consequences)
+        lines += _listed("found besides", [finding for finding, _ in self.causes[1:]])
+        lines.append(f"next: {self.next}")
+        lines += _unchecked(self.seen.not_checked or {})
+        return lines
 
     def lines(self, pictures: Sequence[str] = ()) -> list[str]:
         """The text: at most `MOST_LINES` lines and `MOST_CHARACTERS` characters.
@@ -237,14 +267,16 @@ class Verdict:
         Args:
             pictures: paths of pictures that show it; those are not shortened, but left out.
         """
-        said = [] if self.cause is None else [f"cause: {self.cause.kind}: {self.line}"]
-        said = [f"{self.verdict}: {self.run} ({self._looked_at})", *said, *self.rest]
-        room = MOST_CHARACTERS // 2
+        lines = [f"{self.verdict}: {self.run} ({self._looked_at})"]
+        if self.cause is not None:
+            lines.append(f"cause: {self.cause.kind}: {self.line}")
+        lines += self.rest
         shown = [f"picture: {path}" for path in pictures]
-        while shown and (len(said) + len(shown) > MOST_LINES or len("\n".join(shown)) > room):
+        most = MOST_CHARACTERS // 2
+        while shown and (len(lines) + len(shown) > MOST_LINES or len("\n".join(shown)) > most):
             shown.pop()
         left = MOST_CHARACTERS - sum(len(line) + 1 for line in shown)
-        return [*_shortened(said, left), *shown]
+        return [*_shortened(lines, left), *shown]
 
 
 def judge(run: str, findings: Iterable[Finding], seen: Seen) -> Verdict:
@@ -256,11 +288,13 @@ def _brief(finding: Finding) -> str:
     return f"{finding.kind}: {finding.sentence}"
 
 
-def _listed(label: str, named: Sequence[str]) -> list[str]:
+def _listed(label: str, findings: Sequence[Finding]) -> list[str]:
     """One line for each of the first `_SHOWN`, the last of which says how many more there are."""
-    more = len(named) - _SHOWN
-    rows = [f"{label}: {each}" for each in named[:_SHOWN]]
-    return [*rows[:-1], f"{rows[-1]}; and {more} more"] if more > 0 else rows
+    rows = [f"{label}: {_brief(finding)}" for finding in findings[:_SHOWN]]
+    more = len(findings) - _SHOWN
+    if more > 0:
+        rows[-1] += f"; and {more} more"
+    return rows
 
 
 def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
@@ -274,9 +308,11 @@ def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
-    """The lines with at most so many characters in all; the longest ones are cut."""
+    """The lines with at most ``most`` characters in all; the longest ones are cut."""
     lengths = [len(line) + 1 for line in lines]
-    size = next(s for s in range(max(lengths), -1, -1) if sum(min(s, n) for n in lengths) <= most)
+    size = max(lengths)
+    while size > 0 and sum(min(size, length) for length in lengths) > most:
+        size -= 1
     return [line if len(line) < size else f"{line[: max(0, size - 2)]}…" for line in lines]
 
 
@@ -288,24 +324,27 @@ def _of_curves(curves: Mapping[str, Curve]) -> list[str]:
         base = _base(tag) or ""
         name = ": ".join(part for part in (model, own[len(base) + 1 :]) if part)
         ends = [points[0], points[-1]] if len(points) > 1 else points
-        said = ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
-        what = f"{_OF_OUTPUT[base]} of `{name}`" if name else _OF_OUTPUT[base]
-        outputs.setdefault(name, {})[base] = f"{what} {said}"
-    shown = [outputs[name] for name in sorted(outputs)[:_SHOWN]]
-    told = [each[base] for each in shown for base in _OF_OUTPUT if base in each]
-    return ["; ".join(told)] if told else []
+        values = ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
+        noun = f"{_OF_OUTPUT[base]} of `{name}`" if name else _OF_OUTPUT[base]
+        outputs.setdefault(name, {})[base] = f"{noun} {values}"
+    texts: list[str] = []
+    for name in sorted(outputs)[:_SHOWN]:
+        texts += [outputs[name][base] for base in _OF_OUTPUT if base in outputs[name]]
+    return ["; ".join(texts)] if texts else []
 
 
 def _of_updates(updates: Iterable[Update]) -> list[str]:
-    known = [update for update in updates if math.isfinite(update[2])]
+    known = [update for update in updates if math.isfinite(update.value)]
     if not known:
         return []
-    tag, step, most = max(known, key=lambda update: update[2])
-    usual = median(value for *_, value in known)
-    model, rest = tags.split(tag)
+    largest = max(known, key=lambda update: update.value)
+    usual = median(update.value for update in known)
+    model, rest = tags.split(largest.tag)
     name = rest.partition("/")[2]
-    name = f"{model}: {name}" if model else name
-    return [f"median update {percent(usual)}, largest {percent(most)} (`{name}`, step {step})"]
+    if model:
+        name = f"{model}: {name}"
+    place = f"`{name}`, step {largest.step}"
+    return [f"median update {percent(usual)}, largest {percent(largest.value)} ({place})"]
 
 
 def _counted(number: int, noun: str) -> str:

@@ -221,7 +221,7 @@ def test_however_much_is_found_the_text_keeps_its_limits() -> None:
     found += [warning(f"mine{n}", model=long, meaning=long) for n in range(5)]
     seen = Seen(
         9, 9, 9,
-        updates=[(f"update_ratio/{long}.weight", 0, 0.1)],
+        updates=[Update(f"update_ratio/{long}.weight", 0, 0.1)],
         curves={f"loss/given/{n} {long}": [(0, 1.0)] for n in range(3)},
         not_checked={f"other{n}": f"{n} {long}" for n in range(5)},
     )  # fmt: skip
@@ -264,11 +264,11 @@ def test_only_ratios_of_weights_count() -> None:
     ("most", "said"), [(0.027, "2.7 %"), (0.2, "20 %"), (0.571, "57 %"), (13.3, "1,300 %")]
 )
 def test_the_median_and_the_largest_update_are_named(most: float, said: str) -> None:
-    updates: list[Update] = [
-        ("update_ratio/head.weight", 25, most),
-        ("update_ratio/stem.weight", 25, 0.0084),
-        ("update_ratio/stem.weight", 50, 0.0042),
-        ("update_ratio/stem.weight", 75, math.nan),
+    updates = [
+        Update("update_ratio/head.weight", 25, most),
+        Update("update_ratio/stem.weight", 25, 0.0084),
+        Update("update_ratio/stem.weight", 50, 0.0042),
+        Update("update_ratio/stem.weight", 75, math.nan),
     ]
     figures = f"median update 0.84 %, largest {said} (`head.weight`, step 25)"
     assert judge("", [], seen(updates=updates)).line == (
@@ -284,12 +284,12 @@ def test_without_updates_only_the_extent_is_told() -> None:
 
 
 def test_the_model_of_a_named_run_is_told() -> None:
-    line = judge("", [], seen(updates=[("net.update_ratio/a.weight", 3, 1e-7)])).line
+    line = judge("", [], seen(updates=[Update("net.update_ratio/a.weight", 3, 1e-7)])).line
     assert line.endswith(": median update 1e-05 %, largest 1e-05 % (`net: a.weight`, step 3)")
 
 
 def test_updates_are_told_of_the_steps_that_the_checks_see() -> None:
-    updates = [("update_ratio/a.weight", step, 0.1) for step in range(100)]
+    updates = [Update("update_ratio/a.weight", step, 0.1) for step in range(100)]
     kept = [step for _, step, _ in as_checked(updates, {50, None})]
     assert kept == [*range(4), 50, *range(72, 100)]
 

@@ -10,7 +10,14 @@ from typing import Literal, TypeVar
 from fmapboard.health.finding import Finding, by_cause, causes_of
 from fmapboard.health.run import run_checks, switched_off
 from fmapboard.health.table import HealthTable
-from fmapboard.health.verdict import Seen, as_checked, is_of_output, is_update_of_weights, judge
+from fmapboard.health.verdict import (
+    Seen,
+    Update,
+    as_checked,
+    is_of_output,
+    is_update_of_weights,
+    judge,
+)
 from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
@@ -148,8 +155,10 @@ def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -
             tag: [(datum.step, datum.value) for datum in data]
             for tag, data in provider.scalars(table.run, asked).items()
         }
-        ratios = [(tag, curves.pop(tag)) for tag in [*curves] if not is_of_output(tag)]
-        updates = [(tag, step, value) for tag, points in ratios for step, value in points]
+        updates: list[Update] = []
+        for tag in [*curves]:
+            if not is_of_output(tag):
+                updates += [Update(tag, step, value) for step, value in curves.pop(tag)]
         return Seen(
             layers=len(table.rows),
             steps=table.written,
