@@ -7,7 +7,7 @@ worker thread with the logged step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.tags import SKIPPED_STEPS
-from fmapboard.gradients.optimizers import OptimizersById
 from fmapboard.measure.norms import Factor
 
 FusedStep = tuple[frozenset[str], Tensor]
@@ -57,16 +56,14 @@ class LossScale:
         scaler: a ``torch.amp.GradScaler``, or None if the loss is not scaled. Of a scaler that
             keeps its factor elsewhere than in ``_scale``, ``get_scale`` is called; that may wait
             for the device.
-        holds: returns something true if an optimizer updates the model.
 
     Attributes:
         at_forward: factor by which the loss of the recorded pass is scaled; None without a scaler
             and once the step was counted.
     """
 
-    def __init__(self, scaler: Any, holds: Callable[[Optimizer], object]) -> None:
-        self._scaler, self._holds = scaler, holds
-        self._optimizers = OptimizersById()
+    def __init__(self, scaler: Any) -> None:
+        self._scaler = scaler
         self._count = 0
         self._count_on_device: Tensor | None = None
         self._updates: object = None
@@ -90,13 +87,10 @@ class LossScale:
         A skipped step is detected by the scaler's factor, which it lowers then. On an accelerator
         the factors are compared there, for the count alone; the answer is True if the scaler was
         updated since the pass, as it is at the end of an iteration, although no optimizer stepped.
-        An update after steps of other models' optimizers alone is none of this model's.
 
         Args:
             stepped: an optimizer stepped on the model's parameters.
         """
-        if self._was_updated_for_others():
-            return False
         if self._tensor() is not None:
             if stepped or self.at_forward is None or self._marker() is self._updates:
                 return False
@@ -133,18 +127,6 @@ class LossScale:
     def _marker(self) -> object:
         """An object that the scaler replaces by another one in each ``update()``."""
         return getattr(self._scaler, "_per_optimizer_states", None)
-
-    def _was_updated_for_others(self) -> bool:
-        """True if the optimizers for which the scaler was updated are those of other models."""
-        states = self._updates
-        if not isinstance(states, dict) or not states:
-            return False
-        if states is self._marker():
-            return False
-        if any(one is None or self._holds(one) for one in self._optimizers(states)):
-            return False
-        self.pass_begins()  # a lower factor is no sign of a skipped step of this model's
-        return True
 
     def _count_there(self, found: Sequence[Tensor]) -> None:
         """Count the step of the recorded pass on the device if it was skipped, and only once."""

@@ -5,17 +5,9 @@ from __future__ import annotations
 import threading
 from collections import UserDict
 from collections.abc import Callable
-from functools import lru_cache, partial
 from typing import Any
 
 import torch.optim.optimizer as torch_optimizer
-from torch.optim.optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
-
-from fmapboard.capture.module_calls import untraced
 
 StepHook = Callable[..., Any]
 
@@ -46,27 +38,8 @@ class _Hooks(UserDict[int, StepHook]):
 
 
 _NAMES = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
-_hooks = {name: _Hooks(getattr(torch_optimizer, name, {})) for name in _NAMES}
+_hooks = {name: _Hooks(getattr(torch_optimizer, name)) for name in _NAMES}
 _lock = threading.RLock()  # reentrant: garbage collection may end a logger while it is held
-
-
-@lru_cache(maxsize=1)
-def _register() -> None:
-    """Register our hooks by torch's public functions: once, and they are never removed.
-
-    For a version of torch that names its dictionaries otherwise. Each step of an optimizer then
-    costs two calls, also between logged steps.
-    """
-    registers = register_optimizer_step_pre_hook, register_optimizer_step_post_hook
-    for ours, register in zip(_hooks.values(), registers, strict=True):
-        register(untraced(partial(_call_each, ours)))
-
-
-def _call_each(ours: _Hooks, optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Call our hooks in turn. A hook before the step may replace the optimizer's arguments."""
-    for hook in ours.ours:
-        args, kwargs = hook(optimizer, args, kwargs) or (args, kwargs)
-    return args, kwargs
 
 
 def listen(*hooks: StepHook) -> None:
@@ -80,11 +53,10 @@ def listen(*hooks: StepHook) -> None:
     """
     with _lock:
         for name, hook in zip(_NAMES, hooks, strict=True):
-            ours, current = _hooks[name], getattr(torch_optimizer, name, None)
+            ours = _hooks[name]
+            current = getattr(torch_optimizer, name)
             ours.ours = (*ours.ours, hook)
-            if current is None:
-                _register()
-            elif current is not ours:
+            if current is not ours:
                 ours.data = current
                 setattr(torch_optimizer, name, ours)
 
@@ -97,5 +69,5 @@ def stop_listening(*hooks: StepHook) -> None:
     with _lock:
         for name, ours in _hooks.items():
             ours.ours = tuple([hook for hook in ours.ours if hook not in hooks])
-            if not ours.ours and getattr(torch_optimizer, name, None) is ours:
+            if not ours.ours and getattr(torch_optimizer, name) is ours:
                 setattr(torch_optimizer, name, ours.data)

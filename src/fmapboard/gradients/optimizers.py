@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
-import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -67,29 +66,6 @@ def _refuse(given: Any) -> None:
             f"optimizer={name} of {len(given)}: expected one optimizer; pass the one that steps "
             f"last (the gradients of the others are logged too), {_BY_HAND}"
         )
-
-
-class OptimizersById:
-    """Finds living optimizers by their ``id``, and remembers them without keeping them alive."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, weakref.ref[Optimizer]] = {}  # no callback: see WeakTable
-        self._others: set[int] = set()
-
-    def __call__(self, ids: Iterable[int]) -> list[Optimizer | None]:
-        """One entry per id, None if it is not that of an optimizer.
-
-        Scans all objects that the garbage collector tracks if it does not know an id yet.
-        """
-        wanted = list(ids)
-        if any(self._get(one) is None and one not in self._others for one in wanted):
-            self._known.update({id(o): weakref.ref(o) for o in _living() if id(o) in wanted})
-            self._others |= {one for one in wanted if self._get(one) is None}
-        return [self._get(one) for one in wanted]
-
-    def _get(self, one: int) -> Optimizer | None:
-        known = self._known.get(one)
-        return None if known is None else known()
 
 
 def holding(parameters: Collection[int]) -> list[Optimizer]:

@@ -120,7 +120,7 @@ class StepSession(CaptureListener):
             self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
         self._kernels_every = options.kernels_every
         self._gradients = GradientReader(watched, self._guard, options.update_ratios)
-        self._loss_scale = LossScale(scaler, self._gradients.own)
+        self._loss_scale = LossScale(scaler)
         self._selection = PassSelection(
             watched, self._guard, self._backward_begins, self._backward_ends
         )

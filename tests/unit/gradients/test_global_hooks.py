@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
-import warm_python
 from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -110,64 +107,3 @@ def test_our_hooks_are_removed_in_any_order_and_removing_twice_does_nothing() ->
     optimizer().step()
     assert seen == ["before 2", "after 2"]
     stop_listening(*second)
-
-
-TRAINING = """
-import importlib.machinery, sys
-
-class Renamed(importlib.machinery.SourceFileLoader):
-    def get_code(self, fullname):
-        source = self.get_source(fullname)
-        assert "_global_optimizer_p" in source
-        return compile(source.replace("_global_optimizer_p", "_hooks_of_all_p"), self.path, "exec")
-
-class Finder:
-    def find_spec(self, fullname, path, target=None):
-        if fullname == "torch.optim.optimizer":
-            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-            spec.loader = Renamed(fullname, spec.origin)
-            return spec
-
-sys.meta_path.insert(0, Finder())
-
-import torch
-import fmapboard
-from fmapboard.writers.folder import MemoryWriter
-
-def norms(optimizer_of):
-    torch.manual_seed(0)
-    model, writer = torch.nn.Linear(2, 1), MemoryWriter()
-    optimizer = optimizer_of(model.parameters())
-
-    def closure():
-        optimizer.zero_grad()
-        loss = model(torch.ones(3, 2)).square().sum()
-        loss.backward()
-        return loss
-
-    with fmapboard.watch(model, writer=writer, every=2) as board:
-        for number in range(4):
-            with board.step(number):
-                optimizer.step(closure)
-    return [
-        [step.scalars[name] for name in ("gradient_norm/weight", "update_ratio/weight")]
-        for step in writer.steps
-    ]
-
-found = norms(lambda p: torch.optim.SGD(p, lr=0.1)) + norms(lambda p: torch.optim.LBFGS(p, lr=0.1))
-print(hasattr(sys.modules["torch.optim.optimizer"], "_hooks_of_all_pre_hooks"), found)
-"""
-
-
-def test_a_torch_without_the_private_dictionaries_still_gives_norms_and_update_ratios() -> None:
-    def printed(done: subprocess.CompletedProcess[str]) -> str:
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    renamed = printed(
-        subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True)
-    )
-    usual = printed(warm_python.run(TRAINING.replace("sys.meta_path.insert(0, Finder())", "")))
-    assert renamed.startswith("True [[")
-    assert renamed.removeprefix("True") == usual.removeprefix("False")
-    assert renamed.count("], [") == 3  # two logged steps of two optimizers

@@ -61,7 +61,7 @@ def on_host(skips: PendingSkips) -> PendingSkips:
 
 
 def test_without_a_scaler_nothing_is_scaled_skipped_or_written() -> None:
-    loss_scale = LossScale(None, bool)
+    loss_scale = LossScale(None)
     loss_scale.pass_begins()
     assert (loss_scale.at_forward, loss_scale.was_skipped()) == (None, False)
     assert loss_scale.step_closes().scalars() == {}
@@ -69,7 +69,7 @@ def test_without_a_scaler_nothing_is_scaled_skipped_or_written() -> None:
 
 def test_a_scale_that_halved_since_the_forward_pass_is_a_skipped_step() -> None:
     scaler = Scaler()
-    loss_scale = LossScale(scaler, bool)
+    loss_scale = LossScale(scaler)
     loss_scale.step_opens()
     loss_scale.pass_begins()
     assert (loss_scale.at_forward, loss_scale.was_skipped()) == (8.0, False)
@@ -80,7 +80,7 @@ def test_a_scale_that_halved_since_the_forward_pass_is_a_skipped_step() -> None:
 
 def test_on_the_cpu_a_step_reads_the_scale_once_and_once_for_each_question() -> None:
     scaler = Scaler()
-    loss_scale = LossScale(scaler, bool)
+    loss_scale = LossScale(scaler)
     loss_scale.step_opens()
     loss_scale.pass_begins()
     assert scaler.reads == 1
@@ -96,7 +96,7 @@ def test_a_fused_optimizer_skips_its_step_if_its_scaler_found_infinities() -> No
 
 def test_a_new_step_starts_without_the_state_of_the_previous_one() -> None:
     scaler = Scaler()
-    loss_scale = LossScale(scaler, bool)
+    loss_scale = LossScale(scaler)
     loss_scale.pass_begins()
     scaler.scale = 4.0
     loss_scale.step_opens()
@@ -106,7 +106,7 @@ def test_a_new_step_starts_without_the_state_of_the_previous_one() -> None:
 def test_on_a_device_the_factor_is_copied_and_not_read() -> None:
     with simulated_device() as machine:
         scaler = DeviceScaler()
-        loss_scale = LossScale(scaler, bool)
+        loss_scale = LossScale(scaler)
         loss_scale.pass_begins()
         scaler.update(4.0)
         at_forward = loss_scale.at_forward
@@ -117,7 +117,7 @@ def test_on_a_device_the_factor_is_copied_and_not_read() -> None:
 def test_before_the_scaler_has_a_tensor_its_initial_factor_is_used() -> None:
     with simulated_device() as machine:
         scaler = DeviceScaler(None)
-        loss_scale = LossScale(scaler, bool)
+        loss_scale = LossScale(scaler)
         loss_scale.pass_begins()
         assert loss_scale.at_forward == 8.0
         scaler.update(4.0)
@@ -135,7 +135,7 @@ def test_on_a_device_a_skipped_step_is_counted_once_and_there(
 ) -> None:
     with simulated_device() as machine:
         scaler = DeviceScaler()
-        loss_scale = LossScale(scaler, bool)
+        loss_scale = LossScale(scaler)
         for _ in range(2):
             scaler.update(8.0)
             loss_scale.step_opens()
@@ -150,7 +150,7 @@ def test_on_a_device_a_skipped_step_is_counted_once_and_there(
 def test_on_a_device_an_update_without_an_optimizer_step_is_a_skipped_step() -> None:
     with simulated_device() as machine:
         scaler = DeviceScaler()
-        loss_scale = LossScale(scaler, bool)
+        loss_scale = LossScale(scaler)
         loss_scale.pass_begins()
         assert not loss_scale.was_skipped()  # another pass of the same iteration
         scaler.update(4.0)
@@ -173,22 +173,3 @@ def test_what_a_fused_optimizer_found_on_a_device_is_copied_and_not_read() -> No
         assert copied.item() == 1.0
     assert found_on_device(stepped(1.0)) is None
     assert found_on_device(stepped(None)) is None
-
-
-def test_an_update_for_the_optimizer_of_another_model_is_no_skipped_step() -> None:
-    own, other = (torch.optim.SGD([torch.zeros(1)]) for _ in range(2))
-    scaler: Any = Scaler()
-    scaler._per_optimizer_states = {}
-    loss_scale = LossScale(scaler, lambda optimizer: optimizer is own)
-    loss_scale.pass_begins()
-
-    def update(optimizer: torch.optim.Optimizer, scale: float) -> None:
-        scaler._per_optimizer_states[id(optimizer)] = {}
-        scaler._per_optimizer_states, scaler.scale = {}, scale
-
-    update(other, 4.0)
-    assert not loss_scale.was_skipped()
-    assert not loss_scale.was_skipped()
-    update(own, 2.0)
-    assert loss_scale.was_skipped()
-    assert loss_scale.step_closes().scalars() == {COUNT: 1.0}

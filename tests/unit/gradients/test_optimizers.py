@@ -7,7 +7,7 @@ import threading
 import torch
 from torch import nn
 
-from fmapboard.gradients.optimizers import OptimizersById, holding
+from fmapboard.gradients.optimizers import holding
 
 
 class Own(torch.optim.SGD):
@@ -20,7 +20,6 @@ def test_the_optimizers_that_hold_a_parameter_are_found() -> None:
     other = Own(second.parameters(), lr=0.1)
     assert holding({id(first.weight), id(second.bias)}) in ([one, other], [other, one])
     assert holding({id(third.weight)}) == []
-    assert OptimizersById()([id(one), id(third)]) == [one, None]
 
 
 def test_an_optimizer_that_is_gone_holds_nothing() -> None:
