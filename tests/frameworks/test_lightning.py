@@ -19,11 +19,11 @@ from same_training import (
     series,
     steps,
 )
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.integrations.lightning import FeatureMapCallback
+from fmapboard.integrations.lightning import FeatureMapCallback, network_of
 
 # Hints of Lightning about few workers, no validation data, a reused directory and no seed.
 pytestmark = [
@@ -240,3 +240,100 @@ def test_lightning_cli_configures_the_callback(
     run = series(run_of(cli.trainer))
     assert [step for step, _ in run["gradient_norm/total"]] == [0, 2]
     assert [step for step, _ in run["validation.feature_maps_8x3x5x5/stem"]] == [4]
+
+
+class Images(torch.utils.data.Dataset[tuple[Tensor, int]]):
+    """Random images of four classes."""
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        generator = torch.Generator().manual_seed(index)
+        return torch.rand(3, 16, 16, generator=generator), index % 4
+
+
+def convolutions() -> nn.Sequential:
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)]
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), *head)
+
+
+class Metric(nn.Module):
+    """As a metric of torchmetrics: a module without parameters, with a state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("correct", torch.zeros(()))
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return (logits.argmax(1) == labels).float().mean()
+
+
+def training(called: str) -> Any:
+    """A LightningModule whose ``training_step`` calls ``net``, itself, or two networks."""
+    import lightning.pytorch as pl
+
+    class Module(pl.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = convolutions()
+            if called == "two networks":
+                self.other = convolutions()
+            self.accuracy = Metric()
+            self.criterion = nn.CrossEntropyLoss()
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.net(images)
+
+        def training_step(self, batch: list[Tensor], number: int) -> Tensor:
+            images, labels = batch
+            logits = self(images) if called == "itself" else self.net(images)
+            if called == "two networks":
+                logits = logits + self.other(images)
+            self.accuracy(logits, labels)
+            return self.criterion(logits, labels)
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    return Module()
+
+
+def tags_of(directory: Path, module: Any, **options: Any) -> set[str]:
+    callback = FeatureMapCallback(every=2, **options)
+    trainer = lightning_trainer(directory, [callback], logger=False, max_steps=4)
+    trainer.fit(module, torch.utils.data.DataLoader(Images(), batch_size=16))
+    (run,) = (directory / "runs").iterdir()
+    return set(series(run))
+
+
+@pytest.mark.parametrize("called", ["net", "itself"])
+def test_the_network_is_watched_whether_training_step_calls_it_or_the_lightning_module(
+    called: str, tmp_path: Path
+) -> None:
+    tags = tags_of(tmp_path, training(called))
+    assert {"network_input/sample_0", "batchnorm_gap/1", "feature_maps_8x3x3x3/0"} <= tags
+
+
+def test_of_two_networks_the_lightning_module_is_watched(tmp_path: Path) -> None:
+    tags = tags_of(tmp_path, training("two networks"))
+    assert {"feature_maps_8x3x3x3/net.0", "feature_maps_8x3x3x3/other.0"} <= tags
+
+
+def test_with_layers_their_names_start_at_the_lightning_module(tmp_path: Path) -> None:
+    tags = tags_of(tmp_path, training("itself"), layers="net.0")
+    assert "feature_maps_8x3x3x3/net.0" in tags
+
+
+def test_a_lightning_module_that_is_the_network_is_watched_with_metrics_beside_its_layers() -> None:
+    import lightning.pytorch as pl
+
+    module = pl.LightningModule()
+    module.stem, module.head, module.accuracy = convolutions(), nn.Linear(4, 4), Metric()
+    assert network_of(module) is module
+    del module.head
+    assert network_of(module) is module.stem
+    module.stem = nn.ModuleList([nn.Conv2d(3, 8, 3)])  # it cannot be called
+    assert network_of(module) is module
+    module.stem = nn.Linear(4, 4)  # it has no layers
+    assert network_of(module) is module

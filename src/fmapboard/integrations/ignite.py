@@ -39,7 +39,8 @@ class FeatureMapHandler:
         **options: Unpack[RunOptions],
     ) -> None:
         self._run = TrainingRun(every, **options)
-        self._model, self._scaler = model, scaler
+        self._model = model
+        self._scaler = scaler
         self._writer = None if tb_logger is None else tb_logger.writer
         self._accumulated = gradient_accumulation_steps
 

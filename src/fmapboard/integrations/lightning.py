@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from torch import nn
 from typing_extensions import Unpack
 
 from fmapboard.errors import optional
@@ -21,7 +22,8 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
 
     Args:
         every: log each optimizer step whose number it divides, or a function from number to bool.
-        module: dotted name of the submodule to watch; None for the whole LightningModule.
+        module: dotted name of the submodule to watch, "" for the whole LightningModule. None
+            watches its network, see `network_of`; with ``layers``, the whole LightningModule.
         options: see `training_run.RunOptions`.
     """
 
@@ -29,18 +31,26 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         self, every: int | Schedule = 100, module: str | None = None, **options: Unpack[RunOptions]
     ) -> None:
         self._run = TrainingRun(every, **options)
-        self._module, self._steps_before = module or "", 0
+        if module is None and options.get("layers") is not None:
+            module = ""
+        self._module = module
+        self._steps_before = 0
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Begin an optimizer step, or its next micro-batch."""
-        number = self._steps_before = trainer.global_step
+        number = trainer.global_step
+        self._steps_before = number
         if len(trainer.optimizers) > 1:
             # `global_step` is the sum over the optimizers; Lightning's own charts count batches.
             number = trainer.fit_loop.epoch_loop._batches_that_stepped
         if not self._run.started:
+            if self._module is None:
+                network = network_of(pl_module)
+            else:
+                network = pl_module.get_submodule(self._module)
             wandb_run = _experiment(trainer, "WandbLogger")
             self._run.start(
-                pl_module.get_submodule(self._module),
+                network,
                 _experiment(trainer, "TensorBoardLogger"),
                 trainer.default_root_dir,
                 start_step=number,
@@ -75,6 +85,23 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
     on_exception = on_train_end
 
 
+def network_of(pl_module: nn.Module) -> nn.Module:
+    """The outermost network of a LightningModule, whose input and output are read.
+
+    ``training_step`` may call ``self.net(images)`` instead of ``self(images)``: the LightningModule
+    itself is then never called. Its network is its only submodule with parameters, if that has
+    layers and a ``forward`` of its own; otherwise, as with several networks or parameters, it is
+    the LightningModule.
+    """
+    networks = [child for child in pl_module.children() if list(child.parameters())]
+    if len(networks) != 1 or list(pl_module.parameters(recurse=False)):
+        return pl_module
+    (network,) = networks
+    has_layers = bool(list(network.children()))
+    has_forward = type(network).forward is not nn.Module.forward
+    return network if has_layers and has_forward else pl_module
+
+
 def _experiment(trainer: Any, kind: str) -> Any:
     """What the first logger of ``lightning`` or ``pytorch_lightning`` of a kind writes to, or None.
 
@@ -82,5 +109,8 @@ def _experiment(trainer: Any, kind: str) -> Any:
         trainer: the `Trainer`.
         kind: name of the logger's class or of one that it inherits from.
     """
-    found = (each for each in trainer.loggers if kind in (k.__name__ for k in type(each).__mro__))
-    return getattr(next(found, None), "experiment", None)
+    for logger in trainer.loggers:
+        names = [base.__name__ for base in type(logger).__mro__]
+        if kind in names:
+            return logger.experiment
+    return None

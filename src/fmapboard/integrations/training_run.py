@@ -67,12 +67,15 @@ class TrainingRun:
 
     def __init__(self, every: int | Schedule = 100, **options: Unpack[RunOptions]) -> None:
         checked(every, **options)
-        self._every, self._options = every, {**options}
+        self._every = every
+        self._options = {**options}
         self._validates = self._options.pop("validation", False)
         self._training: FeatureMapLogger | None = None
         self._validation: FeatureMapLogger | None = None
-        self._number = self._done = 0
-        self._validated, self._validating = -1, False
+        self._number = 0
+        self._done = 0
+        self._validated = -1
+        self._validating = False
 
     @property
     def started(self) -> bool:
@@ -102,7 +105,8 @@ class TrainingRun:
             wandb: makes a writer into the framework's W&B run; None if it has none.
         """
         self.close()
-        self._number = self._done = start_step
+        self._number = start_step
+        self._done = start_step
         self._validated = -1
         options = placed(self._options, summary_writer, own_dir, wandb)
         options["start_step"] = start_step
@@ -147,7 +151,8 @@ class TrainingRun:
         """
         done = self._done if number is None else number
         if self._validation is not None and self._validated != done:
-            self._validated, self._validating = done, True
+            self._validated = done
+            self._validating = True
             self._validation.begin_step(done, training=False)
 
     def end_validation(self) -> None:
@@ -180,7 +185,10 @@ def checked(every: int | Schedule, **options: Any) -> None:
     if options.get("share_writer") and options.get("log_dir") is not None:
         raise ConfigurationError("log_dir and share_writer are mutually exclusive: give one")
     check_names(options, ["every", *RunOptions.__annotations__])
-    Options.of(every=every, **{k: v for k, v in options.items() if k not in _NOT_OPTIONS})
+    common = dict(options)
+    for name in _NOT_OPTIONS:
+        common.pop(name, None)
+    Options.of(every=every, **common)
 
 
 def placed(

@@ -75,15 +75,23 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         A callback gets no reference to the Trainer or to other callbacks, so this looks for lists
         that contain this callback, among them the Trainer's list of callbacks.
         """
-        return [each for held in gc.get_referrers(self) if isinstance(held, list) for each in held]
+        found = []
+        for referrer in gc.get_referrers(self):
+            if isinstance(referrer, list):
+                found += referrer
+        return found
 
     def _summary_writer(self) -> Any:
         """The SummaryWriter of the Trainer's TensorBoardCallback, or None."""
-        writers = (getattr(each, "tb_writer", None) for each in self._callbacks())
-        return next((writer for writer in writers if writer is not None), None)
+        for callback in self._callbacks():
+            writer = getattr(callback, "tb_writer", None)
+            if writer is not None:
+                return writer
+        return None
 
     def _wandb(self) -> partial[WandbWriter] | None:
         """Makes a writer into the run of the Trainer's WandbCallback; None if it has none."""
-        if not any(type(each).__name__ == "WandbCallback" for each in self._callbacks()):
+        names = {type(callback).__name__ for callback in self._callbacks()}
+        if "WandbCallback" not in names:
             return None
         return partial(WandbWriter, commit=True)
