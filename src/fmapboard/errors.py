@@ -1,19 +1,16 @@
-"""The exceptions that fmapboard raises, warnings for the others, and what an interrupt is."""
+"""The exceptions that fmapboard raises, and warnings for the others."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
 import importlib
 import logging
 import os
 import re
-import signal
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 ON_ERROR = "FMAPBOARD_ON_ERROR"
@@ -174,73 +171,6 @@ def few(names: Collection[Any], most: int = 3) -> str:
     """The first ``most`` names, and the number of the others."""
     shown = ", ".join(str(name) for name in list(names)[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def interrupt_in(
-    error: BaseException | None, handled: BaseException | None = None
-) -> BaseException | None:
-    """The interrupt that led to an exception, or that it is itself; None if there is none.
-
-    An interrupt is meant for the whole program and must not be caught: an exception that is not an
-    ``Exception`` (``KeyboardInterrupt``, ``SystemExit``), and any exception that a signal handler
-    raised, in whatever code ran at that moment. Code that it interrupts may fail in turn, with an
-    exception whose ``__context__`` it is.
-
-    An exception that another thread raises asynchronously (``PyThreadState_SetAsyncExc``) cannot be
-    told from one of the code that ran.
-
-    Args:
-        error: the exception that was caught.
-        handled: the exception that was handled when the code began to run: neither it nor what led
-            to it counts.
-    """
-    seen: set[int] = set()  # a chain may be a circle
-    while error is not None and error is not handled and id(error) not in seen:
-        if not isinstance(error, Exception) or _is_of_handler(error):
-            return error
-        seen.add(id(error))
-        error = error.__cause__ if error.__context__ is None else error.__context__
-    return None
-
-
-def raise_interrupt(error: BaseException, handled: BaseException | None) -> None:
-    """Raise the interrupt that led to a caught exception, if there is one; see `interrupt_in`."""
-    found = interrupt_in(error, handled)
-    if found is not None:
-        raise found
-
-
-def is_interrupted() -> bool:
-    """True while an interrupt other than ``sys.exit`` is handled, or after one ended the program.
-
-    Call it from ``__exit__``, an ``except`` or a ``finally`` block, or at interpreter exit.
-    """
-    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
-    found = interrupt_in(error)
-    return isinstance(found, KeyboardInterrupt) or (found is not None and _is_of_handler(found))
-
-
-def _is_of_handler(error: BaseException) -> bool:
-    """True if a signal handler raised the error."""
-    trace, handlers = error.__traceback__, set(_handlers())
-    while trace is not None:
-        if trace.tb_frame.f_code in handlers:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _handlers() -> Iterator[CodeType]:
-    """The code of the Python functions that handle signals."""
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        while isinstance(handler, functools.partial):
-            handler = handler.func
-        if callable(handler) and not hasattr(handler, "__code__"):
-            handler = type(handler).__call__
-        code = getattr(handler, "__code__", None)
-        if isinstance(code, CodeType):
-            yield code
 
 
 _CLOSE, _CLOSE_IF_SHORT = 0.7, 0.6

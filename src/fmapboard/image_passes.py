@@ -25,8 +25,9 @@ from fmapboard.capture.kernels import PendingKernels, read_kernels
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
-from fmapboard.errors import CaptureError, FmapboardError, first_line, interrupt_in
+from fmapboard.errors import CaptureError, FmapboardError, first_line
 from fmapboard.extraction.call_trace import run_recorded
+from fmapboard.interrupts import interrupt_in
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import inspect
 import os
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +20,10 @@ from typing_extensions import Never, Unpack
 
 from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.probe import check_probe
-from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce, raise_interrupt
+from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizers import unwrapped
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
@@ -444,11 +444,11 @@ def watch(
         if writer is not None:
             return as_writer(writer)
         place = default_log_dir(comment) if log_dir is None else log_dir
-        first, handled = checked.start_step, sys.exc_info()[1]
+        first = checked.start_step
         try:
             return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=first)
         except FmapboardError as error:  # perhaps of a system call that a signal handler ended
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             raise
 
     return FeatureMapLogger(

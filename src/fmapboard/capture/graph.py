@@ -22,8 +22,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.side_pass import copied_values, untouched
-from fmapboard.errors import WarnOnce, interrupt_in
+from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import prefix
+from fmapboard.interrupts import interrupt_in
 from fmapboard.model.distributed import rank, world_size
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import tensors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from fmapboard.capture.isolation import blocks, close_blocks
-from fmapboard.errors import WarnOnce, first_line, interrupt_in
+from fmapboard.errors import WarnOnce, first_line
+from fmapboard.interrupts import interrupt_in
 
 MOST_FAILURES = 5
 """After this many failures in a row, no further step is tried."""
@@ -101,13 +101,13 @@ class _Guarded:
     restored is restored here.
     """
 
-    __slots__ = ("_about", "_begun", "_blocks", "_guard", "_had_grad", "_handled", "_stopwatch")
+    __slots__ = ("_about", "_begun", "_blocks", "_guard", "_had_grad", "_stopwatch")
 
     def __init__(self, about: str, guard: Guard) -> None:
         self._about, self._guard = about, guard
 
     def __enter__(self) -> None:
-        self._handled, self._blocks = sys.exc_info()[1], len(blocks.open)
+        self._blocks = len(blocks.open)
         self._had_grad, self._stopwatch = torch.is_grad_enabled(), self._guard.stopwatch
         self._begun = None if self._stopwatch.is_running else time.perf_counter()
         self._stopwatch.is_running = True
@@ -118,7 +118,7 @@ class _Guarded:
                 return False
             close_blocks(self._blocks)
             torch._C._set_grad_enabled(self._had_grad)
-            interrupt = interrupt_in(error, self._handled)
+            interrupt = interrupt_in(error)
             if interrupt is error:
                 return False
             if interrupt is not None:
@@ -137,7 +137,7 @@ class Guard:
 
     ``with guard("conv1"):`` times the block. An exception inside is swallowed and reported once
     under that name. After three failures, ``is_disabled`` returns True for the name. An interrupt
-    (see ``errors.interrupt_in``) is raised, also where it has led to another exception.
+    (see ``interrupts``) is raised, also where it has led to another exception.
 
     Args:
         warn: where errors are reported.

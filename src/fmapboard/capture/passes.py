@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -26,7 +25,8 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
-from fmapboard.errors import log, raise_interrupt
+from fmapboard.errors import log
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.kernel_shapes import (
     TRANSPOSED,
     fits,
@@ -374,7 +374,7 @@ class PassRecorder:
 
     def call_begins(self, call: Call) -> bool:
         """Called when the root or, while the root does not run, a part of it is called."""
-        handled, thread = sys.exc_info()[1], threading.get_ident()
+        thread = threading.get_ident()
         try:
             with self._turns:
                 if not self._follows(call):
@@ -385,12 +385,11 @@ class PassRecorder:
                 else:
                     self._part_begins(call)
         except Exception as error:
-            self._report("", error, handled)
+            self._report("", error)
         return self._running.get(thread) is call
 
     def call_returned(self, call: Call, output: Any) -> None:
         """Called when a call that is followed has returned."""
-        handled = sys.exc_info()[1]
         try:
             with self._turns:
                 if self._is_foreign_thread(call.of_replica):  # another thread has taken over
@@ -403,7 +402,7 @@ class PassRecorder:
                 if is_root or (not self.root_ran and call.module in self._model.children()):
                     self.listener.pass_ended(output)
         except Exception as error:
-            self._report("", error, handled)
+            self._report("", error)
 
     def call_left(self, call: Call) -> None:
         """Remove the hooks when a call has ended in any way."""
@@ -414,9 +413,9 @@ class PassRecorder:
         if call.puts_back and self.is_open:
             self._watch_parts()
 
-    def _report(self, name: str, error: Exception, handled: BaseException | None) -> None:
+    def _report(self, name: str, error: Exception) -> None:
         """Report an error that a hook on a layer raised; the name of the root is empty."""
-        raise_interrupt(error, handled)
+        raise_interrupt(error)
         if self.failed is None:
             raise error
         self.failed(name or "forward pass", error)
@@ -520,7 +519,7 @@ class PassRecorder:
         self, call: Call, name: str, side: Side, module: nn.Module, *passed: Any
     ) -> None:
         """Called by the hooks on the layers, with arguments and, after the layer, its output."""
-        handled, thread = sys.exc_info()[1], threading.get_ident()
+        thread = threading.get_ident()
         try:
             # Another thread may run the layer at the same time, or have taken over.
             if self._running.get(thread) is not call or call.is_recorded or is_unobservable():
@@ -532,7 +531,7 @@ class PassRecorder:
                 return
             self._deliver(name, module, side, passed if side == "input" else passed[-1])
         except Exception as error:
-            self._report(name, error, handled)
+            self._report(name, error)
 
     def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
         """Called with a tensor that the user names with ``tap``, in any thread.
@@ -542,7 +541,7 @@ class PassRecorder:
             value: the tensor.
             running: the running modules, from the innermost on.
         """
-        handled, label = sys.exc_info()[1], Tap.__name__
+        label = Tap.__name__
         try:
             module = self._running_part(running)
             if module is None or is_unobservable():
@@ -554,7 +553,7 @@ class PassRecorder:
             if not self._is_on_other_device(of_replica, value) and self.taps(label):
                 self._deliver(label, TAP, "output", value)
         except Exception as error:
-            self._report(label, error, handled)
+            self._report(label, error)
 
     def _running_part(self, running: list[nn.Module]) -> nn.Module | None:
         """The root, or a copy of it on another device, if this thread makes a call of it.

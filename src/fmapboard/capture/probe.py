@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,8 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import input_images
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
-from fmapboard.errors import ConfigurationError, first_line, raise_interrupt
+from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import are_flattened, is_sharded
@@ -78,11 +78,10 @@ def check_probe(model: nn.Module, probe: Probe) -> None:
         )
     if any(map(is_lazy, model.parameters())):
         return
-    handled = sys.exc_info()[1]
     try:
         run_side_pass(model, probe)
     except Exception as error:
-        raise_interrupt(error, handled)
+        raise_interrupt(error)
         shapes = ", ".join(str(list(tensor.shape)) for tensor in images)
         fix = "; add a batch axis: probe=x[None]" * bool(without_batch_axis(probe.images))
         raise ConfigurationError(

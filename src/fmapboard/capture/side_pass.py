@@ -17,7 +17,8 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.compiled import hold_eager, release_eager
 from fmapboard.capture.isolation import block_ended, blocks
 from fmapboard.capture.transfer import pinned_memory
-from fmapboard.errors import WarnOnce, interrupt_in
+from fmapboard.errors import WarnOnce
+from fmapboard.interrupts import interrupt_in
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors

@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.compiled import CAPTURES
-from fmapboard.errors import WarnOnce, first_line, interrupt_in
+from fmapboard.errors import WarnOnce, first_line
+from fmapboard.interrupts import interrupt_in
 from fmapboard.model.tensors import as_bytes, map_tensors, tensors
 
 T = TypeVar("T")

@@ -6,7 +6,6 @@ The layer is found by running the pass again. ``check_input`` rejects what no mo
 from __future__ import annotations
 
 import contextlib
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +19,8 @@ from torch.utils.data import DataLoader
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.errors import (
-    ConfigurationError,
-    FmapboardError,
-    ForwardError,
-    first_line,
-    raise_interrupt,
-)
+from fmapboard.errors import ConfigurationError, FmapboardError, ForwardError, first_line
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors
@@ -125,13 +119,12 @@ def explained(
     Raises:
         ForwardError: The model raised an exception.
     """
-    handled = sys.exc_info()[1]
     try:
         yield
     except (FmapboardError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        raise_interrupt(error, handled)
+        raise_interrupt(error)
         image = without_batch_axis(given[0]) if given else ""
         fix = f"; the input {image} has no batch axis: add one with x[None]" if image else ""
         raise _explanation(model, run, error, fix) from error
@@ -173,7 +166,7 @@ def _explanation(
         with registry.listening(trace, sides=("output", "input")):
             run()
     except Exception as again:
-        raise_interrupt(again, error)
+        raise_interrupt(again)
     where = _line_of(error)
     at = f" at {where}" if where else ""
     what = f"{type(error).__name__}: {first_line(error)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,10 +15,11 @@ from torch.optim import LBFGS
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.side_pass import NOT_NEUTRAL
-from fmapboard.errors import WarnOnce, raise_interrupt
+from fmapboard.errors import WarnOnce
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import holding, parameters_of
 from fmapboard.gradients.reader import GradientReader
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.own_thread import OwnThread
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session.selection import PassSelection, State
@@ -285,11 +285,10 @@ class Usage:
         Returns:
             True if it may have to be called again.
         """
-        handled = sys.exc_info()[1]
         try:
             why = self._why(is_over=is_over) if self.explains else None
         except Exception as error:
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             self._warn.error("usage", error, "it is not known whether steps are missed")
             return False
         if why is not None:

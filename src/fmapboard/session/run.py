@@ -10,7 +10,8 @@ from typing import Any
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.compiled import follow_captures, is_capturing
-from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
+from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.interrupts import is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session.hints import ParameterVersions, Usage, Versions

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.errors import (
-    WarnOnce,
-    WorkerEnded,
-    WriteError,
-    is_interrupted,
-    log,
-    raise_interrupt,
-)
+from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, log
 from fmapboard.formats import tags
 from fmapboard.formats.checks import pack_checks
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.health.run import LiveChecks, LiveState, Report, chosen
 from fmapboard.health.verdict import Verdict, judge, seen_in
+from fmapboard.interrupts import is_interrupted, raise_interrupt
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData, TabRecord
 from fmapboard.summary.build import SummaryBuilder, SummaryState
@@ -154,7 +147,6 @@ class Pipeline:
         if report is None or newest is None or self._worker.is_inherited:
             return
         self._newest = None
-        handled = sys.exc_info()[1]
         try:
             run = "" if self.log_dir is None else str(self.log_dir)
             verdict = judge(run, report.findings, seen_in([report]))
@@ -163,7 +155,7 @@ class Pipeline:
             if run:
                 self._write_verdict(verdict, report, newest)
         except Exception as error:
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             self._warn.error("verdict", error, "the run is logged without it")
 
     def _write_verdict(self, verdict: Verdict, report: Report, newest: LoggedStep) -> None:
@@ -272,9 +264,8 @@ class Pipeline:
     def _guarded(self, act: Callable[[], None]) -> None:
         if self._worker.is_inherited:
             return  # the writer's threads and locks do not work after a fork
-        handled = sys.exc_info()[1]
         try:
             act()
         except (WriteError, OSError) as error:
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             self._failed(error)

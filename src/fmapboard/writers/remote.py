@@ -9,21 +9,14 @@ one is begun.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from fmapboard.errors import (
-    ConfigurationError,
-    MissingExtra,
-    WriteError,
-    first_line,
-    raise_interrupt,
-    writing,
-)
+from fmapboard.errors import ConfigurationError, MissingExtra, WriteError, first_line, writing
+from fmapboard.interrupts import raise_interrupt
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has one letter
 
@@ -140,22 +133,20 @@ class RemoteDirectory:
     def names(self) -> list[str]:
         """Names of the files in the directory; empty if it cannot be listed."""
         gfile = _gfile()
-        handled = sys.exc_info()[1]
         try:
             return list(gfile.listdir(self.url)) if gfile.isdir(self.url) else []
         except Exception as error:  # any file system's error; if it matters, writing fails too
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             return []
 
     def read(self, name: str) -> bytes:
         """The content of a file in the directory; empty if it cannot be read."""
         gfile = _gfile()
-        handled = sys.exc_info()[1]
         try:
             with gfile.GFile(f"{self.url}/{name}", "rb") as file:
                 return bytes(file.read())
         except Exception as error:
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             return b""
 
     def put(self, name: str, content: bytes) -> None:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2
 
-from fmapboard.errors import error_text, log, raise_interrupt
+from fmapboard.errors import error_text, log
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.records import Histogram, LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 
@@ -100,12 +101,11 @@ def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
     if kind is None:
         return None
     unique = f".{time.time_ns()}{suffix}"
-    handled = sys.exc_info()[1]
     try:
         kind(str(directory), filename_suffix=unique).close()
         (path,) = directory.glob(f"*{unique}")
     except Exception as error:
-        raise_interrupt(error, handled)
+        raise_interrupt(error)
         _warn(kind.__module__, error)
         return None
     return path

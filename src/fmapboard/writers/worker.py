@@ -28,7 +28,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from fmapboard.errors import WorkerEnded, error_text, raise_interrupt
+from fmapboard.errors import WorkerEnded, error_text
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.options import WhenFull
 from fmapboard.own_thread import OwnThread
 
@@ -246,11 +247,10 @@ class Worker(Generic[T]):
         wake = self._wake[low]
         reference = weakref.ref(self, wake.put)
         thread = OwnThread(partial(_loop, reference, wake, low, self._identifiers), "fmapboard")
-        handled = sys.exc_info()[1]
         try:
             thread.start()
         except (RuntimeError, MemoryError) as error:
-            raise_interrupt(error, handled)
+            raise_interrupt(error)
             return _ended_by(error, "cannot start")
         self._threads.append(thread)
         self._running.add(low)
