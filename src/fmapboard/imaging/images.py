@@ -8,7 +8,8 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -74,6 +75,21 @@ def find_images(paths: Iterable[Path]) -> list[ImageFile]:
         ImageError: A path does not exist, or a folder contains no image.
     """
     return [image for path in paths for image in _expand(path)]
+
+
+def evenly(images: Sequence[ImageFile], most: int | None) -> list[ImageFile]:
+    """At most that many images, as many from each folder as from the others, in the order given.
+
+    Files that were given by name count as one folder. None takes all images.
+    """
+    counts: Counter[Path | None] = Counter()
+    ranks = []
+    for number, image in enumerate(images):
+        folder = image.path.parent if image.in_folder else None
+        ranks.append((counts[folder], number))
+        counts[folder] += 1
+    first = sorted(ranks)[:most]
+    return [images[number] for number in sorted(number for _, number in first)]
 
 
 def read_image(path: Path) -> Image.Image:

@@ -22,19 +22,25 @@ from fmapboard.records import KernelShape
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
 Layers: TypeAlias = (
-    "str | re.Pattern[str] | type[nn.Module] | Callable[[str, nn.Module], bool]"
-    " | Sequence[str | re.Pattern[str] | type[nn.Module]] | None"
+    "str | re.Pattern[str] | type[nn.Module] | int | slice | Callable[[str, nn.Module], bool]"
+    " | Sequence[str | re.Pattern[str] | type[nn.Module] | int | slice] | None"
 )
 """Which layers to select. One of:
 
-- None: every convolution, or every leaf module with parameters if the model has no convolution.
+- None: every convolution; every leaf module with parameters if the model has no convolution; every
+  module if no leaf has parameters.
 - A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (which may
   match anywhere in the name): the matching convolutions, or all matching modules if none is a
   convolution.
 - A module type: its instances.
+- An index or a slice: of the layers that None selects, in definition order. ``15`` is the 16th one,
+  ``-1`` the last one, ``slice(0, 4)`` are the first four.
 - A list of these: their union, without the layers that match a glob starting with ``!``.
 - A predicate ``(name, module) -> bool``.
 """
+
+
+_SINGLE = (str, re.Pattern, type, int, slice)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -110,12 +116,14 @@ def select(
     own = _Capturable(model, has_taps)
     if layers is None:
         return own.default()
+    if isinstance(layers, bool):
+        layers = [layers]  # no index
     if callable(layers) and not isinstance(layers, type):
         kept = {name: module for name, module in own.named.items() if layers(name, module)}
         count = len(own.named)
         nothing = f"the predicate layers={layers!r} accepts none of the {count} modules{own.hint}"
     else:
-        choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
+        choices = [layers] if isinstance(layers, _SINGLE) else _listed(layers)
         excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
         included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
         chosen = set[str]().union(*map(own.matching, included)) if included else {*own.default()}
@@ -273,12 +281,15 @@ def _unregistered(root: nn.Module) -> str | None:
 
 
 def _listed(layers: Any) -> list[Any]:
-    expected = "expected a glob, a compiled regex, a module type, a list of these, or a predicate"
+    expected = (
+        "expected a glob, a compiled regex, a module type, an index, a slice, a list of these, or "
+        "a predicate"
+    )
     if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
         raise ConfigurationError(f"layers={layers!r}: {expected}")
     choices = list(layers)
     for choice in choices:
-        if not isinstance(choice, (str, re.Pattern, type)):
+        if not isinstance(choice, _SINGLE) or isinstance(choice, bool):
             raise ConfigurationError(f"layers contains {choice!r}: {expected}")
     if not choices:
         raise ConfigurationError("layers=[] selects nothing; omit it to watch every convolution")
@@ -329,30 +340,51 @@ class _Capturable:
         uncalled = {id(child) for m in attention for child in m.children()}
         held = {name: module for name, module in plain.items() if id(module) not in uncalled}
         found = {name: module for name, module in held.items() if _holds_parameters(module)}
+        what = "its leaf layers with parameters"
         if not found:
             if self._has_taps():
                 return found
-            raise NoConvolution(
-                f"{type(root).__name__} has no convolution and no other layer with parameters to "
-                f"watch; its modules are {_types(named)}"
-                + (hint or ". Select some by name or type with layers=")
-            )
+            found = plain
+            what = 'all of its modules, as layers="*" does,'
+            if hint or next(root.parameters(), None) is None:
+                raise NoConvolution(
+                    f"{type(root).__name__} has no convolution and no other layer with parameters "
+                    f"to watch; its modules are {_types(named)}"
+                    + (hint or ". Select some by name or type with layers=")
+                )
         if is_first:
             log.info(
-                "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
-                "use layers= to select others%s", type(root).__name__, len(found), _types(found),
-                hint,
+                "%s has no convolution: watching %s instead (%d: %s); use layers= to select "
+                "others%s", type(root).__name__, what, len(found), _types(found), hint,
             )  # fmt: skip
         return found
 
-    def matching(self, choice: str | re.Pattern[str] | type) -> set[str]:
-        """Names of what a type or a pattern selects: of a pattern's matches the convolutions."""
+    def matching(self, choice: str | re.Pattern[str] | type | int | slice) -> set[str]:
+        """Names of what a choice selects: of a pattern's matches the convolutions."""
         if isinstance(choice, type):
             return self._of_type(choice)
+        if isinstance(choice, (int, slice)):
+            return self._at(choice)
         found = {name for name in self.named if matches(choice, name)}
         if not found and not self._has_taps():
             raise self._not_found(choice)
         return {name for name in found if is_convolution(self.named[name])} or found
+
+    def _at(self, place: int | slice) -> set[str]:
+        names = list(self.default())
+        last = len(names) - 1
+        if isinstance(place, slice):
+            found = names[place]
+        elif -len(names) <= place <= last:
+            found = [names[place]]
+        else:
+            found = []
+        if not found:
+            raise LayerNotFound(
+                f"layers={place!r} selects none of the {len(names)} layers that are watched by "
+                f"default; they are numbered from 0 to {last}"
+            )
+        return set(found)
 
     def _of_type(self, kind: type) -> set[str]:
         found = {name for name, module in self.named.items() if isinstance(module, kind)}

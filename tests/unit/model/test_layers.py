@@ -117,9 +117,9 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
         (["layer1.*", "!*"], LayerNotFound, "every matching layer is excluded by a '!' pattern"),
         (lambda name, module: False, LayerNotFound, "accepts none of the 68 modules"),
         ([], ConfigurationError, r"layers=\[\] selects nothing"),
-        (7, ConfigurationError, "layers=7: expected a glob"),
+        (7.5, ConfigurationError, "layers=7.5: expected a glob"),
         ({"a": 1}, ConfigurationError, r"layers=\{'a': 1\}: expected a glob"),
-        (["conv1", 3], ConfigurationError, "layers contains 3: expected a glob"),
+        (["conv1", 3.5], ConfigurationError, "layers contains 3.5: expected a glob"),
     ],
 )  # fmt: skip
 def test_a_selection_that_matches_nothing_is_refused_and_quotes_the_users_input(

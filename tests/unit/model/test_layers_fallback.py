@@ -81,6 +81,31 @@ def test_a_model_without_parameters_is_refused_and_its_layer_types_are_listed() 
         select(nn.Sequential(nn.ReLU(), nn.ReLU()))
 
 
+class Fourier(nn.Module):
+    """A layer whose weights are its own and are used by a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.act = nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.act(x * self.weight)
+
+
+def test_without_any_leaf_with_parameters_all_modules_are_watched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="fmapboard")
+    model = nn.Sequential(Fourier(), Fourier())
+    assert list(select(model)) == list(select(model, "*"))
+    assert list(select(model)) == ["Sequential", "0", "0.act", "1", "1.act"]
+    assert [record.getMessage() for record in caplog.records] == [
+        'fmapboard: Sequential has no convolution: watching all of its modules, as layers="*" '
+        "does, instead (5: ReLU); use layers= to select others"
+    ]
+
+
 def test_selecting_convolutions_of_a_model_without_any_lists_its_layer_types() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     said = "no layer is a Conv2d: the model has no convolution; its modules are Linear, ReLU"

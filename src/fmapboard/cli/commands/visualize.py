@@ -21,7 +21,7 @@ from fmapboard.errors import CaptureError, ConfigurationError, ForwardError, esc
 from fmapboard.extraction.layer_table import layers
 from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
-from fmapboard.imaging.images import ImageFile, find_images, read_image
+from fmapboard.imaging.images import ImageFile, evenly, find_images, read_image
 from fmapboard.imaging.layer_table import layer_table
 from fmapboard.imaging.models.checkpoints import Checkpoint, load_checkpoint, series_of
 from fmapboard.imaging.models.load import device_named, load_model
@@ -98,7 +98,7 @@ def visualize_images(
         out: The folder of PNG files, or None.
         html: The report, or None.
         only_list: List the layers and draw nothing; with IMAGES, also the shapes that they return.
-        samples: Draw only the first N images.
+        samples: Draw only N images, evenly from the folders that they are in.
         silenced: Set channels of a layer to 0, such as layer1.0.conv1:3,17.
 
     Raises:
@@ -121,7 +121,7 @@ def visualize_images(
     if only_list:
         _print_layers(loaded, files[0].path if images else None, drawing.layers, inputs)
         return
-    read = ReadImages.of(files[:samples], loaded.preprocessing, ahead=2 * drawing.batch_size)
+    read = ReadImages.of(evenly(files, samples), loaded.preprocessing, ahead=2 * drawing.batch_size)
     count = len(series or read.sources)
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(loaded.model, drawing.layers)
