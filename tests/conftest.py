@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
 import os
@@ -11,9 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fmapboard.plugin import bundle
-from fmapboard.report import write
 
 TESTS = Path(__file__).parent
 collect_ignore = ["acceptance", "accuracy"]  # run by hand
@@ -35,7 +31,7 @@ SLOW = {
     "unit/plugin/routes",
     *(f"unit/plugin/test_{what}.py" for what in ("answer_types", "front_end_modules", "hostile")),
     *(f"unit/plugin/test_{what}.py" for what in ("loader", "log_scan", "reading", "sampling")),
-    *(f"unit/plugin/test_{what}.py" for what in ("bundle", "server", "steps_of_visualize")),
+    *(f"unit/plugin/test_{what}.py" for what in ("server", "steps_of_visualize")),
     "unit/report",
 }
 """Folders and modules of slow tests: trainings, servers, browsers, large libraries, pages."""
@@ -113,16 +109,6 @@ def _one_torch_thread() -> Iterator[None]:
         environment.setenv("OMP_NUM_THREADS", "1")
         yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _the_front_end_is_bundled_once() -> Iterator[None]:
-    """For all tabs and reports of this process; test_bundle.py calls the function itself."""
-    bundled = functools.cache(bundle.script)
-    with pytest.MonkeyPatch.context() as patched:
-        for module in (bundle, write):
-            patched.setattr(module, "script", bundled)
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,8 @@ _IMPORTED = re.compile(r'^import [^;]*? from "(\.[^"]+)";', re.MULTILINE)
 
 def modules() -> list[Path]:
     """Those that are written by hand."""
-    return [path for path in STATIC.rglob("*.js") if "vendor" not in path.parts]
+    written = set(STATIC.rglob("*.js")) - set(STATIC.glob("vendor/*")) - set(STATIC.glob("dist/*"))
+    return sorted(written)
 
 
 def folder_of(path: Path) -> str:

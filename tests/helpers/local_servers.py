@@ -24,8 +24,6 @@ import tensorboard as tensorboard_package
 from tab_answers import expanded
 from warm_python import WarmPython
 
-from fmapboard.plugin import bundle
-
 START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
 
 
@@ -88,11 +86,8 @@ class Server:
 
 
 _FAST_START = """import gzip
-from pathlib import Path
-from fmapboard.plugin import bundle
 from tensorboard.plugins.core import core_plugin
 core_plugin._gzip = lambda content: gzip.compress(content, 0)
-bundle.script = lambda *_: Path({!r}).read_text("utf-8")
 """
 
 
@@ -105,13 +100,11 @@ def tensorboard(
     Args:
         output: file for what it prints.
         before: Python code that its process runs first.
-        warm: start it from a process that has imported TensorBoard, but not the tab. It takes the
-            script that this process has bundled, and does not compress TensorBoard's own page.
+        warm: start it from a process that has imported TensorBoard, but not the tab. It does not
+            compress TensorBoard's own page.
     """
     if warm:
-        script = output.with_name("app.js")
-        script.write_text(bundle.script(bundle.FOLDER, "app.js"), "utf-8")
-        before += _FAST_START.format(str(script))
+        before += _FAST_START
     code = f"{before}from tensorboard import main; main.run_main()"
     arguments = ["--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags]
     process: WarmPython | subprocess.Popen[bytes]

@@ -17,7 +17,7 @@ from werkzeug import Request, Response
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.answers import Answer, Binary, Invalid, Missing, Png, body
-from fmapboard.plugin.bundle import ENTRY, static_files
+from fmapboard.plugin.front_end import ENTRY, static_files
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.routes.by_name import ROUTES, Runs, runs

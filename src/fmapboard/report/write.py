@@ -19,7 +19,7 @@ from typing import Any
 
 from fmapboard import __version__
 from fmapboard.errors import ConfigurationError
-from fmapboard.plugin.bundle import FOLDER, script, styles
+from fmapboard.plugin.front_end import FOLDER, styles
 from fmapboard.plugin.routes.by_name import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers, is_shrinkable
@@ -101,14 +101,14 @@ class Page:
         Args:
             facts: what the page says about itself (``ReportFacts`` in ``state/report.js``).
         """
-        code = self._name_of(script(FOLDER, "report.js").encode())
+        code = self._name_of(FOLDER.joinpath("dist", "report.js").read_bytes())
         index = {"report": facts, "answers": self._index}
         listed = self._name_of(_dumped(index).encode())
         head = _HEAD.format(
             policy=html.escape(_POLICY),
             generator=html.escape(f"fmapboard {facts['version']}"),
             title=html.escape(facts["title"]),
-            styles=styles(FOLDER, "style.css"),
+            styles=styles(),
             privacy=html.escape(facts["privacy"]),
         )
         start = FOLDER.joinpath("report_start.js").read_text("utf-8")

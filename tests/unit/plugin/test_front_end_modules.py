@@ -32,7 +32,7 @@ def node() -> str:
     return required_node()
 
 
-OWN = sorted(path for path in STATIC.rglob("*.js") if path.parent.name != "vendor")
+OWN = sorted(path for path in STATIC.rglob("*.js") if path.parent.name not in ("vendor", "dist"))
 
 
 def ask(node: str, script: str, given: Any = None) -> Any:

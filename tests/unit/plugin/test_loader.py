@@ -12,7 +12,7 @@ import pytest
 from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client
 
-from fmapboard.plugin import bundle
+from fmapboard.plugin import front_end
 from fmapboard.plugin.loader import FeatureMapsLoader
 
 
@@ -79,7 +79,7 @@ def test_the_tab_loads_without_a_data_provider_and_reports_it() -> None:
 def test_an_incomplete_installation_disables_only_the_tab(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(bundle, "ENTRY", "/gone.js")
+    monkeypatch.setattr(front_end, "ENTRY", "/gone.js")
     assert FeatureMapsLoader().load(TBContext()) is None
     assert "the Feature maps tab is missing (FileNotFoundError: " in caplog.text
     assert "gone.js; reinstall fmapboard); run `fmapboard doctor`" in caplog.text
@@ -103,7 +103,7 @@ def test_the_tab_loads_without_torch() -> None:
 
 
 def test_the_front_end_is_an_entry_a_script_and_a_style_sheet() -> None:
-    assert set(bundle.static_files()) == {"/index.js", "/app.js", "/style.css"}
+    assert set(front_end.static_files()) == {"/index.js", "/dist/app.js", "/style.css"}
 
 
 def test_files_are_served_with_fixed_content_types_and_without_sniffing(tab: Any) -> None:
@@ -112,5 +112,6 @@ def test_files_are_served_with_fixed_content_types_and_without_sniffing(tab: Any
     assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert (
-        answer.data == Path(bundle.__file__).with_name("static").joinpath("index.js").read_bytes()
+        answer.data
+        == Path(front_end.__file__).with_name("static").joinpath("index.js").read_bytes()
     )

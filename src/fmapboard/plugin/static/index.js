@@ -1,13 +1,17 @@
 // @ts-check
 /** Entry point that TensorBoard imports; shows an error instead of an empty tab. */
 
+/** Made of `app.js` and all that it imports; a variable, so that types are not read from it. */
+const BUNDLE = "./dist/app.js";
+
 /** Draws the tab into TensorBoard's frame. */
 export async function render() {
   document.documentElement.lang = "en";
   document.title = "Feature maps";
   try {
     ahead().catch(() => {}); // TensorBoard's page cannot be read
-    const [{ App }] = await Promise.all([import("./app.js"), style()]);
+    const [bundle] = await Promise.all([import(BUNDLE), style()]);
+    const { App } = /** @type {typeof import("./app.js")} */ (bundle);
     new App().start(asked);
   } catch (error) {
     const said = document.createElement("pre");

@@ -1,0 +1,43 @@
+// @ts-check
+/**
+ * Bundles the front end into static/dist, which is committed:
+ *   npm --prefix tests/js run build
+ * With --check, nothing is written: it fails if static/dist is not what its modules give.
+ * The first line of a bundle has a digest of the modules, which a test without npm compares.
+ */
+
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+
+const STATIC = join(import.meta.dirname, "../../src/fmapboard/plugin/static");
+const ENTRIES = ["app.js", "report.js"];
+
+const digest = createHash("sha256");
+const files = /** @type {string[]} */ (readdirSync(STATIC, { recursive: true }));
+for (const path of files.filter((file) => file.endsWith(".js")).sort()) {
+  if (!path.startsWith("dist")) digest.update(readFileSync(join(STATIC, path)));
+}
+
+const isCheck = process.argv.includes("--check");
+const { outputFiles } = await build({
+  absWorkingDir: STATIC,
+  entryPoints: ENTRIES,
+  outdir: "dist",
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2023",
+  charset: "utf8",
+  banner: { js: `// sources ${digest.digest("hex")}` },
+  legalComments: "inline",
+  logLevel: "warning",
+  write: !isCheck,
+});
+for (const { path, text } of outputFiles ?? []) {
+  if (readFileSync(path, "utf8") !== text) {
+    console.error(`${relative(STATIC, path)} is out of date: npm --prefix tests/js run build`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,42 @@
+"""What the browser gets is made from the modules and style sheets of the front end."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+
+import pytest
+
+from fmapboard.plugin import front_end
+
+BUNDLES = ("app.js", "report.js")
+
+
+def bundle(name: str) -> str:
+    return front_end.FOLDER.joinpath("dist", name).read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_a_bundle_is_made_from_the_modules_as_they_are(name: str) -> None:
+    """After a change of a module: ``npm --prefix tests/js run build``."""
+    modules = {
+        path.relative_to(front_end.FOLDER).as_posix(): path
+        for path in front_end.FOLDER.rglob("*.js")
+        if path.parent.name != "dist"
+    }
+    digest = hashlib.sha256(b"".join(modules[name].read_bytes() for name in sorted(modules)))
+    assert bundle(name).splitlines()[0] == f"// sources {digest.hexdigest()}"
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_a_bundle_is_small_and_has_the_licences_of_what_is_vendored(name: str) -> None:
+    text = bundle(name)
+    assert len(gzip.compress(text.encode(), 6)) <= 108_000
+    assert text.count("The MIT License (MIT)") == text.count("Apache License") == 1
+
+
+def test_every_style_sheet_is_sent() -> None:
+    styles = front_end.styles()
+    assert "@import" not in styles
+    for sheet in front_end.FOLDER.glob("*.css"):
+        assert sheet.read_text("utf-8").splitlines()[-3] in styles, sheet.name
