@@ -43,6 +43,19 @@ class LossKind:
     """The rows are logits, and two softmaxes follow."""
 
 
+class NoLoss:
+    """Why no loss was read of an output, as in ``TrainingFacts.no_loss``."""
+
+    FEW_ROWS = "too few rows"
+    """Fewer than eight rows have had a gradient so far."""
+    NO_GRADIENT = "no gradient"
+    """No gradient has reached what the network returned."""
+    NOT_CERTAIN = "not certain"
+    """The gradient is not for certain that of a loss that can be read."""
+    SEVERAL = "several losses"
+    """The gradient is the sum of several backward passes, and not that of a single loss."""
+
+
 class Nonfinite(NamedTuple):
     """Counts of non-finite values, by kind."""
 
@@ -275,6 +288,8 @@ class TrainingFacts:
         idle: what a step without an optimizer step tells; None of others, and if the weights have
             changed since the last such step.
         outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
+        no_loss: name of an output -> why no loss was read of it, one of `NoLoss`; later versions
+            may store others. Without outputs of which it was read or given.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -295,6 +310,7 @@ class TrainingFacts:
     batch_digest: str | None = None
     not_called: tuple[str, ...] = ()
     dropouts: Mapping[str, float] = field(default_factory=dict)
+    no_loss: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -302,7 +318,7 @@ class TrainingFacts:
         return len(getattr(self, name) or ()) + self.left_out.get(name, 0)
 
 
-_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "left_out")
+_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "left_out")
 """Fields that are not stored if they are empty."""
 
 

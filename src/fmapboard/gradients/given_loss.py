@@ -13,7 +13,9 @@ from torch import Tensor
 from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.training_facts import MAX_NAMES, OutputFacts
-from fmapboard.gradients.loss import MAX_ROWS, PendingOutput, in_float64, predictions
+from fmapboard.gradients.loss import predictions
+from fmapboard.gradients.outputs import MAX_ROWS, PendingOutput
+from fmapboard.gradients.rounding import in_float64
 
 
 @dataclass(frozen=True, slots=True)

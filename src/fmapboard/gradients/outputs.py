@@ -8,22 +8,24 @@ negative logarithm of the probability of the label.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import image_batch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.training_facts import MAX_OUTPUTS, OUTSIDE
-from fmapboard.gradients.loss import MAX_ROWS, PendingOutput
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, named_tensors, tensors
 from fmapboard.records import PassCount
 
+MAX_ROWS = 4096
+"""At most this many rows of an output are read."""
 _ABOUT = "outputs"
 _MAX_BYTES = 2**20
 """Of outputs and gradients of a step."""
@@ -33,6 +35,31 @@ _MAX_GRAPH = 20_000
 """How many nodes behind an output are searched for parameters."""
 _MAX_NODES = 16
 """How many nodes behind what a module receives are searched for outputs of other modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOutput:
+    """An output of the network in the training pass and its gradient, copies of evenly spaced rows.
+
+    Attributes:
+        name: as in ``OutputFacts``.
+        shape: of the whole output.
+        steps: step along each of its axes.
+        values: [n, C, ...].
+        gradient: [n, C, ...]; None if none has arrived, or not that of all backward passes.
+        hardest: [k], positions in ``values`` of the images with the highest loss; or None.
+        images: [k, C, H, W], these images, subsampled.
+        passes: number of backward passes that have reached the output.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    values: Tensor
+    gradient: Tensor | None = None
+    hardest: Tensor | None = None
+    images: Tensor | None = None
+    passes: int = 0
 
 
 def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ...] | None:
@@ -45,16 +72,35 @@ def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ..
     """
     if not shape:
         return ()
+    most_values = nbytes // itemsize
     if len(shape) == 3:
-        step, places, row = 1, max(shape[1:]), math.prod(shape[1:])
+        step = 1
+        rows = max(shape[1:])  # of a sample
+        values = math.prod(shape[1:])
     else:
-        spatial, row = shape[2:], math.prod(shape[1:2])
-        most, step = max(1, min(MAX_ROWS, nbytes // itemsize // row) // shape[0]), 1
-        while (places := math.prod(-(-side // step) for side in spatial)) > most:
-            step += 1
-        row *= places
-    samples = min(nbytes // itemsize // row, max(1, MAX_ROWS // places))
-    return (-(-shape[0] // samples), 1, *[step] * len(shape[2:]))[: len(shape)] if samples else None
+        classes = math.prod(shape[1:2])
+        step, rows = _step_within(shape, most=min(MAX_ROWS, most_values // classes) // shape[0])
+        values = classes * rows
+    samples = min(most_values // values, max(1, MAX_ROWS // rows))
+    if not samples:
+        return None
+    every = ceil_div(shape[0], samples)
+    return (every, 1, *[step] * len(shape[2:]))[: len(shape)]
+
+
+def _step_within(shape: tuple[int, ...], most: int) -> tuple[int, int]:
+    """The step along the axes behind that of the classes, and how many rows of a sample it leaves.
+
+    Args:
+        shape: [N], [N, C] or [N, C, ...].
+        most: how many rows of a sample may be copied, at least one.
+    """
+    step = 1
+    while True:
+        rows = math.prod(ceil_div(side, step) for side in shape[2:])
+        if rows <= max(1, most):
+            return step, rows
+        step += 1
 
 
 class OutputRecorder:
@@ -72,16 +118,15 @@ class OutputRecorder:
     def __init__(
         self, collected: ActivationCollector, received: Any = None, model: nn.Module | None = None
     ) -> None:
-        self._collected, self._parts = collected, set[str]()
-        self.outside, self._model, self._before = dict[str, Tensor](), model, set[Any]()
+        self._collected = collected
+        self._parts = set[str]()
+        self.outside = dict[str, Tensor]()
+        self._model = model
+        self._before = set[Any]()
         if model is not None:
             self._before = {tensor.grad_fn for tensor in tensors(received)}
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
-        expected, depth = collected.reduce.sequences.are_expected, collected.reduce.depth
-        images = image_batch(received, sequences=expected, depth=depth)
-        self._images = None
-        if images is not None and not (images.is_inference() or is_dtensor(images)):
-            self._images = images, images._version
+        self._images = _batch_of(collected, received)
 
     def returned(self, output: Any, part: str = "") -> None:
         """Called when the model or, while it is not called itself, a part of it has returned."""
@@ -92,15 +137,15 @@ class OutputRecorder:
             if self._model is not None:
                 self.outside = outside_parameters(output, self._before, self._model)
             self._before = set()
-            own = [one for one in named_tensors(output) if _is_followed(one[1])]
-            own = own[: MAX_OUTPUTS - len(self._found)]
-            most = _MAX_BYTES // 2 // max(len(own), 1)
-            for place, tensor in own:
+            followed = [(n, tensor) for n, tensor in named_tensors(output) if _is_followed(tensor)]
+            followed = followed[: MAX_OUTPUTS - len(self._found)]
+            most = _MAX_BYTES // 2 // max(len(followed), 1)
+            for place, tensor in followed:
                 steps = strides(tuple(tensor.shape), tensor.element_size(), most)
                 if steps is not None:
                     name = ".".join(filter(None, (part, place))).replace("/", "_")
                     self._follow(name, tensor, steps)
-        if not any(self._has_images(one) for one in self._found.values()):
+        if not any(map(self._has_images, self._found.values())):
             self._images = None
 
     def received(self, values: Any) -> None:
@@ -120,51 +165,93 @@ class OutputRecorder:
 
         def record(gradient: Tensor | None, passes: PassCount) -> None:
             if key in self._found:
-                self._arrived(key, gradient if passes.summed >= passes.seen else None)
+                is_whole = passes.summed >= passes.seen
+                self._arrived(key, gradient if is_whole else None, passes.seen)
 
         self._collected.sums.follow(_ABOUT, tensor, lambda gradient: gradient[window], record)
 
-    def _arrived(self, key: tuple[int, int], gradient: Tensor | None) -> None:
+    def _arrived(self, key: tuple[int, int], gradient: Tensor | None, passes: int) -> None:
         output = self._found[key]
         if gradient is not None:
             with aside(gradient.device.type):
                 gradient = gradient.detach().clone()
                 if self._has_images(output):
                     output = self._with_images(output, gradient)
-        self._found[key] = replace(output, gradient=gradient)
+        self._found[key] = replace(output, gradient=gradient, passes=passes)
 
     def _has_images(self, output: PendingOutput) -> bool:
         """True if the output has one row for each of the images."""
         if self._images is None or len(output.shape) not in (1, 2):
             return False
-        return output.shape[0] == len(self._images[0])
+        return output.shape[0] == len(self._images.images)
 
     def _with_images(self, output: PendingOutput, gradient: Tensor) -> PendingOutput:
         """The output with the images that have the highest loss."""
-        assert self._images is not None
-        (images, version), self._images = self._images, None
-        if images._version != version:
+        batch = self._images
+        assert batch is not None
+        self._images = None
+        images = batch.images
+        if images._version != batch.version:
             return output
-        values, gradient = (t.reshape(len(t), -1).float() for t in (output.values, gradient))
-        if values.shape[1] > 1:
-            logs = values.log_softmax(1)
-            losses = -logs.gather(1, gradient.argmin(1, keepdim=True))[:, 0]
-        else:
-            losses = functional.softplus(torch.where(gradient < 0, -values, values))[:, 0]
-        losses = losses.masked_fill(~gradient.any(1), -math.inf)
+        losses = _losses_by_sign(output.values, gradient)
         hardest = losses.topk(min(_HARDEST, len(losses))).indices
-        every = -(-max(images.shape[2:]) // _MAX_SIDE)
+        every = ceil_div(max(images.shape[2:]), _MAX_SIDE)
         chosen = images.detach()[:: output.steps[0], :, ::every, ::every][hardest]
         if chosen.element_size() > 2 and chosen.device.type != "cpu":
             chosen = chosen.bfloat16()  # for the way to the host
         return replace(output, hardest=hardest, images=chosen)
 
     def pending(self) -> tuple[PendingOutput, ...]:
-        """The outputs that have a gradient; nothing is kept."""
-        found, self._images, self._found = list(self._found.values()), None, {}
+        """The outputs that have a gradient; nothing is kept.
+
+        If none has, one without values that stands for all of them; none if nothing was returned.
+        """
+        found = list(self._found.values())
+        self._images = None
+        self._found = {}
         if len(found) == 1:
             found = [replace(found[0], name="")]
-        return tuple(one for one in found if one.gradient is not None)
+        if with_gradient := [output for output in found if output.gradient is not None]:
+            return tuple(with_gradient)
+        if not self._parts:
+            return ()
+        passes = max((output.passes for output in found), default=0)
+        return (PendingOutput("", (), (), torch.empty(0), passes=passes),)
+
+
+class _Batch(NamedTuple):
+    """The batch of images that a model receives, and its version then."""
+
+    images: Tensor
+    version: int
+
+
+def _batch_of(collected: ActivationCollector, received: Any) -> _Batch | None:
+    expected = collected.reduce.sequences.are_expected
+    images = image_batch(received, sequences=expected, depth=collected.reduce.depth)
+    if images is None or images.is_inference() or is_dtensor(images):
+        return None
+    return _Batch(images, images._version)
+
+
+def _losses_by_sign(values: Tensor, gradient: Tensor) -> Tensor:
+    """The loss of each row if its label is what the gradient makes larger, -inf without one.
+
+    Args:
+        values: [n] or [n, C], logits.
+        gradient: the same.
+
+    Returns:
+        [n].
+    """
+    values = values.reshape(len(values), -1).float()  # [n, C]
+    gradient = gradient.reshape(len(gradient), -1).float()
+    if values.shape[1] > 1:
+        logs = values.log_softmax(1)
+        losses = -logs.gather(1, gradient.argmin(1, keepdim=True))[:, 0]
+    else:
+        losses = functional.softplus(torch.where(gradient < 0, -values, values))[:, 0]
+    return losses.masked_fill(~gradient.any(1), -math.inf)
 
 
 def outside_parameters(output: Any, before: set[Any], model: nn.Module) -> dict[str, Tensor]:
@@ -175,15 +262,19 @@ def outside_parameters(output: Any, before: set[Any], model: nn.Module) -> dict[
         before: nodes of what the model was called with; what is behind them is not searched.
         model: the model.
     """
-    own, found = set(map(id, model.parameters())), dict[str, Tensor]()
-    seen, due = before | {None}, list[Any](tensor.grad_fn for tensor in tensors(output))
+    own = set(map(id, model.parameters()))
+    found = dict[str, Tensor]()
+    seen = before | {None}
+    due: list[Any] = [tensor.grad_fn for tensor in tensors(output)]
     while due and len(seen) < _MAX_GRAPH:
-        if (node := due.pop()) not in seen:
-            seen.add(node)
-            due += [one for one, _ in node.next_functions]
-            leaf = getattr(node, "variable", None)
-            if isinstance(leaf, nn.Parameter) and id(leaf) not in own:
-                found[f"{OUTSIDE}{list(leaf.shape)} ({len(found) + 1})"] = leaf
+        node = due.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        due += [following for following, _ in node.next_functions]
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, nn.Parameter) and id(leaf) not in own:
+            found[f"{OUTSIDE}{list(leaf.shape)} ({len(found) + 1})"] = leaf
     return found
 
 

@@ -20,17 +20,17 @@ from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.tags import LEARNING_RATE, of
-from fmapboard.formats.training_facts import Idle, TrainingFacts
+from fmapboard.formats.training_facts import Idle, OutputFacts, TrainingFacts
 from fmapboard.gradients.given_loss import GivenLoss, with_given
-from fmapboard.gradients.loss import PendingOutput, output_facts
 from fmapboard.gradients.optimizers import parameters_of
-from fmapboard.gradients.outputs import OutputRecorder
+from fmapboard.gradients.output_facts import OutputReader
+from fmapboard.gradients.outputs import OutputRecorder, PendingOutput
 from fmapboard.gradients.reader import GradientReader, read_norms
 from fmapboard.measure.norms import GradientNorms, PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
-from fmapboard.records import RecordedFacts
+from fmapboard.records import HardImage, RecordedFacts
 from fmapboard.session.selection import (
     Candidate,
     Mark,
@@ -210,11 +210,13 @@ class PendingFacts:
         weights: values of some weights in a step that has ``idle``; empty in others.
         uncleared: norms of the gradients that seem not to be cleared.
         outputs: what the network returned, with gradients.
+        reader: reads these outputs.
         is_maximized: an optimizer goes up the gradient.
         given: loss and labels that the user gave; None for none.
     """
 
     of_step: TrainingFacts
+    reader: OutputReader
     groups: tuple[Group, ...] = ()
     batch: PendingBatch | None = None
     weights: tuple[PendingSample, ...] = ()
@@ -242,20 +244,37 @@ class PendingFacts:
             facts = replace(
                 facts, constant_images=constant, identical_images=equal, batch_digest=digest
             )
-        read = [output_facts(one) for one in self.outputs]
-        outputs = tuple(
-            replace(one, is_climbed=one.is_climbed != (self.is_maximized and one.loss is not None))
-            for one, _ in read
-        )
-        if self.given is not None:
-            outputs = with_given(outputs, self.outputs, self.given)
-        facts = replace(facts, outputs=outputs)
+        outputs, no_loss, hardest = self._read_outputs()
+        facts = replace(facts, outputs=outputs, no_loss=no_loss)
         weights = hashlib.blake2b(digest_size=16)
         for one in self.weights:
             weights.update(one.to_host().values.tobytes())
         by_name = {name: rate for rate, names in rates for name in names}
-        hardest = {one.name: images for one, images in read if images}
         return RecordedFacts(facts, by_name, weights.digest() if self.weights else None, hardest)
+
+    def _read_outputs(
+        self,
+    ) -> tuple[tuple[OutputFacts, ...], dict[str, str], dict[str, tuple[HardImage, ...]]]:
+        """What the outputs tell, why no loss is known of some, and the images with the highest."""
+        found = list[OutputFacts]()
+        no_loss, hardest = dict[str, str](), dict[str, tuple[HardImage, ...]]()
+        for output in self.outputs:
+            facts, images, why = self.reader.read(output)
+            if why is not None:
+                no_loss[output.name] = why
+            if images:
+                hardest[output.name] = images
+            if facts is not None:
+                if self.is_maximized and facts.loss is not None:
+                    facts = replace(facts, is_climbed=not facts.is_climbed)
+                found.append(facts)
+        outputs = tuple(found)
+        if self.given is not None:
+            outputs = with_given(outputs, self.outputs, self.given)
+            for facts in outputs:
+                if facts.given:
+                    no_loss.pop(facts.name, None)
+        return outputs, no_loss, hardest
 
     def learning_rates(self, skipped: frozenset[str]) -> dict[str, float]:
         """Tag -> learning rate of each parameter group, numbered in the order of their steps."""
@@ -311,6 +330,7 @@ class FactRecorder:
         self._parts: OutputRecorder | None = None  # while parts of the model are called
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: GivenLoss | None = None
+        self._reader = OutputReader()
         self._just_used: frozenset[int] = frozenset()
 
     def step_completed(self, optimizer: Optimizer) -> None:
@@ -404,11 +424,23 @@ class FactRecorder:
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
-        norms, self._uncleared.norms = self._uncleared.norms, ()  # not to be held any longer
-        outputs = self._parts if chosen is None else chosen.outputs
-        read, norms = () if outputs is None else outputs.pending(), norms if uncleared else ()
-        given, is_up = self._given, seen.is_maximized
-        return PendingFacts(found, tuple(groups), live.batch, weights, norms, read, given, is_up)
+        norms = self._uncleared.norms
+        self._uncleared.norms = ()  # not to be held any longer
+        recorder = self._parts if chosen is None else chosen.outputs
+        outputs = () if recorder is None else recorder.pending()
+        if not has_stepped:  # a gradient may still be expected
+            outputs = tuple(output for output in outputs if output.gradient is not None)
+        return PendingFacts(
+            found,
+            reader=self._reader,
+            groups=tuple(groups),
+            batch=live.batch,
+            weights=weights,
+            uncleared=norms if uncleared else (),
+            outputs=outputs,
+            given=self._given,
+            is_maximized=seen.is_maximized,
+        )
 
     def _has_gradient(self, name: str, parameter: Tensor) -> bool:
         """True if a parameter has a gradient, or may have one that is not seen."""

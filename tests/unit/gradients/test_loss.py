@@ -14,12 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fmapboard.formats.training_facts import LossKind, OutputFacts
-from fmapboard.gradients.loss import (
-    LEAST_ROWS,
-    PendingOutput,
-    output_facts,
-    read,
-)
+from fmapboard.gradients.loss import LEAST_ROWS, read
+from fmapboard.gradients.output_facts import OutputReader
+from fmapboard.gradients.outputs import PendingOutput
 
 SINGLE, BRAIN, HALF = NUMBERS[:3]
 
@@ -63,7 +60,8 @@ def test_a_softmax_between_the_output_and_the_loss_is_seen(classes: int, numbers
     value = float(F.cross_entropy(output.detach().double().softmax(1), case.labels))
     assert found.losses.mean() == pytest.approx(value, rel=1e-3)
     of_step = PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
-    facts, _ = output_facts(of_step)
+    facts = OutputReader().read(of_step).facts
+    assert facts is not None
     assert facts.is_softmax_of_softmax
     assert facts.rows_are == "any"
 
@@ -116,7 +114,9 @@ def facts_of(output: Tensor, loss: Callable[[Tensor], Tensor]) -> OutputFacts:
     output = output.clone().requires_grad_()
     loss(output).backward()  # type: ignore[no-untyped-call]
     of_step = PendingOutput("", tuple(output.shape), (1, 1), output.detach(), output.grad)
-    return output_facts(of_step)[0]
+    facts = OutputReader().read(of_step).facts
+    assert facts is not None
+    return facts
 
 
 def pulled(output: Tensor, loss: Callable[[Tensor], Tensor]) -> float:
@@ -192,7 +192,9 @@ def test_how_far_targets_are_that_differ_and_are_all_on_one_side() -> None:
     assert 140 < facts_of(maps, partial(F.mse_loss, target=100 + 99 * others)).away < 160
     gradient = (maps - 100 - 99 * others) * 2 / maps.numel()  # of which each second pixel is kept
     halved = PendingOutput("", (32, 1, 8, 8), (1, 1, 2, 1), maps[:, :, ::2], gradient[:, :, ::2])
-    assert 140 < output_facts(halved)[0].away < 160
+    facts = OutputReader().read(halved).facts
+    assert facts is not None
+    assert 140 < facts.away < 160
     assert not facts_of(maps, partial(F.mse_loss, target=others)).is_pulled_apart  # no one unit
     around = facts_of(output, partial(F.mse_loss, target=noise))
     assert (around.away, around.is_pulled_apart) == (0.0, True)
