@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import inspect
 import os
 import weakref
@@ -98,6 +99,29 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
         f"this {type(model).__name__} was watched already; the earlier logger is now closed. "
         "To keep both, give each logger its own name=",
     )
+
+
+_given_writers: weakref.WeakValueDictionary[tuple[int, str | None], FeatureMapLogger] = (
+    weakref.WeakValueDictionary()
+)
+"""Id of a writer that a user gave, and name -> the last logger that writes to it."""
+
+
+def check_writer_is_free(writer: object, name: str | None) -> None:
+    """Refuse a writer to which an open logger of this process writes under the same name.
+
+    Raises:
+        ConfigurationError: there is such a logger.
+    """
+    place = id(writer), name
+    if place in _given_writers:
+        gc.collect()  # a logger that nobody holds any more is closed by this
+    logger = _given_writers.get(place)
+    if logger is not None and not logger.is_closed and logger.end.process == os.getpid():
+        raise ConfigurationError(
+            f"writer={type(writer).__name__}: another open logger writes to it under the same "
+            "name; give each its own name=, or close the other one first (board.close())"
+        )
 
 
 class FeatureMapLogger:
@@ -374,7 +398,8 @@ def watch(
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
         log_dir: the run's directory, created if missing: a path or a URL (``s3://``, ``gs://``,
             ``memory://``, ...). Default: ``runs/<time>_<host><comment>``. If it holds another
-            writer's event files, the run goes into its subdirectory ``fmapboard``.
+            writer's event files, the run goes into its subdirectory ``fmapboard``; if another
+            process or an open logger of the same name writes there, into ``fmapboard_2``.
         optimizer: count its completed steps; of several optimizers, pass the one that steps last.
             Wrappers of accelerate and Fabric are unwrapped. Without it: ``with board.step(i):``.
         every: log each step whose number is divisible by this, or for which this function is true.
@@ -429,7 +454,8 @@ def watch(
         The logger, usually named ``board``. Use it as a context manager or call its ``close``.
 
     Raises:
-        ConfigurationError: an argument is invalid.
+        ConfigurationError: an argument is invalid, or ``writer`` is in use by an open logger of the
+            same name.
         LayerNotFound: ``layers`` selects no layer, or one of its patterns matches none.
         NoConvolution: the model has no convolution although ``layers`` names a convolution type, or
             no layer with parameters to watch by default.
@@ -442,18 +468,27 @@ def watch(
 
     def open_writer() -> Writer:
         if writer is not None:
+            check_writer_is_free(writer, checked.name)
             return as_writer(writer)
         place = default_log_dir(comment) if log_dir is None else log_dir
         first = checked.start_step
         try:
-            return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=first)
+            return TensorBoardWriter(
+                place,
+                filename_suffix=filename_suffix,
+                start_step=first,
+                prefix=checked.name or "",
+            )
         except FmapboardError as error:  # perhaps of a system call that a signal handler ended
             raise_interrupt(error)
             raise
 
-    return FeatureMapLogger(
+    board = FeatureMapLogger(
         model, open_writer, checked, layers=layers, optimizer=optimizer, scaler=scaler
     )
+    if writer is not None:
+        _given_writers[id(writer), checked.name] = board
+    return board
 
 
 watch.__signature__ = with_options(watch)  # type: ignore[attr-defined]  # help() and editors read it

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
+import itertools
 import os
 import re
 import socket
@@ -21,6 +23,11 @@ from fmapboard.formats import framing
 from fmapboard.records import ModelGraph
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
 from fmapboard.writers.trackers import begun_for_trackers
+
+try:
+    import fcntl
+except ImportError:  # on Windows, writers of other processes are not noticed
+    fcntl = None  # type: ignore[assignment]
 
 
 def graph_def(graph: ModelGraph) -> bytes:
@@ -54,6 +61,10 @@ _AT_ONCE = 512
 class LocalFile:
     """A new file that records are appended to, unbuffered; not thread-safe.
 
+    While it is open it has a lock of the process, by which other processes see that it is written.
+    The operating system releases it when the process ends, also if it is killed, and a forked
+    process does not inherit it.
+
     Args:
         directory: Created if it does not exist.
         suffix: End of the file's name.
@@ -69,13 +80,13 @@ class LocalFile:
         self.path = begun or directory / _file_name(suffix)
         with writing(f"to {self.path}"):
             self._file = self.path.open("ab" if begun else "xb", buffering=0)
+        self._lock()
         if begun:
             return  # with its first record
         try:
             self.append(head)
         except WriteError:
-            self.close()
-            self.path.unlink(missing_ok=True)
+            self.remove()
             raise
 
     def append(self, record: list[bytes]) -> None:
@@ -85,6 +96,7 @@ class LocalFile:
             WriteError: The record could not be written completely; the file ends after the last
                 complete one.
         """
+        self._lock()  # again: it is lost if this process reads the file and closes it
         end = self._file.tell()
         try:
             _write(self._file, record)
@@ -107,6 +119,48 @@ class LocalFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def remove(self) -> None:
+        """Close the file and delete it."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        if fcntl is not None:
+            with contextlib.suppress(OSError, ValueError):  # a file system without locks
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_written_elsewhere(path: Path) -> bool:
+    """True if another process has the file open; False where its file system has no locks.
+
+    Not to be asked of a file that this process writes, whose lock would be lost.
+    """
+    if fcntl is None:
+        return False
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # either, says POSIX
+            return True
+    return False
+
+
+def _has_writer_elsewhere(directory: Path | RemoteDirectory, before: str = "") -> bool:
+    """True if another process writes an event file in a local directory.
+
+    Args:
+        directory: the directory.
+        before: consider only files whose names sort before this one.
+    """
+    if isinstance(directory, RemoteDirectory):
+        return False
+    for name in _event_files(directory):
+        if MARKER not in name or (before and name >= before):
+            continue
+        if _is_written_elsewhere(directory / name):
+            return True
+    return False
 
 
 def _write(file: io.FileIO, parts: list[bytes]) -> None:
@@ -134,10 +188,16 @@ class EventFile:
 
     If two files in one directory grow at the same time, TensorBoard's Python loader loses data.
     Therefore ``open`` returns the same file to all callers that ask for the same directory.
+
+    Attributes:
+        directory: as the first caller wrote it.
     """
 
     def __init__(self, directory: Path | RemoteDirectory, suffix: str, start_step: int) -> None:
+        self.directory = directory
         self._key = _key(directory)
+        self._process = os.getpid()
+        self._prefixes: set[str] = set()
         # Absolute, since the process may change its working directory.
         self._directory = directory.absolute() if isinstance(directory, Path) else directory
         self._suffix = suffix
@@ -172,13 +232,63 @@ class EventFile:
         """
         key = _key(directory)
         with _LOCK:
-            shared = _OPEN.get(key)
-            # The directory may have been deleted, for example by re-running a notebook cell.
-            if shared is not None and not shared._file.is_gone():
+            shared = _open_file(directory)
+            if shared is not None:
                 shared._users += 1
                 return shared
             _OPEN[key] = EventFile(directory, suffix, start_step)
             return _OPEN[key]
+
+    @staticmethod
+    def open_apart(
+        directory: Path | RemoteDirectory, prefix: str | None, suffix: str, start_step: int
+    ) -> EventFile:
+        """As ``open``, in a subdirectory if another writer's steps would get mixed with these.
+
+        That is so if another process writes to the directory, or an open writer of this process
+        has the same prefix. The subdirectory is ``fmapboard_2``, or ``fmapboard_3``, …
+
+        Args:
+            directory: Created if it does not exist.
+            prefix: Of the tags; it is taken until ``close``. None takes none.
+            suffix: As for ``open``.
+            start_step: As for ``open``.
+
+        Raises:
+            WriteError, ConfigurationError, MissingExtra: As ``open``.
+        """
+        opened = _open_file(directory)
+        if opened is not None and prefix in opened._prefixes:
+            gc.collect()  # a logger that nobody holds any more is closed by this
+        place = directory
+        reason = ""
+        with _LOCK:
+            for number in itertools.count(2):
+                taken = _taken_by(place, prefix)
+                if taken == "":
+                    file = EventFile.open(place, suffix, start_step)
+                    if not file._is_later_than_another():
+                        break
+                    file._give_up()
+                    taken = _ANOTHER_PROCESS
+                reason = reason or taken
+                place = directory / f"fmapboard_{number}"
+            if prefix is not None:
+                file._prefixes.add(prefix)
+        if reason:
+            log.warning("%s", _APART[reason].format(directory, place))
+        return file
+
+    def _is_later_than_another(self) -> bool:
+        """True if another process has begun a file here at the same time, a little earlier."""
+        if self._users > 1 or not isinstance(self._file, LocalFile):
+            return False
+        return _has_writer_elsewhere(self._file.path.parent, before=self._file.path.name)
+
+    def _give_up(self) -> None:
+        del _OPEN[self._key]
+        if isinstance(self._file, LocalFile):
+            self._file.remove()
 
     def times_begun(self) -> int:
         """Number of files begun so far; begins another one if the file was deleted or moved.
@@ -231,9 +341,11 @@ class EventFile:
             self._append(_graph_event(graphs, step, wall_time), step)
             self._graphs = graphs
 
-    def close(self) -> None:
-        """Release the file; it is closed when its last user has released it."""
+    def close(self, prefix: str | None = None) -> None:
+        """Release the file and the prefix; it is closed when its last user has released it."""
         with _LOCK:
+            if prefix is not None:
+                self._prefixes.discard(prefix)
             self._users -= 1
             if self._users == 0:
                 if _OPEN.get(self._key) is self:
@@ -298,6 +410,39 @@ class EventFile:
         if isinstance(self._directory, Path):
             return LocalFile(self._directory, self._suffix, head)
         return RemoteFile(self._directory, partial(_file_name, self._suffix), head)
+
+
+_ANOTHER_PROCESS = "process"
+_SAME_PREFIX = "prefix"
+_APART = {
+    _ANOTHER_PROCESS: (
+        "{0}: another process is writing to it, so that this one writes to {1}; give each process "
+        "its own log_dir"
+    ),
+    _SAME_PREFIX: (
+        "{0}: another open logger writes to it under the same name, so that this one writes to "
+        "{1}; for both in one run, give each its own name=; to use the directory again, close the "
+        "other logger first (board.close())"
+    ),
+}
+"""Reason -> warning; its fields are the directory that was asked for and the one that is used."""
+
+
+def _open_file(directory: Path | RemoteDirectory) -> EventFile | None:
+    """The file that this process has open in a directory."""
+    found = _OPEN.get(_key(directory))
+    if found is None or found._process != os.getpid():
+        return None
+    # The directory may have been deleted, for example by re-running a notebook cell.
+    return None if found._file.is_gone() else found
+
+
+def _taken_by(directory: Path | RemoteDirectory, prefix: str | None) -> str:
+    """Why a writer with this prefix may not use a directory; empty if it may."""
+    opened = _open_file(directory)
+    if opened is not None:
+        return _SAME_PREFIX if prefix in opened._prefixes else ""
+    return _ANOTHER_PROCESS if _has_writer_elsewhere(directory) else ""
 
 
 def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes]:

@@ -51,6 +51,8 @@ class TensorBoardWriter:
 
     If the directory holds event files of another writer, the file goes into ``log_dir/fmapboard``,
     as a separate run: TensorBoard's Python loader loses data if two files in one directory grow.
+    For the same reason it goes into a directory of its own, ``log_dir/fmapboard_2``, if another
+    process writes to ``log_dir``, and so it does if ``prefix`` is in use there.
 
     Args:
         log_dir: A path, or a URL of a file system that TensorBoard's own writer supports
@@ -60,6 +62,8 @@ class TensorBoardWriter:
         start_step: In a directory with an earlier run of fmapboard, TensorBoard discards that run's
             records from this step on. With 0, that is the first step that is written, and a
             warning names the steps that are discarded.
+        prefix: That of the tags (``name=`` of ``watch``), which no other open writer of the
+            directory may have; None shares the directory with all of them.
 
     Attributes:
         log_dir: The directory that is written to.
@@ -77,12 +81,17 @@ class TensorBoardWriter:
         *,
         filename_suffix: str = "",
         start_step: int = 0,
+        prefix: str | None = None,
     ) -> None:
         directory = log_directory(log_dir)
         if has_foreign_events(directory):
             directory = directory / "fmapboard"
         self._encode = Encoder()
-        self._file: EventFile | None = EventFile.open(directory, filename_suffix, start_step)
+        self._prefix = prefix
+        self._file: EventFile | None = EventFile.open_apart(
+            directory, prefix, filename_suffix, start_step
+        )
+        directory = self._file.directory
         self._files_begun = self._file.times_begun()
         self._feed = TrackerFeed.of(str(directory))
         self.log_dir = directory
@@ -117,7 +126,7 @@ class TensorBoardWriter:
         shared = self._file
         self._file = None  # first, since a second call must not release it again
         if shared is not None:
-            shared.close()
+            shared.close(self._prefix)
 
 
 class SummaryWriterAdapter:
