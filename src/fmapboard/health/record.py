@@ -236,11 +236,12 @@ def largest_output(record: RunRecord) -> float:
 
     0 if it is not known. Outputs of one sign, such as distances or pixels, may well be large.
     """
-    largest = 0.0
-    for output in first_outputs(record):
-        if len(output.shape) == 2 and output.shape[1] > 1:
-            largest = max(largest, min(-output.low, output.high))
-    return largest
+    sizes = [
+        min(-output.low, output.high)
+        for output in first_outputs(record)
+        if len(output.shape) == 2 and output.shape[1] > 1
+    ]
+    return max(sizes, default=0.0)
 
 
 def falls(record: RunRecord, below: float = math.inf) -> bool:

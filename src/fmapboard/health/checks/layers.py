@@ -6,21 +6,29 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
-from fmapboard.health.checks.outputs import ConstantOutputCheck, is_full, lasting, outputs, quoted
+from fmapboard.formats.training_facts import OutputFacts
+from fmapboard.health.checks.outputs import (
+    Steps,
+    has_constant_output,
+    is_full,
+    lasting,
+    outputs,
+    quoted,
+)
 from fmapboard.health.finding import Finding, named, rounded
-from fmapboard.health.layer_findings import DEAD, LINES, OFF, dead_layers
+from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell, dead_layers
 from fmapboard.health.record import (
     BuiltInCheck,
     NotRecorded,
     RunRecord,
+    Series,
     falls,
     first_of,
     first_outputs,
@@ -72,45 +80,72 @@ class DeadCheck(BuiltInCheck):
     unless: ClassVar[tuple[str, ...]] = ("constant_images",)
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        table, learns = record.layers(), falls(record)
         with suppress(NotRecorded):
             yield from self._output(record)
-        listed = []
-        for spell, share, behind in dead_layers(table):
-            since = self._since(table, spell.since, spell.row)
-            is_late = since > table.steps[0] and not learns
+        layers = self._layers(record)
+        further = len(layers) - LINES
+        if further > 0:  # the last of the lines counts them
+            last = layers[LINES - 1]
+            layers[LINES - 1] = last._replace(behind=last.behind + further)
+        for layer in layers[:LINES]:
+            yield self._finding(record, layer)
+
+    def _layers(self, record: RunRecord) -> list[DeadLayer]:
+        """The layers with enough dead channels, since when they are so many."""
+        table = record.layers()
+        learns = falls(record)
+        layers = []
+        for layer in dead_layers(table):
+            since = self._since(table, layer.spell)
+            least = self.share_at_start
+            if since > table.steps[0] and not learns:
+                least = self.share
             is_lasting = since < table.steps[-1] or len(table.steps) == 1
-            if is_lasting and share >= (self.share if is_late else self.share_at_start) - ROUNDING:
-                listed.append((table.rows[spell.row], spell.row, since, share, behind))
-        for number, (row, index, since, share, more) in enumerate(listed[:LINES]):
-            more += max(0, len(listed) - LINES) * (number == LINES - 1)
-            is_from_start = since <= table.steps[0]
-            count = f"{row.facts.channels} " if row.facts.channels else ""
-            where = call_text(table, row) + after_activation(table, row)
-            besides = f"; the same in {more} further layer{'s' * (more > 1)}" if more else ""
-            meaning, advice = DEAD
-            if is_from_start and table.columns["constant"][0, index] >= 1 - ROUNDING:
-                meaning, advice = _WEIGHTS
-            elif is_from_start:
-                meaning, advice = _SCALE if is_normalized(row) else _BIASES
-            word, healthy = "dead", f"below {100 * self.share:.0f} %"
-            if table.is_of_images:
-                (meaning, advice), word, healthy = OFF, "off", ""
-            yield Finding(
-                message=f"{100 * share:.0f} % of {count}channels {word} in {where} "
-                f"{table.since_text(since)}{besides}",
-                since_step=since,
-                layer=row.facts.label,
-                value=share,
-                healthy=healthy,
-                meaning=meaning,
-                advice=advice,
-                picture=record.picture(row),
-            )
+            if is_lasting and layer.share >= least - ROUNDING:
+                layers.append(layer._replace(spell=layer.spell._replace(since=since)))
+        return layers
+
+    def _finding(self, record: RunRecord, layer: DeadLayer) -> Finding:
+        table = record.layers()
+        row = table.rows[layer.spell.row]
+        since = layer.spell.since
+        count = f"{row.facts.channels} " if row.facts.channels else ""
+        where = call_text(table, row) + after_activation(table, row)
+        besides = ""
+        if layer.behind:
+            layers = "layer" if layer.behind == 1 else "layers"
+            besides = f"; the same in {layer.behind} further {layers}"
+        word = "dead"
+        healthy = f"below {100 * self.share:.0f} %"
+        meaning, advice = self._explanation(table, layer.spell)
+        if table.is_of_images:
+            word = "off"
+            healthy = ""
+        return Finding(
+            message=f"{100 * layer.share:.0f} % of {count}channels {word} in {where} "
+            f"{table.since_text(since)}{besides}",
+            since_step=since,
+            layer=row.facts.label,
+            value=layer.share,
+            healthy=healthy,
+            meaning=meaning,
+            advice=advice,
+            picture=record.picture(row),
+        )
+
+    def _explanation(self, table: HealthTable, spell: Spell) -> tuple[str, str]:
+        """Meaning and advice."""
+        if table.is_of_images:
+            return OFF
+        if spell.since > table.steps[0]:
+            return DEAD
+        if table.columns["constant"][0, spell.row] >= 1 - ROUNDING:
+            return _WEIGHTS
+        return _SCALE if is_normalized(table.rows[spell.row]) else _BIASES
 
     def _output(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            since = lasting(steps, lambda of: bool(of.shape) and of.low == of.high == 0, 4)
+            since = lasting(steps, _is_zero, 4)
             if since is not None:
                 yield Finding(
                     message=f"the output{quoted(name)} is 0 for all inputs since step {since}",
@@ -121,14 +156,20 @@ class DeadCheck(BuiltInCheck):
                     advice="Leave out the activation at the end",
                 )
 
-    def _since(self, table: HealthTable, since: int, index: int) -> int:
+    def _since(self, table: HealthTable, spell: Spell) -> int:
         """First of the consecutive last steps at which this many channels of a layer are dead."""
-        dead = table.columns["dead"][:, index]
-        for step, share in zip(reversed(table.steps), dead[::-1].tolist(), strict=True):
+        since = spell.since
+        shares = table.columns["dead"][:, spell.row].tolist()
+        for step, share in zip(reversed(table.steps), reversed(shares), strict=True):
             if share < self.share - ROUNDING:
                 break
-            since = step if math.isfinite(share) else since
+            if math.isfinite(share):
+                since = step
         return since
+
+
+def _is_zero(output: OutputFacts) -> bool:
+    return bool(output.shape) and output.low == output.high == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,22 +197,16 @@ class CopiedChannelsCheck(BuiltInCheck):
         if not record.first:
             raise NotRecorded("records of the first logged step (fmapboard_first/…)")
         table = record.layers()
-        shares = [
-            (row, _copied(record.first[row.facts.label], self.least))
-            for row in takewhile(lambda row: row.facts.channels != 1, table.rows)
-            if row.facts.label in record.first
-        ]
-        copied = [(row, share) for row, share in shares if share >= self.share and is_weighted(row)]
-        weighted = [row for row, _ in shares if is_weighted(row)]
-        firsts = [record.first[row.facts.label] for row in weighted]
-        if len(firsts) > 1 and all((of["minimum"] == of["maximum"]).all() for of in firsts):
-            copied = [(row, 1.0) for row in weighted]
+        copied = self._copied(record)
         if not copied:
             return
         row, share = copied[0]
         where = call_text(table, row)
         others = len(copied) - 1
-        more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
+        more = ""
+        if others:
+            layers = "layer" if others == 1 else "layers"
+            more = f", and in {others} further {layers}"
         yield Finding(
             message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
             f"copy in the layer at {table.step_text(table.steps[0])}{more}",
@@ -187,9 +222,53 @@ class CopiedChannelsCheck(BuiltInCheck):
             picture=record.picture(row),
         )
 
+    def _copied(self, record: RunRecord) -> list[tuple[HealthRow, float]]:
+        """The layers with enough copied channels, and the share of these."""
+        rows = []
+        for row in record.layers().rows:
+            if row.facts.channels == 1:
+                break
+            if row.facts.label in record.first and is_weighted(row):
+                rows.append(row)
+        firsts = [record.first[row.facts.label] for row in rows]
+        if len(rows) > 1 and all(map(_is_constant, firsts)):
+            return [(row, 1.0) for row in rows]
+        copied = []
+        for row, statistics in zip(rows, firsts, strict=True):
+            share = _copied(statistics, self.least)
+            if share >= self.share:
+                copied.append((row, share))
+        return copied
 
-_ENDS = {"Tanh": (math.atanh(0.99), "±0.99"), "Sigmoid": (math.log(99), "0.01 and 0.99")}
-"""Of what saturates: the magnitude of an input beyond which it does, and its outputs there."""
+
+def _is_constant(statistics: Mapping[str, Floats]) -> bool:
+    """True if all channels are constant."""
+    return bool((statistics["minimum"] == statistics["maximum"]).all())
+
+
+class End(NamedTuple):
+    """Where an activation saturates.
+
+    Attributes:
+        beyond: magnitude of an input beyond which it does.
+        text: its outputs there.
+    """
+
+    beyond: float
+    text: str
+
+
+_ENDS = {"Tanh": End(math.atanh(0.99), "±0.99"), "Sigmoid": End(math.log(99), "0.01 and 0.99")}
+"""Kind of an activation -> where it saturates."""
+
+
+class Saturated(NamedTuple):
+    """A layer whose activation is saturated, since a step, by a share of its outputs."""
+
+    row: HealthRow
+    kind: str
+    since: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,36 +298,47 @@ class SaturatedCheck(BuiltInCheck):
     kind: ClassVar[str] = "saturated"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        table, found = record.layers(), []
+        table = record.layers()
         if len(table.steps) < self.least or table.is_of_images:
             return
-        for row in record.weighted_layers()[:-1]:
-            kind = next(iter(row.facts.followed_by), "")  # else, a normalization is between
-            if kind in _ENDS:
-                at = table.rows.index(row)
-                share = _beyond(_ENDS[kind][0], *(table.columns[n][:, at] for n in ("mean", "std")))
-                low = np.flatnonzero(~(share >= self.share))
-                first = int(low[-1]) + 1 if low.size else 0
-                if len(share) - first >= self.least and (kind == "Tanh" or first == 0):
-                    found.append((row, kind, table.steps[first], float(share[-1])))
-        if not found:
+        layers = self._hidden(record)
+        if not layers:
             with suppress(NotRecorded):
                 yield from self._output(record)
             return
-        row, kind, since, value = found[0]
-        more = f"; the same behind {len(found) - 1} further layers" if len(found) > 1 else ""
+        row, kind, since, share = layers[0]
+        more = f"; the same behind {len(layers) - 1} further layers" if len(layers) > 1 else ""
         yield Finding(
-            message=f"about {100 * value:.0f} % of the outputs of the {kind} behind "
-            f"{call_text(table, row)} are beyond {_ENDS[kind][1]} since step {since}{more}",
+            message=f"about {100 * share:.0f} % of the outputs of the {kind} behind "
+            f"{call_text(table, row)} are beyond {_ENDS[kind].text} since step {since}{more}",
             since_step=since,
             layer=row.facts.label,
-            value=value,
+            value=share,
             healthy=f"below {100 * self.share:.0f} %",
             meaning="Saturated outputs pass hardly any gradient: weights or inputs are too large",
             advice="Check the scale of the images and of the initial weights, lower the learning "
             "rate, or put a normalization between the layer and its activation",
             picture=record.picture(row),
         )
+
+    def _hidden(self, record: RunRecord) -> list[Saturated]:
+        """Saturated layers but the last one, in network order."""
+        table = record.layers()
+        layers = []
+        for row in record.weighted_layers()[:-1]:
+            kind = next(iter(row.facts.followed_by), "")  # else, a normalization is between
+            if kind not in _ENDS:
+                continue
+            index = table.rows.index(row)
+            mean = table.columns["mean"][:, index]
+            std = table.columns["std"][:, index]
+            shares = _beyond(_ENDS[kind].beyond, mean, std)  # [steps]
+            others = np.flatnonzero(~(shares >= self.share))
+            first = int(others[-1]) + 1 if others.size else 0
+            may_be_gate = kind != "Tanh" and first > 0
+            if len(shares) - first >= self.least and not may_be_gate:
+                layers.append(Saturated(row, kind, table.steps[first], float(shares[-1])))
+        return layers
 
     def _output(self, record: RunRecord) -> Iterator[Finding]:
         """An output that is never beyond ±1, and near one of them at the end of the run.
@@ -257,23 +347,22 @@ class SaturatedCheck(BuiltInCheck):
         critic may be sure of a batch of one kind.
         """
         for name, steps in outputs(record).items():
-            last, late = list(steps.values())[-1], max(self.least, len(steps) // 2)
-            pulled = float(np.median([of.pulled for of in steps.values()][-late:]))
+            last = list(steps.values())[-1]
+            late = max(self.least, len(steps) // 2)
+            pulled = float(np.median([output.pulled for output in steps.values()][-late:]))
             ends = {round(end) for end in (last.low, last.high) if abs(end - round(end)) < 0.01}
             is_range = last.low < last.high and last.rows_are != "probabilities"
-            if pulled >= self.pulled and late <= len(steps) and is_range and ends & {-1, 0, 1}:
-                since = next((at for at, of in steps.items() if of.pulled >= self.pulled), None)
+            is_pulled = pulled >= self.pulled and late <= len(steps)
+            if is_pulled and is_range and ends & {-1, 0, 1}:
+                far = [step for step, output in steps.items() if output.pulled >= self.pulled]
+                since = far[0] if far else None
                 text = f"{100 * pulled:.0f} % of the values of the output{quoted(name)} are at one "
                 text += "end of its range, and the loss pulls them further"
             else:
-                text = f"the output{quoted(name)} goes to an end of its range"
-                since = lasting(steps, lambda of: max(of.low, -of.high) >= self.end, self.least)
-                is_near = since is not None or max(last.high, -last.low) >= self.end
-                if since is None or (last.shape[1:2] in ((), (1,)) and not is_full(record, last)):
-                    since = lasting(steps, lambda of: of.away >= self.share, self.least)
-                is_free = any(max(of.high, -of.low) > 1 for of in steps.values())
-                if since is None or is_free or not is_near:
+                since = self._at_end(record, steps)
+                if since is None:
                     continue
+                text = f"the output{quoted(name)} goes to an end of its range"
             yield Finding(
                 message=f"{text}, from {last.low:.3g} to {last.high:.3g} since step {since}",
                 since_step=since,
@@ -283,15 +372,29 @@ class SaturatedCheck(BuiltInCheck):
                 advice="Scale the targets to the range of the output, or leave out its activation",
             )
 
+    def _at_end(self, record: RunRecord, steps: Steps) -> int | None:
+        """Since when all values are near one end, or the targets beyond them; None if not so."""
+        last = list(steps.values())[-1]
+        if any(max(output.high, -output.low) > 1 for output in steps.values()):
+            return None  # it is free
+        since = lasting(steps, lambda output: max(output.low, -output.high) >= self.end, self.least)
+        is_near = since is not None or max(last.high, -last.low) >= self.end
+        if not is_near:
+            return None
+        may_be_critic = last.shape[1:2] in ((), (1,)) and not is_full(record, last)
+        if since is None or may_be_critic:
+            return lasting(steps, lambda output: output.away >= self.share, self.least)
+        return since
 
-def _beyond(end: float, mean: Floats, std: Floats) -> Floats:
+
+def _beyond(end: float, means: Floats, stds: Floats) -> Floats:
     """[S]: share of normally distributed values whose magnitude is above ``end``."""
-    below = [
-        sum(math.erf((end + m) / (max(s, 1e-30) * math.sqrt(2))) for m in (own, -own)) / 2
-        for own, s in zip(mean.tolist(), std.tolist(), strict=True)
-    ]
-    found: Floats = 1.0 - np.array(below)
-    return found
+    shares = []
+    for mean, std in zip(means.tolist(), stds.tolist(), strict=True):
+        width = max(std, 1e-30) * math.sqrt(2)
+        below = math.erf((end + mean) / width) + math.erf((end - mean) / width)
+        shares.append(1.0 - below / 2)
+    return np.array(shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,13 +411,20 @@ class DropoutHighCheck(BuiltInCheck):
     kind: ClassVar[str] = "dropout_high"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        last = list(record.training_facts().items())[-2:]
-        high = [{n: p for n, p in of.dropouts.items() if p >= self.probability} for _, of in last]
-        names = [name for name in high[-1] if name in high[0]]
-        value = max([high[-1][name] for name in names], default=0.0)
-        if len(last) < 2 or value < (self.single if len(names) == 1 else self.probability):
+        every = list(record.training_facts().values())
+        if len(every) < 2:
             return
-        since = next(at for at, of in record.facts.items() if names[0] in of.dropouts)
+        before, last = every[-2:]
+        names = [
+            name
+            for name, probability in last.dropouts.items()
+            if min(probability, before.dropouts.get(name, 0.0)) >= self.probability
+        ]
+        value = max([last.dropouts[name] for name in names], default=0.0)
+        least = self.single if len(names) == 1 else self.probability
+        if not names or value < least:
+            return
+        since = next(step for step, facts in record.facts.items() if names[0] in facts.dropouts)
         yield Finding(
             message=f"dropout sets {100 * value:.3g} % of the values to 0 since step {since}: "
             f"{named(names)}",
@@ -342,7 +452,8 @@ class UnevenUpsamplingCheck(BuiltInCheck):
             uneven = [size / step for size, step in zip(kernel, stride, strict=True) if size % step]
             if not uneven:
                 continue
-            sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
+            sides = "×".join(map(str, kernel))
+            steps = "×".join(map(str, stride))
             yield Finding(
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
@@ -361,8 +472,10 @@ _EQUAL = 1e-4
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     """Share of channels with the same statistics as another one, 0 to 1."""
-    names = ("minimum", "maximum", "mean", "std")
-    low, high, mean, std = (statistics[name].astype(np.float64) for name in names)
+    low = statistics["minimum"].astype(np.float64)
+    high = statistics["maximum"].astype(np.float64)
+    mean = statistics["mean"].astype(np.float64)
+    std = statistics["std"].astype(np.float64)
     if len(low) < least or not np.isfinite([low, high, mean, std]).all():
         return 0.0
     size = high - low
@@ -383,11 +496,15 @@ def _twins(shape: Floats) -> Flags:
     """bool [channels]: another one has the same numbers, given all of them, [channels, 3]."""
     key = shape.sum(1)  # of copies, it differs by at most 3 times the tolerance
     order = np.argsort(key)
-    ranked, key, found = shape[order], key[order], np.zeros(len(shape), bool)
+    ranked = shape[order]
+    key = key[order]
+    found = np.zeros(len(shape), bool)
     for lag in range(1, min(len(shape), 65)):  # of those with the nearest numbers
         same = _same(ranked[:-lag], ranked[lag:])
-        found[order[:-lag][same]] = found[order[lag:][same]] = True
-        if found.all() or (key[lag:] - key[:-lag] > 3 * _EQUAL * ranked[:-lag, 0]).all():
+        found[order[:-lag][same]] = True
+        found[order[lag:][same]] = True
+        are_apart = key[lag:] - key[:-lag] > 3 * _EQUAL * ranked[:-lag, 0]
+        if found.all() or are_apart.all():
             break
     return found
 
@@ -439,22 +556,26 @@ class VanishingCheck(BuiltInCheck):
     kind: ClassVar[str] = "vanishing"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        if (faded := self._faded(record)) is not None:
+        faded = self._faded(record)
+        if faded is not None:
             yield faded
             return
-        found = gradient_ratios(record, self.least)
-        if found is None or not max(found[1][0], np.median(found[1])) < self.ratio:
+        ratios = gradient_ratios(record, self.least)
+        if ratios is None:
             return
-        since, early, first = found
-        value, size = float(np.median(early)), "are exactly 0"
-        if early.any():
+        value = float(np.median(ratios.early))
+        if not max(ratios.early[0], value) < self.ratio:
+            return
+        size = "are exactly 0"
+        meaning, advice = _ZERO
+        if ratios.early.any():
             size = f"are {value:.0e} times those of the last ones"
-        meaning, advice = _SMALL if early.any() else _ZERO
+            meaning, advice = _SMALL
         yield Finding(
-            message=f"gradients per weight of the first layers, from `{first}` on, {size} since "
-            f"step {since}",
-            since_step=since,
-            layer=first,
+            message=f"gradients per weight of the first layers, from `{ratios.layer}` on, {size} "
+            f"since step {ratios.step}",
+            since_step=ratios.step,
+            layer=ratios.layer,
             value=value,
             healthy="0.05 or more",
             meaning=meaning,
@@ -463,35 +584,51 @@ class VanishingCheck(BuiltInCheck):
 
     def _faded(self, record: RunRecord) -> Finding | None:
         """Layers behind which hardly anything is left of what differs between the inputs."""
-        table, shown = record.layers(), record.first
-        is_stuck = any(map(stays, losses_of(record)))
-        with suppress(NotRecorded):
-            is_stuck = is_stuck or bool(ConstantOutputCheck()(record))
-        if not is_stuck:
+        table = record.layers()
+        if not any(map(stays, losses_of(record))) and not has_constant_output(record):
             return None
-        stds = [
-            float(np.median(shown[row.facts.label]["std"]))
-            if row.facts.label in shown and is_weighted(row)
-            else math.nan
-            for row in table.rows
-        ]
-        faded = (p for p in _stretches(table, stds) if 0 < p[-1][1] <= self.fading * p[0][1])
-        every = [of for of in first_outputs(record) if of.shape]
-        spread = max([of.spread or 0.0 for of in every], default=0.0)
-        size = max([max(-of.low, of.high) for of in every], default=0.0)
-        if part := next(faded, None):
-            (first, most), (last, std) = part[0], part[-1]
-            value, healthy = most / std, "below 1,000-fold"
+        stretch = self._faded_stretch(record)
+        if stretch is not None:
+            value = stretch.factor
             text = f"the standard deviation of a channel falls {rounded(value)}-fold from "
-            text += f"{call_text(table, first)} to {call_text(table, last)}"
-        elif 0 < spread <= self.alike:
-            last, value, healthy = None, spread, "0.03 or more"
+            text += f"{call_text(table, stretch.first)} to {call_text(table, stretch.last)}"
+            return self._of_signal(record, text, value, "below 1,000-fold", stretch.last)
+        drawn = [output for output in first_outputs(record) if output.shape]
+        spread = max([output.spread or 0.0 for output in drawn], default=0.0)
+        if 0 < spread <= self.alike:
             text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
-        elif 0 < size <= self.faint:
-            last, value, healthy = None, size, "0.02 or more"
+            return self._of_signal(record, text, spread, "0.03 or more")
+        size = max([max(-output.low, output.high) for output in drawn], default=0.0)
+        if 0 < size <= self.faint:
             text = f"the magnitudes of the output are up to {rounded(size)}"
-        else:
-            return None
+            return self._of_signal(record, text, size, "0.02 or more")
+        return None
+
+    def _faded_stretch(self, record: RunRecord) -> Change | None:
+        """The first stretch of layers over which the signal fades."""
+        table = record.layers()
+        stds = []
+        for row in table.rows:
+            is_known = row.facts.label in record.first and is_weighted(row)
+            std = float(np.median(record.first[row.facts.label]["std"])) if is_known else math.nan
+            stds.append(std)
+        for stretch in _stretches(table, stds):
+            first, most = stretch[0]
+            last, std = stretch[-1]
+            if 0 < std <= self.fading * most:
+                return Change(first, last, most / std)
+        return None
+
+    def _of_signal(
+        self,
+        record: RunRecord,
+        text: str,
+        value: float,
+        healthy: str,
+        last: HealthRow | None = None,
+    ) -> Finding:
+        """The finding of a signal that fades, of which the layer that ends it may be known."""
+        table = record.layers()
         return Finding(
             message=f"{text} at {table.step_text(table.steps[0])}",
             since_step=table.steps[0],
@@ -539,21 +676,25 @@ class ExplodingCheck(BuiltInCheck):
     def _at_start(self, record: RunRecord) -> Finding | None:
         """Magnitudes that no healthy network starts with."""
         table = record.layers()
-        magnitude, first = np.nan_to_num(table.magnitudes[0], posinf=0.0), table.steps[0]
-        row, value = table.rows[int(magnitude.argmax())], float(magnitude.max())
-        is_layer, size = value >= self.start, 0.0 if losses_of(record) else largest_output(record)
-        value, where = (value, call_text(table, row)) if is_layer else (size, "the output")
-        if not (self.start if is_layer else self.output) <= value < math.inf:
-            return None
+        magnitudes = np.nan_to_num(table.magnitudes[0], posinf=0.0)  # [layers]
+        value = float(magnitudes.max())
+        row: HealthRow | None = table.rows[int(magnitudes.argmax())]
+        if value < self.start:
+            row = None
+            value = 0.0 if losses_of(record) else largest_output(record)
+            if not self.output <= value < math.inf:
+                return None
+        where = call_text(table, row) if row else "the output"
+        first = table.steps[0]
         return Finding(
             message=f"magnitudes in {where} are up to {rounded(value)} {table.since_text(first)}",
             since_step=first,
-            layer=row.facts.label if is_layer else None,
+            layer=row.facts.label if row else None,
             value=value,
             healthy="below 50",
             meaning="The initial weights are too large, or the inputs are not scaled",
             advice="Use the layers' own initialization, and scale the inputs",
-            picture=record.picture(row) if is_layer else "",
+            picture=record.picture(row) if row else "",
         )
 
     def over_steps(self, record: RunRecord) -> Finding | None:
@@ -569,11 +710,13 @@ class ExplodingCheck(BuiltInCheck):
         if not is_large.any():
             return None
         step = int(is_large.any(1).argmax())
-        at = int(is_large[step].argmax())
-        row, value = table.rows[at], float(grown[:, at].max())
+        index = int(is_large[step].argmax())
+        row = table.rows[index]
+        value = float(grown[:, index].max())
+        largest = float(np.nanmax(magnitude[:, index]))
         return Finding(
             message=f"magnitudes in {call_text(table, row)} grew {rounded(value)}-fold since step "
-            f"{table.steps[0]}, to {rounded(float(np.nanmax(magnitude[:, at])))} "
+            f"{table.steps[0]}, to {rounded(largest)} "
             f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
             since_step=table.steps[step],
             layer=row.facts.label,
@@ -586,40 +729,58 @@ class ExplodingCheck(BuiltInCheck):
 
     def _over_layers(self, record: RunRecord) -> Finding | None:
         table = record.layers()
-        sizes = {each.facts.values for each in table.rows}
-        least = min(sizes) if len(sizes) > 1 else 0
-        stds = [
-            std if is_weighted(each) and not _is_gate(each, least) else math.nan
-            for each, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True)
-        ]
-        at = next((n for n, std in enumerate(stds) if math.isfinite(std)), 0)
-        received = record.network_input.get(table.steps[0], {}).get("std", 1.0)
-        grown = [
-            (part, part[-1][1] / std * (min(received, 1.0) if row is table.rows[at] else 1.0))
-            for part in _stretches(table, stds)
-            for row, std in part[:1]
-        ]
-        part, value = max(grown, key=lambda one: one[1], default=([], 0.0))
-        if value < self.depth or falls(record, self.guess):
+        grown = self._growth_over_layers(record)
+        if grown is None or grown.factor < self.depth or falls(record, self.guess):
             return None
-        (first, _), (row, _) = part[0], part[-1]
+        first = call_text(table, grown.first)
+        last = call_text(table, grown.last)
         return Finding(
-            message=f"the standard deviation of the activations grows {rounded(value)}-fold from "
-            f"{call_text(table, first)} to {call_text(table, row)} "
-            f"at {table.step_text(table.steps[0])}",
+            message=f"the standard deviation of the activations grows {rounded(grown.factor)}-fold "
+            f"from {first} to {last} at {table.step_text(table.steps[0])}",
             since_step=table.steps[0],
-            layer=row.facts.label,
-            value=value,
+            layer=grown.last.facts.label,
+            value=grown.factor,
             healthy=f"less than {self.depth:.0f}-fold",
             meaning="The initial weights are too large: each layer amplifies the signal",
             advice="Scale the initial weights with the number of inputs, or add normalization",
-            picture=record.picture(row),
+            picture=record.picture(grown.last),
         )
+
+    def _growth_over_layers(self, record: RunRecord) -> Change | None:
+        """The stretch of layers over which the activations grow most."""
+        table = record.layers()
+        sizes = {row.facts.values for row in table.rows}
+        least = min(sizes) if len(sizes) > 1 else 0
+        stds = []
+        for row, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
+            counts = is_weighted(row) and not _is_gate(row, least)
+            stds.append(std if counts else math.nan)
+        known = np.flatnonzero(np.isfinite(stds))
+        first_layer = table.rows[int(known[0])] if known.size else None
+        received = record.network_input.get(table.steps[0], {}).get("std", 1.0)
+        most: Change | None = None
+        for stretch in _stretches(table, stds):
+            first, std = stretch[0]
+            last, last_std = stretch[-1]
+            factor = last_std / std
+            if first is first_layer:  # its response to images of standard deviation 1
+                factor *= min(received, 1.0)
+            if most is None or factor > most.factor:
+                most = Change(first, last, factor)
+        return most
 
 
 def is_weighted(row: HealthRow) -> bool:
     """True for layers with kernels and linear layers."""
     return row.facts.kernel_shape is not None or row.facts.type == "Linear"
+
+
+class Change(NamedTuple):
+    """How much the activations grow or fade over a stretch of layers."""
+
+    first: HealthRow
+    last: HealthRow
+    factor: float
 
 
 def _stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
@@ -654,7 +815,21 @@ _LEAST_WEIGHTS = 40
 """Weights of a layer below which it is left out."""
 
 
-def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | None:
+class GradientRatios(NamedTuple):
+    """The gradient per weight of the first layers, divided by that of the last ones.
+
+    Attributes:
+        step: the first logged step.
+        early: finite ratios of at least 0 at the logged steps of the first half of the run.
+        layer: the first layer in network order.
+    """
+
+    step: int
+    early: Floats
+    layer: str
+
+
+def gradient_ratios(record: RunRecord, least: int) -> GradientRatios | None:
     """The gradient per weight of the first layers, divided by that of the last ones.
 
     It is the larger one of the first two layers with kernels, divided by the largest one of the
@@ -668,29 +843,35 @@ def gradient_ratios(record: RunRecord, least: int) -> tuple[int, Floats, str] | 
         record: the record of the model.
         least: number of logged steps; None is returned if fewer have a ratio.
 
-    Returns:
-        The first logged step, finite ratios of at least 0 at the logged steps of the first half of
-        the run, and the first layer in network order.
-
     Raises:
         NotRecorded: the run has no overview series, or no gradient norms.
     """
     norms = record.group(tags.GRADIENT_NORM)
-    layers = []
-    rows, is_linear = record.weighted_layers(), not record.weighted_layers()
-    for row in rows or [row for row in record.layers().rows if row.facts.type == "Linear"]:
+    rows = record.weighted_layers()
+    firsts = 2
+    if not rows:
+        rows = [row for row in record.layers().rows if row.facts.type == "Linear"]
+        firsts = 3
+    names: list[str] = []
+    series: list[Series] = []
+    roots: list[float] = []
+    for row in rows:
         weights = math.prod(row.facts.kernel_shape or (_LEAST_WEIGHTS,))
-        series = norms.get(f"{row.facts.layer}.weight")
-        if series is not None and weights >= _LEAST_WEIGHTS:
-            layers.append((row.facts.layer, series, math.sqrt(weights)))
-    if len(layers) < 2 or (len(layers) < 4 and layers[0][1].values.any()):
+        own = norms.get(f"{row.facts.layer}.weight")
+        if own is not None and weights >= _LEAST_WEIGHTS:
+            names.append(row.facts.layer)
+            series.append(own)
+            roots.append(math.sqrt(weights))
+    if len(names) < 2 or (len(names) < 4 and series[0].values.any()):
         return None
-    steps, norm = over_steps(series for _, series, _ in layers)
-    norm /= [root for _, _, root in layers]  # [S, layers], per weight
+    steps, norm = over_steps(series)
+    norm /= roots  # [S, layers], per weight
     with np.errstate(all="ignore"):
-        ratios = norm[:, :-1][:, : 2 + is_linear].max(1) / norm[:, -3:].max(1)
-    known = np.isfinite(ratios) & ~np.isnan(norm).any(1)
-    steps, ratios = steps[known], ratios[known]
-    if len(steps) < max(least, 1):
+        first_layers = norm[:, :-1][:, :firsts].max(1)
+        ratios = first_layers / norm[:, -3:].max(1)
+    is_known = np.isfinite(ratios) & ~np.isnan(norm).any(1)
+    ratios = ratios[is_known]
+    if len(ratios) < max(least, 1):
         return None
-    return int(steps[0]), ratios[: max(least, len(steps) // 2)], layers[0][0]
+    early = ratios[: max(least, len(ratios) // 2)]
+    return GradientRatios(int(steps[is_known][0]), early, names[0])

@@ -356,6 +356,14 @@ class ConstantOutputCheck(BuiltInCheck):
         return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1
 
 
+def has_constant_output(record: RunRecord) -> bool:
+    """True if `ConstantOutputCheck` finds something."""
+    try:
+        return bool(ConstantOutputCheck()(record))
+    except NotRecorded:
+        return False
+
+
 class Labels(NamedTuple):
     """The hard labels of the images, or of their pixels, of several logged steps.
 
