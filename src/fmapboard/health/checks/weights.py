@@ -6,16 +6,18 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.checks.layers import DeadCheck, ExplodingCheck
 from fmapboard.health.checks.loop import ConstantImagesCheck, newest
-from fmapboard.health.checks.outputs import ConstantOutputCheck
+from fmapboard.health.checks.outputs import has_constant_output
 from fmapboard.health.finding import Finding, named, percent
 from fmapboard.health.record import (
     BuiltInCheck,
@@ -62,25 +64,25 @@ class UnchangedWeightsCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         last = newest(record)
-        found = {
-            name: unchanged
-            for name, unchanged in last.unchanged.items()
-            if unchanged.steps >= self.steps
-            and name.rpartition(".")[2] != "bias"
-            and not has_zero_gradient(record, name)
-        }
+        found = {}
+        for name, unchanged in last.unchanged.items():
+            is_bias = name.rpartition(".")[2] == "bias"
+            lasts = unchanged.steps >= self.steps
+            if lasts and not is_bias and not has_zero_gradient(record, name):
+                found[name] = unchanged
         if not found:
             rules = self._idle, self._at_zero, self._no_gradients, self._without
             yield from first_of(rule(record) for rule in rules)
             return
-        first, *_ = names = sorted(found, key=lambda name: found[name].since)
+        names = sorted(found, key=lambda name: found[name].since)
+        first = names[0]
         same_as = found[first].since
         since = next((step for step in record.facts if step > same_as), same_as)
         rate = f" at a learning rate of {last.rates[1]:.2g}" if last.rates else ""
-        of = "weights" if len(found) == 1 else f"{len(found)} weights"
+        weights = "weights" if len(found) == 1 else f"{len(found)} weights"
         yield Finding(
             class_="warning",
-            message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
+            message=f"{weights} unchanged since step {since}, over {found[first].steps} logged "
             f"steps that the optimizer applied{rate}: {named(names)}",
             since_step=since,
             parameter=first,
@@ -97,8 +99,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
         every = [facts.idle for facts in record.training_facts().values()]
         if idle is None or idle.steps < self.idle or idle.is_held is None:
             return None
-        in_a_row = [one for one in every[-1 - idle.steps :] if one is not None]
-        if idle.is_held and not all(one.is_cleared for one in in_a_row):
+        in_a_row = [before for before in every[-1 - idle.steps :] if before is not None]
+        if idle.is_held and not all(before.is_cleared for before in in_a_row):
             return None  # gradients are being accumulated
         why = (
             "An optimizer holds them, and none of its steps lies in a logged step"
@@ -118,7 +120,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
 
     def _at_zero(self, record: RunRecord) -> Finding | None:
         """A rate of 0 at every logged step of the run."""
-        rates = {at: of.rates for at, of in record.training_facts().items() if of.rates}
+        every = record.training_facts().items()
+        rates = {step: facts.rates for step, facts in every if facts.rates}
         if len(rates) < self.at_zero or any(high > 0 for _, high in rates.values()):
             return None
         return Finding(
@@ -153,16 +156,21 @@ class UnchangedWeightsCheck(BuiltInCheck):
     def _without(self, record: RunRecord) -> Finding | None:
         """Trainable weights of layers that run and that an optimizer holds, without a gradient."""
         facts = _without_gradient(record)
+        if len(facts) < self.without:
+            return None
         always = set.intersection(*facts.values()) if facts else set()
-        weights = [n for n in record.scalars.get(tags.GRADIENT_NORM, {}) if n.endswith(".weight")]
+        norms = record.scalars.get(tags.GRADIENT_NORM, {})
+        weights = [name for name in norms if name.endswith(".weight")]
         zero = {name for name in weights if has_zero_gradient(record, name)}
-        always |= zero if len(zero) > self.flat * len(weights) else set()
+        if len(zero) > self.flat * len(weights):
+            always |= zero
         names = [name for name in sorted(always) if _is_used(record, name, facts)]
         if not names and record.health is not None:
             kernels = _kernels(record)
             ignored = sorted(name for name in kernels & always if _ran(record, name, facts))
-            names = ignored if len(ignored) >= max(2, self.ignored * len(kernels)) else []
-        if len(facts) < self.without or not names:
+            if len(ignored) >= max(2, self.ignored * len(kernels)):
+                names = ignored
+        if not names:
             return None
         are = "weights are" if len(names) > 1 else "weight is"
         return Finding(
@@ -185,8 +193,11 @@ _CHANGES = "each weight changes at each optimizer step"
 
 def _without_gradient(record: RunRecord) -> dict[int, set[str]]:
     """Logged step at which an optimizer stepped -> the parameters without a gradient."""
-    facts = record.training_facts().items()
-    return {at: set(of.no_gradient) for at, of in facts if of.no_gradient is not None}
+    found = {}
+    for step, facts in record.training_facts().items():
+        if facts.no_gradient is not None:
+            found[step] = set(facts.no_gradient)
+    return found
 
 
 def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
@@ -206,16 +217,20 @@ def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
     if record.health is None:
         return False
     layers = [row.facts.layer for row in record.health.rows]
-    first = next((n for n, name in enumerate(layers) if name in trained), 0)
+    first = next((index for index, name in enumerate(layers) if name in trained), 0)
     return layer in layers[:first] and _ran(record, parameter, steps)
 
 
 def _ran(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
     """True if the layer of a parameter ran at these steps."""
-    table, layer = record.layers(), parameter.rpartition(".")[0]
-    rows = [n for n, row in enumerate(table.rows) if row.facts.layer == layer]
-    at = np.isin(table.steps, list(steps))
-    return bool(np.isfinite(table.columns["minimum"][at][:, rows]).any(1).all() and rows)
+    table = record.layers()
+    layer = parameter.rpartition(".")[0]
+    rows = [index for index, row in enumerate(table.rows) if row.facts.layer == layer]
+    if not rows:
+        return False
+    is_asked = np.isin(table.steps, list(steps))
+    is_known = np.isfinite(table.columns["minimum"][is_asked][:, rows])  # [steps, calls]
+    return bool(is_known.any(1).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,95 +272,201 @@ class UpdateRatioCheck(BuiltInCheck):
     kind: ClassVar[str] = "update_ratio"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        series = record.group(UPDATE_RATIO)
-        weights = {n: s for n, s in series.items() if n.rpartition(".")[2].startswith("weight")}
-        kernels = _kernels(record)
-        trained = {n: s for n, s in weights.items() if n in kernels}
-        if 0 < len(trained) < len(weights) / 3:
-            trained = weights
-        chosen = trained or weights or {n: s for n, s in series.items() if not n.endswith("bias")}
-        chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
-        if not chosen:
+        ratios = _ratios(record)
+        if ratios is None:
             return
-        every, ratios = over_steps(chosen.values())
-        moving = [at for at, facts in record.facts.items() if facts.rates and facts.rates[1] > 0]
-        # At a rate of 0, or one that is not known, no update is none to judge.
-        ratios[(ratios <= 0) & ~np.isin(every, moving)[:, None]] = np.nan
-        known = ~np.isnan(ratios).all(1)
-        ratios, steps = ratios[known], every[known].tolist()
-        if not steps:
-            return
-        median = np.nanmedian(ratios, axis=1)  # [steps]
-        searched = [at for at, facts in record.facts.items() if facts.rates is None]
-        median[np.isin(steps, searched)] = np.nan
-        losses, table, idle = losses_of(record), record.health, 0.0
-        for share, limit in ((0.85, self.low), (0.95, self.idle)):
-            stuck = [np.median(of[len(of) // 2 :]) > share * of[0] for of in losses]
-            idle = limit if all(stuck) else idle
-        if not losses:
-            usual, most = np.nanmax(np.nanmedian(ratios, axis=0)), np.nanmax(median, initial=0.0)
-            idle *= most < self.idle * (1 if usual < self.steady else 0.125)
-        idle *= steps[-1] - steps[0] >= 50
-        least, slow = (idle, np.nanmedian) if np.nanmedian(ratios) < idle else (self.low, np.nanmax)
-        before, is_stuck = 0, bool(losses) and all(stuck)
-        if table is not None and (median > self.high / 2).any():
-            lost = np.array(table.steps)[(table.columns["nonfinite"] > 0).any(1)].tolist()
-            results = [*_dead(record), ExplodingCheck().over_steps(record)]
-            lost += [one.since_step for one in results if one is not None and one.since_step]
-            before = sum(at < min(lost, default=0) for at in steps)
-            with suppress(NotRecorded):
-                is_stuck = is_stuck or bool(ConstantOutputCheck()(record))
-        large = self._large(median, before, is_stuck, len(chosen))
-        if large.stop and (trained or not kernels):
-            at, moved = large.start, median[large]
-            value, most = float(np.nanmax(moved)), ratios[at]
+        small = self._small(record, ratios)
+        large = self._large(record, ratios)
+        if large is not None and not ratios.is_of_head:
+            start = large.start
+            moved = ratios.median[large]
+            value = float(np.nanmax(moved))
+            largest = ratios.values[start]
+            steps = "logged step" if len(moved) == 1 else "logged steps"
             text = (
                 f"an optimizer step changes the weights by up to {percent(value)} of their norm "
-                f"(median over the weights) at {len(moved)} logged step{'s' * (len(moved) > 1)}"
+                f"(median over the weights) at {len(moved)} {steps}"
             )
             meaning, advice = _LARGE
-        elif len(steps) >= 4 and slow(ratios) < least and not falls(record):
-            at, value, most = 0, float(slow(ratios)), np.nan_to_num(ratios).max(0)
+        elif len(ratios.steps) >= 4 and small.value < small.limit and not falls(record):
+            start = 0
+            value = small.value
+            largest = np.nan_to_num(ratios.values).max(0)
             text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
-            if slow is np.nanmedian:
-                stays = " and the loss hardly falls," * bool(losses)
-                text = f"the median update is {percent(value)} of the weights,{stays}"
+            if small.is_median:
+                loss = " and the loss hardly falls," if losses_of(record) else ""
+                text = f"the median update is {percent(value)} of the weights,{loss}"
             meaning, advice = _clipped(record) or _SMALL
         else:
             return
-        since, parameter = steps[at], list(chosen)[int(np.nanargmax(most))]
+        since = ratios.steps[start]
+        parameter = ratios.names[int(np.nanargmax(largest))]
         yield Finding(
             message=f"{text} since step {since}; the most in `{parameter}`",
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy=f"{percent(max(least, 1e-4))} to 4 %",
+            healthy=f"{percent(max(small.limit, 1e-4))} to 4 %",
             meaning=meaning,
             advice=advice,
         )
 
-    def _large(self, median: Floats, before: int, is_stuck: bool, weights: int) -> slice:
-        """The logged steps [S] of large updates; an empty slice if there are too few.
+    def _small(self, record: RunRecord, ratios: Ratios) -> Small:
+        """How small the updates are, and below which limit that is reported."""
+        median = float(np.nanmedian(ratios.values))
+        idle = self._idle_limit(record, ratios)
+        if median < idle:
+            return Small(median, idle, is_median=True)
+        return Small(float(np.nanmax(ratios.values)), self.low, is_median=False)
 
-        Args:
-            median: over the weights, [S].
-            before: number of steps until channels died or activations exploded; 0 if they did not.
-            is_stuck: the loss stays, or the output is constant.
-            weights: number of weights.
-        """
+    def _idle_limit(self, record: RunRecord, ratios: Ratios) -> float:
+        """Limit of the median ratio, which depends on the loss; 0 if it says nothing."""
+        if ratios.steps[-1] - ratios.steps[0] < 50:
+            return 0.0
+        losses = losses_of(record)
+        if losses:
+            if _stays_late(losses, 0.95):
+                return self.idle
+            return self.low if _stays_late(losses, 0.85) else 0.0
+        usual = np.nanmax(np.nanmedian(ratios.values, axis=0))  # of the weight that moves most
+        limit = self.idle if usual < self.steady else self.idle / 8
+        most = np.nanmax(ratios.median, initial=0.0)
+        return self.idle if most < limit else 0.0
+
+    def _large(self, record: RunRecord, ratios: Ratios) -> slice | None:
+        """The logged steps of large updates; None if there are too few."""
+        median = ratios.median
+        weights = len(ratios.names)
         is_large = np.concatenate([[False], median > self.high, [False]])
         ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
         for start, stop in ends.tolist():
             if stop - start >= self.lasting and (weights > 1 or stop == len(median)):
                 return slice(start, stop)
-        moved = np.flatnonzero(median[:4] > self.high / 2)
-        most = median[moved].max(initial=0.0)
-        is_few = weights < (3 if len(moved) > 1 else 6)
-        if most <= (math.inf if weights == 1 else self.few if is_few else self.replaced):
-            moved = np.flatnonzero(median[:before] > self.high)
-        if not moved.size and is_stuck and np.nan_to_num(median).argmax() < 4:
-            moved = np.flatnonzero(median[:4] > self.high / 2)
-        return slice(int(moved[0]), int(moved[-1]) + 1) if moved.size else slice(0)
+        first = np.flatnonzero(median[:4] > self.high / 2)
+        if median[first].max(initial=0.0) > self._most(weights, len(first)):
+            return _from_first_to_last(first)
+        if not (median > self.high / 2).any():
+            return None
+        fatal = np.flatnonzero(median[: _steps_before_loss(record, ratios)] > self.high)
+        if fatal.size:
+            return _from_first_to_last(fatal)
+        is_first = np.nan_to_num(median).argmax() < 4
+        if is_first and first.size and _is_stuck(record):
+            return _from_first_to_last(first)
+        return None
+
+    def _most(self, weights: int, steps: int) -> float:
+        """Ratio of one of the first steps up to which it is not reported.
+
+        Args:
+            weights: number of weights.
+            steps: number of large ones among the first steps.
+        """
+        if weights == 1:
+            return math.inf
+        enough = 3 if steps > 1 else 6
+        return self.few if weights < enough else self.replaced
+
+
+class Ratios(NamedTuple):
+    """Update ratios of the weights that count.
+
+    Attributes:
+        names: of the weights.
+        steps: logged steps at which a ratio is known.
+        values: [steps, weights]; NaN if not known.
+        median: over the weights, [steps]; NaN also at steps whose rate is known to be none.
+        is_of_head: the network has layers with kernels, and trains none of them.
+    """
+
+    names: list[str]
+    steps: list[int]
+    values: Floats
+    median: Floats
+    is_of_head: bool
+
+
+class Small(NamedTuple):
+    """How small updates are.
+
+    Attributes:
+        value: their median, or the largest of them.
+        limit: below which it is reported.
+        is_median: it is the median.
+    """
+
+    value: float
+    limit: float
+    is_median: bool
+
+
+def _ratios(record: RunRecord) -> Ratios | None:
+    """The ratios that the check of updates reads; None if there are none.
+
+    Raises:
+        NotRecorded: the run has no update ratios.
+    """
+    every = record.group(UPDATE_RATIO)
+    weights = {
+        name: series
+        for name, series in every.items()
+        if name.rpartition(".")[2].startswith("weight")
+    }
+    kernels = _kernels(record)
+    trained = {name: series for name, series in weights.items() if name in kernels}
+    if 0 < len(trained) < len(weights) / 3:
+        trained = weights
+    chosen = trained or weights
+    if not chosen:
+        chosen = {name: series for name, series in every.items() if not name.endswith("bias")}
+    chosen = {n: series for n, series in chosen.items() if not has_zero_gradient(record, n)}
+    if not chosen:
+        return None
+    steps, values = over_steps(chosen.values())
+    facts = record.facts.items()
+    moving = [step for step, known in facts if known.rates and known.rates[1] > 0]
+    # At a rate of 0, or one that is not known, no update is none to judge.
+    values[(values <= 0) & ~np.isin(steps, moving)[:, None]] = np.nan
+    is_known = ~np.isnan(values).all(1)
+    steps = steps[is_known]
+    values = values[is_known]
+    if not len(steps):
+        return None
+    median = np.nanmedian(values, axis=1)
+    searched = [step for step, known in facts if known.rates is None]
+    median[np.isin(steps, searched)] = np.nan
+    is_of_head = bool(kernels) and not trained
+    return Ratios(list(chosen), steps.tolist(), values, median, is_of_head)
+
+
+def _stays_late(every: Sequence[Sequence[float]], share: float) -> bool:
+    """True if the median of the second half of each loss is above a share of its first value."""
+    return all(np.median(losses[len(losses) // 2 :]) > share * losses[0] for losses in every)
+
+
+def _from_first_to_last(places: npt.NDArray[np.intp]) -> slice:
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def _steps_before_loss(record: RunRecord, ratios: Ratios) -> int:
+    """Number of steps before channels died, or values exploded or became non-finite; else 0."""
+    if record.health is None:
+        return 0
+    table = record.health
+    is_lost = (table.columns["nonfinite"] > 0).any(1)  # [steps]
+    lost = np.array(table.steps)[is_lost].tolist()
+    for finding in (*_dead(record), ExplodingCheck().over_steps(record)):
+        if finding is not None and finding.since_step:
+            lost.append(finding.since_step)
+    return sum(step < min(lost, default=0) for step in ratios.steps)
+
+
+def _is_stuck(record: RunRecord) -> bool:
+    """True if the loss stays, or the output is constant."""
+    losses = losses_of(record)
+    if losses and _stays_late(losses, 0.95):
+        return True
+    return record.health is not None and has_constant_output(record)
 
 
 def _dead(record: RunRecord) -> Sequence[Finding]:
@@ -405,31 +526,36 @@ class BatchnormGapCheck(BuiltInCheck):
     kind: ClassVar[str] = "batchnorm_gap"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        if (other := self._initial(record)) is not None:
-            yield other
+        initial = self._initial(record)
+        if initial is not None:
+            yield initial
             return
         if not _has_gaps(record):
             return
-        late: dict[str, tuple[float, float]] = {}
-        steps: list[int] = []
-        for layer, one in record.group(BATCHNORM_GAP).items():
-            known = np.isfinite(one.values)
-            values, at = np.abs(one.values[known]), one.steps[known]
-            quarter = len(values) // 4
-            if len(values) >= self.least and at[-1] - at[0] >= self.span:
-                third, fourth = values[-2 * quarter : -quarter], values[-quarter:]
-                late[layer] = float(np.median(third)), float(np.median(fourth))
-                steps.append(int(at[-2 * quarter]))
-        if not late:
+        third: dict[str, float] = {}
+        fourth: dict[str, float] = {}
+        begins: list[int] = []
+        for layer, series in record.group(BATCHNORM_GAP).items():
+            is_known = np.isfinite(series.values)
+            gaps = np.abs(series.values[is_known])
+            steps = series.steps[is_known]
+            quarter = len(gaps) // 4
+            if len(gaps) >= self.least and steps[-1] - steps[0] >= self.span:
+                third[layer] = float(np.median(gaps[-2 * quarter : -quarter]))
+                fourth[layer] = float(np.median(gaps[-quarter:]))
+                begins.append(int(steps[-2 * quarter]))
+        if not begins:
             return
-        before, value = (float(np.median(part)) for part in zip(*late.values(), strict=True))
+        before = float(np.median(list(third.values())))
+        value = float(np.median(list(fourth.values())))
         if value < self.gap or value < self.decay * before:
             return
-        worst, since = max(late, key=lambda layer: late[layer][1]), min(steps)
+        worst = max(fourth, key=fourth.__getitem__)
+        since = min(begins)
         factor = math.exp(min(value, 700))
         yield Finding(
             message=f"the variance of the batches differs by a factor of {factor:.2g} from "
-            f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
+            f"BatchNorm's running variance (median of {len(begins)} layers) since step {since}; "
             f"the most in `{worst}`",
             since_step=since,
             layer=worst,
@@ -442,15 +568,20 @@ class BatchnormGapCheck(BuiltInCheck):
 
     def _initial(self, record: RunRecord) -> Finding | None:
         """Layers whose running variance is still mostly the initial one."""
-        last = list(record.facts.items())[-2:]
+        last = list(record.facts.values())[-2:]
         if len(last) < 2:
             return None
-        lasting = set(last[0][1].initial_norms)
-        names = [n for n in last[1][1].initial_norms if n in lasting and not _is_close(record, n)]
+        before, newest_facts = last
+        names = [
+            name
+            for name in newest_facts.initial_norms
+            if name in before.initial_norms and not _is_close(record, name)
+        ]
         if not names:
             return None
-        since = next(at for at, of in record.facts.items() if names[0] in of.initial_norms)
-        count = len(names) + last[-1][1].left_out.get("initial_norms", 0)
+        facts = record.facts.items()
+        since = next(step for step, known in facts if names[0] in known.initial_norms)
+        count = len(names) + newest_facts.left_out.get("initial_norms", 0)
         return Finding(
             message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
             f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
@@ -488,28 +619,31 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         if not _has_gaps(record):
             return
-        known = [(of.batch, of.outputs) for of in record.training_facts().values()]
-        sizes = [n or next((o.shape[0] for o in all_of if o.shape), 0) for n, all_of in known]
-        if sum(map(bool, sizes)) < self.least:
+        sizes = [_batch_size(facts) for facts in record.training_facts().values()]
+        if len([size for size in sizes if size]) < self.least:
             return
+        batch = max(sizes)
         steps, gaps = over_steps(record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
-        late, batch = late[:, np.isfinite(late).any(0)], max(sizes)  # [steps, layers]
-        value = float(np.nanmedian(late)) if late.size else 0.0
+        late = late[:, np.isfinite(late).any(0)]  # [steps, layers]
+        value = 0.0
         if batch == 1:
             value = float(np.nanmedian(late, axis=0).max(initial=0.0))
-        seen = f"{batch} image{'s' * (batch > 1)} per step"
+        elif late.size:
+            value = float(np.nanmedian(late))
         if batch > self.batch or value < self.gap:
-            table = record.layers()
-            rows = zip(table.rows, table.columns["values"].max(0) <= self.values, strict=True)
-            names = [r.facts.layer for r, few in rows if few and is_normalized(r, "batchnorm")]
+            names = self._narrow(record)
             if not names:
                 return
             seen = f"at most {self.values} values per channel behind {named(names)}"
         else:
-            seen += f", whose variance differs by a factor of {math.exp(min(value, 700)):.2g} from "
-            of = "the most" if batch == 1 else "median"
-            seen += f"its running variance ({of} of {late.shape[1]} layers),"
+            images = "1 image" if batch == 1 else f"{batch} images"
+            which = "the most" if batch == 1 else "median"
+            seen = (
+                f"{images} per step, whose variance differs by a factor of "
+                f"{math.exp(min(value, 700)):.2g} from its running variance ({which} of "
+                f"{late.shape[1]} layers),"
+            )
         yield Finding(
             message=f"BatchNorm sees {seen} since step {steps[0]}",
             since_step=int(steps[0]),
@@ -518,6 +652,23 @@ class BatchnormSmallBatchCheck(BuiltInCheck):
             meaning="The statistics of so few values are far from the running ones of eval mode",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )
+
+    def _narrow(self, record: RunRecord) -> list[str]:
+        """Layers with few values per channel in front of a BatchNorm."""
+        table = record.layers()
+        most = table.columns["values"].max(0).tolist()
+        names = []
+        for row, values in zip(table.rows, most, strict=True):
+            if values <= self.values and is_normalized(row, "batchnorm"):
+                names.append(row.facts.layer)
+        return names
+
+
+def _batch_size(facts: TrainingFacts) -> int:
+    """Number of images, or else of rows of the first output; 0 if it is not known."""
+    if facts.batch:
+        return facts.batch
+    return next((output.shape[0] for output in facts.outputs if output.shape), 0)
 
 
 def _has_gaps(record: RunRecord) -> bool:
