@@ -24,11 +24,20 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
 from fmapboard.measure.norms import Factor
+from fmapboard.measure.packing import reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
-from fmapboard.measure.statistics import BatchNormLayer, PendingGaps, running_state
+from fmapboard.measure.statistics import (
+    BatchNormLayer,
+    PendingGaps,
+    PendingStatistics,
+    running_state,
+)
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import Packed, Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
+
+_MOST_HELD = 2**22
+"""Bytes of extremes of planes that are held on an accelerator until they are reduced together."""
 
 
 class BatchNormReader:
@@ -113,6 +122,8 @@ class ActivationCollector(CaptureListener):
     batch_norms: BatchNormReader | None = None
     unread: dict[str, Unread] = field(default_factory=dict)
     sums: GradientSums = field(init=False)
+    _held: int = field(default=0, init=False)
+    _reduced: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         attribution = self.attribution
@@ -122,6 +133,8 @@ class ActivationCollector(CaptureListener):
         """Drop everything collected, and ignore gradients of this pass that arrive later."""
         self.sums.discard()
         self.pending.clear()
+        self._held = 0
+        self._reduced = 0
         self.inputs.clear()
         self.unread.clear()
         self.batch = self.batch_norms = None
@@ -204,7 +217,18 @@ class ActivationCollector(CaptureListener):
             reduced = self.reduce(
                 layer_call, kind, tensor, module, pictures=pictures, numbers=self.numbers
             )
-        self.pending.append(reduced)
+            self.pending.append(reduced)
+            numbers = reduced.statistics
+            if not tensor.is_cpu and isinstance(numbers, PendingStatistics):
+                self._held += numbers.parts[0].nbytes
+                if self._held > _MOST_HELD:
+                    self._reduce_held()
+
+    def _reduce_held(self) -> None:
+        """Reduce what was read of each plane since the last time, which frees its memory."""
+        reduce_together(self.pending, self._reduced)
+        self._reduced = len(self.pending)
+        self._held = 0
 
     def _follows(self, layer_call: LayerCall, tensor: Tensor) -> bool:
         """Whether the gradient of an output is collected."""

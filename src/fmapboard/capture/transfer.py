@@ -1,7 +1,7 @@
 """Copies the tensors of one logged step to the host without blocking the training thread.
 
 The tensors of one device are packed into a single one on the stream on which training runs; of a
-step of more than 32 MB, not the largest. A stream of fmapboard's own copies it, and the others,
+step of more than 16 MB, not the largest. A stream of fmapboard's own copies it, and the others,
 to pinned memory while training goes on; the worker thread waits for an event. This holds for every
 accelerator whose ``torch.get_device_module`` has streams: CUDA, ROCm (which calls itself CUDA),
 XPU. On MPS, on accelerators without streams, and if pinned memory cannot be allocated, everything
@@ -32,7 +32,7 @@ T = TypeVar("T")
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
 
-_MOST_PACKED = 2**25
+_MOST_PACKED = 2**24
 """At most this many bytes are packed, which takes their memory twice, or all small tensors."""
 
 _LARGE = 2**18

@@ -3,7 +3,7 @@
 Some accelerators have no float64 (Apple's MPS, several XPUs), and every operation is a kernel
 launch that reads the tensor from device memory again. There are two ways to read:
 
-- ``read`` takes at most five launches and three reads. A channel with NaN or infinite values is
+- ``read`` takes at most three launches and three reads. A channel with NaN or infinite values is
   flagged exactly, but the values are not counted, and its mean and std are not known.
 - ``read_exactly`` counts and measures any values, with about 30 launches per 32 MB.
 
@@ -50,9 +50,7 @@ class Combined(NamedTuple):
     settled: bool
 
 
-def read(
-    planes: Tensor, *, moments: bool = True
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor] | None]:
+def read(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, ...]:
     """Extremes and moments of each channel; NaN and infinite values propagate.
 
     Args:
@@ -60,28 +58,28 @@ def read(
         moments: Also read what the mean and the standard deviation need.
 
     Returns:
-        On the device, min and max [C] in the dtype of ``planes``; with ``moments``, also variance
-        and mean [C], or for 16-bit types the sum and the 2-norm, f32 [C]. Then min and max [N, C]
-        of each plane, if they were computed on the way.
+        On the device, min and max in the dtype of ``planes``: of each plane, [N, C], if these are
+        computed on the way, otherwise of each channel, [C]. With ``moments``, also variance and
+        mean [C], or for 16-bit types the sum and the 2-norm, f32 [C].
     """
-    each: tuple[Tensor, Tensor] | None = None
-    if planes.device.type in _WITHOUT_AMINMAX:
-        lo, hi = planes.amin((0, 2)), planes.amax((0, 2))
+    lacks_both = planes.device.type in _WITHOUT_AMINMAX
+    if lacks_both:
+        lo = planes.amin((0, 2))
+        hi = planes.amax((0, 2))
     elif planes.shape[2] == 1:
         lo, hi = planes.squeeze(2).aminmax(dim=0)
     else:
-        each = plane_extremes(planes)
-        is_one = len(planes) == 1
-        lo, hi = (each[0][0], each[1][0]) if is_one else (each[0].amin(0), each[1].amax(0))
+        lo, hi = planes.aminmax(dim=2)
     if not moments:
-        return (lo, hi), each
+        return lo, hi
     if planes.dtype in HALVES:
         sums = planes.sum((0, 2), dtype=torch.float32)
         norms = torch.linalg.vector_norm(planes, dim=(0, 2), dtype=torch.float32)
-        return (lo, hi, sums, norms), each
-    if planes.device.type in _WITHOUT_AMINMAX:
-        return (lo, hi, planes.var((0, 2), correction=0), planes.mean((0, 2))), each
-    return (lo, hi, *torch.var_mean(planes, (0, 2), correction=0)), each
+        return lo, hi, sums, norms
+    if lacks_both:
+        return lo, hi, planes.var((0, 2), correction=0), planes.mean((0, 2))
+    variance, mean = torch.var_mean(planes, (0, 2), correction=0)
+    return lo, hi, variance, mean
 
 
 def plane_extremes(planes: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,11 +94,14 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
     """Finalize what ``read`` returned.
 
     Args:
-        parts: The first result of ``read``, on the host.
+        parts: The result of ``read``, on the host.
         count: Number of values per channel.
     """
     dtype = parts[0].dtype
     lo, hi, *rest = (part.double().numpy() for part in parts)
+    if lo.ndim == 2:  # [N, C]
+        lo = lo.min(0)
+        hi = hi.max(0)
     nan = np.isnan(lo) | np.isnan(hi)
     nonfinite = np.stack([nan, hi == np.inf, lo == -np.inf])
     is_finite, same = ~nonfinite.any(0), lo == hi

@@ -166,9 +166,10 @@ class Reducer:
             else:
                 known, key = self.unsettled, (layer_call.label, kind)
                 own = None if known is None else (known, key)
-                counted, extremes = statistics_on_device(
-                    maps, floor, moments=is_drawn, unsettled=own
-                )
+                counted = statistics_on_device(maps, floor, moments=is_drawn, unsettled=own)
+                lo, hi = counted.parts[:2]
+                if lo.dim() == 2:
+                    extremes = lo, hi
         sampled = sample(maps) if numbers and is_drawn else None
         draws = pictures and is_drawn and view.drawable
         kept = self.keep(view, self.samples, extremes) if draws else None

@@ -75,6 +75,10 @@ class PendingStatistics(NamedTuple):
     dtype: torch.dtype = torch.float32
     unsettled: Unsettled | None = None
 
+    def has_planes(self) -> bool:
+        """True if ``reduced_over_samples`` changes something."""
+        return self.reading == "device" and self.parts[0].dim() == 2 and self.samples > 1
+
     def to_host(self) -> Statistics:
         """Wait for the device and finalize the statistics."""
         return finalize([self])[0]
@@ -233,7 +237,7 @@ def statistics(
 
 def statistics_on_device(
     maps: Tensor, floor: float | None, *, moments: bool, unsettled: Unsettled | None
-) -> tuple[PendingStatistics, tuple[Tensor, Tensor] | None]:
+) -> PendingStatistics:
     """Compute ``statistics`` on an accelerator, without waiting for it.
 
     Args:
@@ -243,18 +247,40 @@ def statistics_on_device(
         unsettled: If the tensor is among these, or for None, it is read by ``device.read_exactly``,
             which counts non-finite values, instead of ``device.read``, which only flags them. See
             ``PendingStatistics``.
-
-    Returns:
-        The statistics; and min and max [N, C] of each plane, if they were computed on the way.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     samples, _, size = planes.shape
-    known = samples, size, floor
     if unsettled is None or unsettled[1] in unsettled[0]:
-        sums = device_stats.read_exactly(planes, moments=moments)
-        return PendingStatistics(sums, *known, "exact", maps.dtype, unsettled), None
-    parts, extremes = device_stats.read(planes, moments=moments)
-    return PendingStatistics(parts, *known, "device", maps.dtype, unsettled), extremes
+        parts: tuple[Tensor, ...] = device_stats.read_exactly(planes, moments=moments)
+        reading: Reading = "exact"
+    else:
+        parts = device_stats.read(planes, moments=moments)
+        reading = "device"
+    return PendingStatistics(parts, samples, size, floor, reading, maps.dtype, unsettled)
+
+
+def reduced_over_samples(pending: Sequence[PendingStatistics]) -> list[PendingStatistics]:
+    """Reduce what ``device.read`` read of each plane to channels, on the device.
+
+    The tensors of one device, dtype and batch size share four launches: a launch takes the host
+    longer than the device takes to reduce these small arrays.
+    """
+    groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for number, one in enumerate(pending):
+        lows = one.parts[0]
+        if one.reading == "device" and lows.dim() == 2 and len(lows) > 1:
+            groups[lows.device, lows.dtype, len(lows)].append(number)
+    result = list(pending)
+    for numbers in groups.values():
+        channels = [pending[number].parts[0].shape[1] for number in numbers]
+        lo = torch.cat([pending[number].parts[0] for number in numbers], 1).amin(0)
+        hi = torch.cat([pending[number].parts[1] for number in numbers], 1).amax(0)
+        own_lows = lo.split_with_sizes(channels)
+        own_highs = hi.split_with_sizes(channels)
+        for number, low, high in zip(numbers, own_lows, own_highs, strict=True):
+            one = pending[number]
+            result[number] = one._replace(parts=(low, high, *one.parts[2:]))
+    return result
 
 
 def _read_extremes(planes: Tensor) -> tuple[Tensor, ...] | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+
+import torch
 
 from fmapboard.capture.attribution import PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
@@ -20,6 +22,7 @@ from fmapboard.gradients.loss_scale import PendingSkips
 from fmapboard.gradients.reader import PendingParameters
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
+from fmapboard.measure.packing import PackedMeasurements, pack, reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
@@ -87,7 +90,7 @@ class Collected:
 
     step: int
     milliseconds: Callable[[], float]
-    measured: tuple[PendingMeasurement, ...]
+    measured: tuple[PendingMeasurement, ...] | PackedMeasurements
     parameters: PendingParameters = field(default_factory=PendingParameters)
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
@@ -115,7 +118,7 @@ class Collected:
         return StepData(
             self.step,
             self.wall_time,
-            measured=joined(self.measured, failed) if measured is None else measured,
+            measured=joined(_unpacked(self.measured), failed) if measured is None else measured,
             parameters=parameters,
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
@@ -166,10 +169,35 @@ def sent(
         warn: where it is reported, in the worker thread, that a layer is left out.
         exchange: merges statistics over ranks; None if nothing is merged.
     """
+    collected = replace(collected, measured=_packed(collected.measured))
     held, step = tensors(collected), collected.step
     failed = partial(warn.error, consequence=CONSEQUENCE)
     to_host = partial(finished, step, transfer(collected, held), failed, exchange)
     return PendingStep(step, sum([tensor.nbytes for tensor in held]), to_host)
+
+
+def _unpacked(
+    measured: tuple[PendingMeasurement, ...] | PackedMeasurements,
+) -> tuple[PendingMeasurement, ...]:
+    return measured.unpack() if isinstance(measured, PackedMeasurements) else measured
+
+
+def _packed(
+    measured: tuple[PendingMeasurement, ...] | PackedMeasurements,
+) -> tuple[PendingMeasurement, ...] | PackedMeasurements:
+    """Measurements on an accelerator joined, so that there are few tensors to copy."""
+    if isinstance(measured, PackedMeasurements) or not measured:
+        return measured
+    first = next(iter(tensors(measured[0])), _NO_TENSOR)
+    if first.is_cpu:
+        return measured
+    with aside(first.device.type):
+        pending = list(measured)
+        reduce_together(pending)
+        return pack(pending)
+
+
+_NO_TENSOR = torch.empty(0, device="cpu")
 
 
 def finished(
@@ -193,7 +221,7 @@ def finished(
     with aside("cpu"):
         try:
             received = receive()
-            measured = joined(received.measured, failed)
+            measured = joined(_unpacked(received.measured), failed)
         finally:
             if exchange is not None:
                 measured = exchange.merged(step, measured)
