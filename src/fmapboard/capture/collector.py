@@ -23,15 +23,11 @@ from fmapboard.capture.inputs import (
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
+from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, running_state
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.packing import reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
-from fmapboard.measure.statistics import (
-    BatchNormLayer,
-    PendingGaps,
-    PendingStatistics,
-    running_state,
-)
+from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import Packed, Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind

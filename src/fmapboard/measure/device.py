@@ -104,8 +104,10 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
         hi = hi.max(0)
     nan = np.isnan(lo) | np.isnan(hi)
     nonfinite = np.stack([nan, hi == np.inf, lo == -np.inf])
-    is_finite, same = ~nonfinite.any(0), lo == hi
-    mean, std = np.full((2, len(lo)), np.nan)
+    is_finite = ~nonfinite.any(0)
+    same = lo == hi
+    mean = np.full(len(lo), np.nan)
+    std = np.full(len(lo), np.nan)
     settled = bool(is_finite.all())
     if rest:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -114,13 +116,15 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
                 variance = np.square(rest[1]) / count - np.square(mean)
             else:
                 variance, mean = rest
-            std = np.sqrt(np.maximum(variance, 0.0))
-            mean, std = np.where(same, lo, mean), np.where(same, 0.0, std)
+            mean = np.where(same, lo, mean)
+            std = np.where(same, 0.0, np.sqrt(np.maximum(variance, 0.0)))
             in_range, is_resolved = _trust(lo, hi, mean, std, dtype)
         is_known = is_finite & in_range
-        mean, std = np.where(is_known, mean, np.nan), np.where(is_known, std, np.nan)
+        mean[~is_known] = np.nan
+        std[~is_known] = np.nan
         settled = bool((is_known & is_resolved).all())
-    lo, hi = (np.where(np.isfinite(end), end, np.nan) for end in (lo, hi))
+    lo = np.where(np.isfinite(lo), lo, np.nan)
+    hi = np.where(np.isfinite(hi), hi, np.nan)
     numbers = np.stack([lo, hi, mean, std])
     return Combined(numbers, nonfinite.astype(np.int64), bool(is_finite.all()), settled)
 
@@ -165,9 +169,9 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
 def _read_chunk(planes: Tensor, *, moments: bool) -> tuple[Tensor, Tensor, Tensor]:
     """What ``read_exactly`` returns, of one chunk [n, c, S]: K is 1."""
     masked = (planes - planes) != 0  # NaN and infinite values
-    lo = planes.masked_fill(masked, torch.inf).amin((0, 2))
-    hi = planes.masked_fill(masked, -torch.inf).amax((0, 2))
-    bad = masked.sum((0, 2), dtype=torch.int32)
+    lo = planes.masked_fill(masked, torch.inf).amin((0, 2))  # [c]
+    hi = planes.masked_fill(masked, -torch.inf).amax((0, 2))  # [c]
+    bad = masked.sum((0, 2), dtype=torch.int32)  # [c]
     finite = len(planes) * planes.shape[2] - bad
     sums = lo.new_empty(0, *lo.shape)
     if moments:
@@ -199,12 +203,18 @@ def combine_exactly(parts: Sequence[Tensor], dtype: torch.dtype) -> Combined:
     lo, hi = extremes.astype(np.float64)
     counts = found[0].astype(np.int64)  # [K, C]
     nonfinite = found[1:].sum(1, dtype=np.int64)
-    lowest, highest, is_empty = lo.min(0), hi.max(0), counts.sum(0) == 0
-    lowest[is_empty] = highest[is_empty] = np.nan
-    mean, std = _moments(sums, counts) if sums.size else np.full((2, len(lowest)), np.nan)
+    lowest = lo.min(0)
+    highest = hi.max(0)
+    is_empty = counts.sum(0) == 0
+    lowest[is_empty] = np.nan
+    highest[is_empty] = np.nan
+    mean = np.full(len(lowest), np.nan)
+    std = np.full(len(lowest), np.nan)
     settled = not nonfinite.any()
-    if sums.size and settled:
-        settled = bool(np.logical_and(*_trust(lowest, highest, mean, std, dtype)).all())
+    if sums.size:
+        mean, std = _moments(sums, counts)
+        in_range, is_resolved = _trust(lowest, highest, mean, std, dtype)
+        settled = settled and bool((in_range & is_resolved).all())
     numbers = np.stack([lowest, highest, mean, std])
     return Combined(numbers, nonfinite, True, settled)
 

@@ -204,7 +204,7 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
         return False, ""
     if isinstance(module, nn.Linear) or _is_last_axis_norm(module):
         return True, f"the last axis holds the channels, as in every {type(module).__name__}"
-    if len(shape) not in (4, 5):
+    if len(shape) not in (4, 5) or not module._modules:
         return False, ""
     last, others = _widths(module)
     if shape[-1] not in last:

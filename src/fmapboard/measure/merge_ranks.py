@@ -35,7 +35,9 @@ class RankExchange:
     """
 
     def __init__(self, gather: Callable[[Share], Sequence[Share]], warn: WarnOnce) -> None:
-        self._gather, self._warn, self._has_failed = gather, warn, False
+        self._gather = gather
+        self._warn = warn
+        self._has_failed = False
 
     @classmethod
     def among_all(cls, warn: WarnOnce) -> RankExchange | None:
@@ -108,11 +110,14 @@ class RankExchange:
 
 
 def _shared(measured: tuple[LayerMeasurement, ...]) -> Shared:
-    return {
-        (m.layer_call.label, m.kind): (m.statistics, math.prod(m.shape) // m.statistics.mean.size)
-        for m in measured
-        if m.statistics is not None
-    }
+    """What this rank shares of its measurements."""
+    shared: Shared = {}
+    for measurement in measured:
+        statistics = measurement.statistics
+        if statistics is not None:
+            size = math.prod(measurement.shape) // statistics.mean.size
+            shared[measurement.layer_call.label, measurement.kind] = (statistics, size)
+    return shared
 
 
 def _over_ranks(part: LayerMeasurement, shares: Sequence[Share]) -> LayerMeasurement:

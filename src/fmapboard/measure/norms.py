@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
+from fmapboard.model.tensors import alike
 
 LARGE, SMALL = 1e15, 1e-15
 """Outside this range, squares and sums of squares of float32 values may overflow or underflow."""
@@ -40,8 +40,10 @@ class PendingNorms(NamedTuple):
 
     def to_host(self) -> dict[str, float]:
         """Wait for the device and copy: name -> norm, for each norm that is known."""
-        values = [] if self.values is None else self.values.tolist()
-        return {name: v for name, v in zip(self.names, values, strict=True) if not v < 0}
+        if self.values is None:
+            return {}
+        values = self.values.tolist()
+        return {name: norm for name, norm in zip(self.names, values, strict=True) if not norm < 0}
 
 
 NO_NORMS = PendingNorms()
@@ -75,9 +77,14 @@ class GradientNorms:
             values = norms(own)
             for name, gradient, value in zip(gradients, own, values.tolist(), strict=True):
                 if not math.isfinite(value):
-                    infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
-                    self.nonfinite[name] = Nonfinite(int(torch.isnan(gradient).sum()), *infinite)
-            found = list((values if scale is None else values / scale.to(values.device)).unbind())
+                    self.nonfinite[name] = Nonfinite(
+                        int(torch.isnan(gradient).sum()),
+                        int((gradient == torch.inf).sum()),
+                        int((gradient == -torch.inf).sum()),
+                    )
+            if scale is not None:
+                values = values / scale.to(values.device)
+            found = list(values.unbind())
         else:
             found = device_norms(own, scale)
         self.parts |= zip(gradients, found, strict=True)
@@ -102,9 +109,11 @@ class GradientNorms:
             return NO_NORMS
         names = [name for name in self.parts if name in known]
         whole = [known[name] for name in names]
-        where = next((norm.device for norm in whole if not norm.is_cpu), whole[0].device)
+        on_accelerators = [norm.device for norm in whole if not norm.is_cpu]
+        device = on_accelerators[0] if on_accelerators else whole[0].device
         dtype = min({norm.dtype for norm in whole}, key=operator.attrgetter("itemsize"))
-        return PendingNorms(tuple(names), torch.stack([norm.to(where, dtype) for norm in whole]))
+        values = torch.stack([norm.to(device, dtype) for norm in whole])
+        return PendingNorms(tuple(names), values)
 
 
 def dense(gradients: Iterable[Tensor]) -> list[Tensor]:
@@ -148,13 +157,11 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
         gradients: As for ``norms``.
         scale: None for 1.
     """
-    groups, result = defaultdict[object, list[int]](list), dict[int, Tensor]()
-    for number, gradient in enumerate(gradients):
-        groups[gradient.device, gradient.dtype].append(number)
-    for members in groups.values():
+    result = dict[int, Tensor]()
+    for members in alike(gradients):
         own = [gradients[number] for number in members]
-        wide = torch.promote_types(own[0].dtype, torch.float32)
-        found = torch.stack(torch._foreach_norm(own, 2, dtype=wide))  # [P]
+        dtype = torch.promote_types(own[0].dtype, torch.float32)
+        found = torch.stack(torch._foreach_norm(own, 2, dtype=dtype))  # [P]
         if scale is not None:
             found.div_(scale.to(found.device))
         result.update(zip(members, found.unbind(), strict=True))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.measure.device import HALVES, plane_extremes
 from fmapboard.measure.layout import MapsView, Sequences, as_maps, as_pictures, axes_of
 from fmapboard.measure.sample import PendingSample, sample
@@ -38,6 +39,7 @@ from fmapboard.records import (
     LayerMeasurement,
     Layout,
     PassCount,
+    Planes,
     Statistics,
     TensorKind,
 )
@@ -88,25 +90,40 @@ class PendingMeasurement(NamedTuple):
 
         Call it in step order, because later steps reuse the locked scales of earlier ones.
         """
-        planes, drawn, numbers = None, self.drawn, self.statistics
+        numbers = self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
-        if drawn is not None:
-            maps, key = _wide(drawn.maps), (self.layer_call.label, self.kind)
-            known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
-            averaged = None
-            if drawn.extremes is not None:
-                lo, hi = (_wide(end).astype(np.float64) for end in drawn.extremes)
-                averaged = Averaged(drawn.block, lo, hi)
-            planes = self.quantize(
-                key, maps, self.shape, drawn.channels, drawn.view, known, drawn.layout, averaged
-            )
+        planes = None if self.drawn is None else self._planes(self.drawn, numbers)
         ends: tuple[float, ...] = ()
         if self.sample is not None and numbers is not None and not np.isnan(numbers.minimum).all():
             ends = float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum))
-        sampled = None if self.sample is None else self.sample.to_host(*ends)
         return LayerMeasurement(
-            self.layer_call, self.kind, planes, numbers, sampled, self.shape, self.passes
+            layer_call=self.layer_call,
+            kind=self.kind,
+            planes=planes,
+            statistics=numbers,
+            sample=None if self.sample is None else self.sample.to_host(*ends),
+            shape=self.shape,
+            passes=self.passes,
+        )
+
+    def _planes(self, drawn: PendingMaps, numbers: Statistics | None) -> Planes:
+        """Quantize what is drawn."""
+        maps = _wide(drawn.maps)
+        averaged = None
+        if drawn.extremes is not None:
+            lo, hi = drawn.extremes
+            low, high = _wide(lo).astype(np.float64), _wide(hi).astype(np.float64)
+            averaged = Averaged(drawn.block, low, high)
+        return self.quantize(
+            (self.layer_call.label, self.kind),
+            maps,
+            self.shape,
+            drawn.channels,
+            drawn.view,
+            known=_drawn_range(numbers, maps.shape[1]) if drawn.counted else None,
+            layout=drawn.layout,
+            averaged=averaged,
         )
 
 
@@ -156,16 +173,19 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
-        view = as_maps(tensor, axes_of(module, tensor.shape, self.sequences), self.sequences)
-        counted = extremes = None
-        maps, is_drawn = view.maps, layer_call.pictures
+        axes = axes_of(module, tensor.shape, self.sequences)
+        view = as_maps(tensor, axes, self.sequences)
+        maps = view.maps
+        is_drawn = layer_call.pictures
+        counted: PendingStatistics | None = None
+        extremes: Extremes | None = None
         if numbers:
             floor = rounded(layer_call.floor, tensor.dtype)
             if maps.is_cpu:
                 counted = statistics(maps, floor, moments=is_drawn)
             else:
-                known, key = self.unsettled, (layer_call.label, kind)
-                own = None if known is None else (known, key)
+                known = self.unsettled
+                own = None if known is None else (known, (layer_call.label, kind))
                 counted = statistics_on_device(maps, floor, moments=is_drawn, unsettled=own)
                 lo, hi = counted.parts[:2]
                 if lo.dim() == 2:
@@ -174,7 +194,13 @@ class Reducer:
         draws = pictures and is_drawn and view.drawable
         kept = self.keep(view, self.samples, extremes) if draws else None
         return PendingMeasurement(
-            layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
+            layer_call,
+            kind,
+            tuple(tensor.shape),
+            self.quantize,
+            drawn=kept,
+            statistics=counted,
+            sample=sampled,
         )
 
     def keep(
@@ -192,15 +218,24 @@ class Reducer:
         notes = "; ".join(filter(None, [view.note, how]))
         whole = view.patches is None and maps.dim() == drawn.dim()
         counted = whole and len(maps) == 1
-        side, most = max(drawn.shape[2:]), longest(self.quantize.max_tile, layout)
+        side = max(drawn.shape[2:])
+        most = longest(self.quantize.max_tile, layout)
         if drawn.is_cpu or most is None or side <= most:
             copied = drawn.clone(memory_format=torch.contiguous_format)
             return PendingMaps(copied, maps.shape[1], notes, counted, layout)
         if not whole or extremes is None:
             extremes = plane_extremes(drawn.flatten(2))
-        lo, hi = (end[:samples, : self.max_channels] for end in extremes)
+        lo, hi = extremes
         means, block = average(drawn, most)
-        return PendingMaps(means, maps.shape[1], notes, counted, layout, block, (lo, hi))
+        return PendingMaps(
+            means,
+            maps.shape[1],
+            notes,
+            counted,
+            layout,
+            block=block,
+            extremes=(lo[:samples, : self.max_channels], hi[:samples, : self.max_channels]),
+        )
 
 
 @lru_cache(maxsize=64)
@@ -214,7 +249,7 @@ def rounded(floor: float | None, dtype: torch.dtype) -> float | None:
 def average(maps: Tensor, max_side: int) -> tuple[Tensor, int]:
     """Average maps over square blocks until no side exceeds ``max_side`` px.
 
-    As ``render.average.shrink`` on the host, but a float32 sum that overflows stays infinite (see
+    As ``render.quantize.shrink`` on the host, but a float32 sum that overflows stays infinite (see
     ``render.quantize.Averaged``).
 
     Args:
@@ -224,7 +259,7 @@ def average(maps: Tensor, max_side: int) -> tuple[Tensor, int]:
     Returns:
         Contiguous means [N, C, h, w], f32 or f64, and the block's side in px.
     """
-    block = -(-max(maps.shape[2:]) // max_side)
+    block = ceil_div(max(maps.shape[2:]), max_side)
     wide = maps.to(torch.float32) if maps.dtype in HALVES else maps
     means: Tensor = functional.avg_pool2d(wide, block, ceil_mode=True)
     return means.contiguous(), block
@@ -245,22 +280,33 @@ def joined(
     """
     by_key: dict[tuple[str, str], LayerMeasurement] = {}
     with contextlib.suppress(Exception):  # all together for speed; errors are reported below
-        waiting = {
-            n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
-        }
-        found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
-        pending = [p._replace(statistics=found.get(n, p.statistics)) for n, p in enumerate(pending)]
+        pending = _with_final_statistics(pending)
     for part in pending:
         key = (part.layer_call.label, part.kind)
         try:
-            measured, known = part.to_host(), by_key.get(key)
+            measured = part.to_host()
         except Exception as error:
             failed(part.layer_call.label, error)
             continue
+        known = by_key.get(key)
         if known is not None:
             measured = replace(known, planes=measured.planes or known.planes)
         by_key[key] = measured
     return tuple(sorted(by_key.values(), key=lambda measured: measured.layer_call.position))
+
+
+def _with_final_statistics(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
+    """The measurements, with the statistics of all of them finalized together."""
+    positions = list[int]()
+    waiting = list[PendingStatistics]()
+    for position, measurement in enumerate(pending):
+        if isinstance(measurement.statistics, PendingStatistics):
+            positions.append(position)
+            waiting.append(measurement.statistics)
+    result = list(pending)
+    for position, numbers in zip(positions, finalize(waiting), strict=True):
+        result[position] = result[position]._replace(statistics=numbers)
+    return result
 
 
 def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:

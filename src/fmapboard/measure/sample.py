@@ -67,8 +67,8 @@ def samples(tensors: Sequence[Tensor], scale: Tensor | None = None) -> list[Pend
         return wide if scale is None else wide.div_(scale.to(wide.device))
 
     copies = packed([_taken(tensor) for tensor in tensors], final).split()
-    totals = [tensor.numel() for tensor in tensors]
-    return list(map(PendingSample, copies, totals))
+    both = zip(copies, tensors, strict=True)
+    return [PendingSample(values, tensor.numel()) for values, tensor in both]
 
 
 def _taken(tensor: Tensor) -> Tensor:

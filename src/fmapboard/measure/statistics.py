@@ -2,8 +2,7 @@
 
 The training thread only computes sums and extremes: per plane on the CPU, per channel on
 accelerators (see ``device``). ``finalize`` computes the statistics from them in float64, in the
-worker thread. A plane is one channel of one sample. At the end: how far the statistics of a batch
-are from those that BatchNorm layers keep.
+worker thread. A plane is one channel of one sample.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.measure import device as device_stats
 from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
-from fmapboard.model.tensors import Packed, packed
 from fmapboard.records import Floats, Statistics, TensorKind
 
 MAX_PLANES = 2**16
@@ -35,7 +33,8 @@ MAX_PLANES = 2**16
 _CANCELLATION = 0.05
 # Planes of fewer than _SHORT values are reduced over the samples first if there are at least _MANY
 # samples.
-_SHORT, _MANY = 64, 4
+_SHORT = 64
+_MANY = 4
 # Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
 # A float32 sum of many similar squares drifts: sum at most this many, then switch to float64.
@@ -48,7 +47,48 @@ Key = tuple[str, TensorKind]
 Unsettled = tuple[set[Key], Key]
 """Tensors on an accelerator that are to be read exactly next time, and which tensor is meant."""
 _Array = npt.NDArray[Any]
-_Parts = list[_Array]
+
+
+class _Centered(NamedTuple):
+    """Sums of P planes after each plane's mean was subtracted.
+
+    Attributes:
+        places: Indices of the planes into [N * C].
+        sums: [P].
+        norms: 2-norms of runs of each plane, [P, runs].
+    """
+
+    places: _Array
+    sums: _Array
+    norms: _Array
+
+
+class _PlaneSums(NamedTuple):
+    """What ``_read`` or ``_read_extremes`` read of one tensor, on the host.
+
+    Attributes:
+        lo: Min of each plane, [N, C]; [1, C] if only extremes were read.
+        hi: Max, as ``lo``.
+        sums: [N, C]; None if only extremes were read.
+        norms: 2-norms of runs of each plane, [N, C, runs]; None like ``sums``.
+        centered: More exact sums of some planes; None if no plane needs them.
+    """
+
+    lo: _Array
+    hi: _Array
+    sums: _Array | None = None
+    norms: _Array | None = None
+    centered: _Centered | None = None
+
+    @classmethod
+    def on_host(cls, parts: Sequence[Tensor]) -> _PlaneSums:
+        """Wait for the device and copy the parts of a ``PendingStatistics``."""
+        arrays = [part.cpu().numpy() for part in parts]
+        if len(arrays) == 2:
+            lo, hi = arrays
+            return cls(lo.min(0, keepdims=True), hi.max(0, keepdims=True))
+        lo, hi, sums, norms, *centered = arrays
+        return cls(lo, hi, sums, norms, _Centered(*centered) if centered else None)
 
 
 class PendingStatistics(NamedTuple):
@@ -91,53 +131,62 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     in the same way are concatenated along the channel axis and finalized in batches of at most
     ``MAX_PLANES`` planes, or of one larger tensor.
     """
-    groups: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
-    on_host: dict[int, _Parts] = {}
+    groups: defaultdict[tuple[bool, int], list[list[int]]] = defaultdict(list)
+    on_host: dict[int, _PlaneSums] = {}
     results: dict[int, Statistics] = {}
-    for number, one in enumerate(pending):
-        if one.reading != "sums":
-            results[number] = _from_device(one)
+    for number, tensor in enumerate(pending):
+        if tensor.reading != "sums":
+            results[number] = _from_device(tensor)
             continue
-        parts = on_host[number] = [part.cpu().numpy() for part in one.parts]
-        if len(parts) == 2:
-            parts[:] = parts[0].min(0, keepdims=True), parts[1].max(0, keepdims=True)
-        batches = groups[min(len(parts), 4), len(parts[0])]
-        if not batches or sum(on_host[n][0].size for n in [*batches[-1], number]) > MAX_PLANES:
+        read = _PlaneSums.on_host(tensor.parts)
+        on_host[number] = read
+        batches = groups[read.sums is None, len(read.lo)]
+        planes = read.lo.size
+        if batches:
+            planes += sum(on_host[other].lo.size for other in batches[-1])
+        if not batches or planes > MAX_PLANES:
             batches.append([])
         batches[-1].append(number)
     for numbers in chain.from_iterable(groups.values()):
-        finalized = _from_sums([pending[n] for n in numbers], [on_host[n] for n in numbers])
+        tensors = [pending[number] for number in numbers]
+        finalized = _from_sums(tensors, [on_host[number] for number in numbers])
         results.update(zip(numbers, finalized, strict=True))
     return [results[number] for number in range(len(pending))]
 
 
-def _from_device(one: PendingStatistics) -> Statistics:
+def _from_device(tensor: PendingStatistics) -> Statistics:
     """Statistics of a tensor that was read as ``device`` reads it."""
-    parts = [part.cpu() for part in one.parts]
-    if one.reading == "device":
-        combined = device_stats.combine(parts, one.samples * one.size)
+    parts = [part.cpu() for part in tensor.parts]
+    if tensor.reading == "device":
+        combined = device_stats.combine(parts, tensor.samples * tensor.size)
     else:
-        combined = device_stats.combine_exactly(parts, one.dtype)
-    if one.unsettled is not None:
-        all_keys, key = one.unsettled
-        change = all_keys.discard if combined.settled else all_keys.add
-        change(key)
-    (found,) = _split([one], combined.numbers, combined.nonfinite)
+        combined = device_stats.combine_exactly(parts, tensor.dtype)
+    if tensor.unsettled is not None:
+        all_keys, key = tensor.unsettled
+        if combined.settled:
+            all_keys.discard(key)
+        else:
+            all_keys.add(key)
+    (found,) = _split([tensor], combined.numbers, combined.nonfinite)
     return found if combined.counted else replace(found, counted=False)
 
 
-def _from_sums(tensors: list[PendingStatistics], read: list[_Parts]) -> Iterator[Statistics]:
+def _from_sums(tensors: list[PendingStatistics], read: list[_PlaneSums]) -> Iterator[Statistics]:
     """Statistics of tensors with sums of planes, all with equally many planes per channel.
 
     Args:
         tensors: The tensors.
-        read: The parts of each tensor.
+        read: What was read of each tensor.
     """
-    lo, hi, means, variances = _plane_moments(read, [one.size for one in tensors])
-    lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
-    variance = (np.maximum(variances, 0.0) + np.square(means - mean)).mean(0)
+    planes = _plane_moments(read, [tensor.size for tensor in tensors])
+    lowest = planes.lo.min(0)
+    highest = planes.hi.max(0)
+    mean = planes.mean.mean(0)
+    squares = np.maximum(planes.variance, 0.0) + np.square(planes.mean - mean)  # [N, C]
+    std = np.sqrt(squares.mean(0))
     one_value = (lowest == highest) & ~np.isnan(mean)
-    mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
+    mean[one_value] = lowest[one_value]
+    std[one_value] = 0.0
     numbers = np.stack([lowest, highest, mean, std])
     return _split(tensors, numbers, np.zeros((3, len(mean)), np.int64))
 
@@ -152,57 +201,74 @@ def _split(
         numbers: Min, max, mean and std, f64 [4, C].
         nonfinite: Counts of NaN, +Inf and -Inf, [3, C].
     """
-    same = (numbers[0] == numbers[1]) & ~nonfinite.any(0)
+    is_same = (numbers[0] == numbers[1]) & ~nonfinite.any(0)
     start = 0
-    for one in tensors:
-        own = slice(start, start + one.parts[0].shape[-1])
+    for tensor in tensors:
+        own = slice(start, start + tensor.parts[0].shape[-1])
         start = own.stop
         minimum, maximum, mean, std = numbers[:, own]
-        nan, up, down = nonfinite[:, own]
-        constant = same[own] if one.samples * one.size > 1 else np.zeros_like(same[own])
-        dead = None if one.floor is None else constant & (maximum == one.floor)
+        nan, positive_infinity, negative_infinity = nonfinite[:, own]
+        has_several = tensor.samples * tensor.size > 1
+        constant = is_same[own] if has_several else np.zeros_like(is_same[own])
+        floor = tensor.floor
         yield Statistics(
             minimum=minimum,
             maximum=maximum,
             mean=mean,
             std=std,
             nan=nan,
-            positive_infinity=up,
-            negative_infinity=down,
+            positive_infinity=positive_infinity,
+            negative_infinity=negative_infinity,
             constant=constant,
-            dead=dead,
-            floor=one.floor,
+            dead=None if floor is None else constant & (maximum == floor),
+            floor=floor,
         )
 
 
-def _plane_moments(read: list[_Parts], sizes: list[int]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Min, max, mean and variance of each plane, each f64 [N, C]; NaN where they were not computed.
+class _PlaneMoments(NamedTuple):
+    """Min, max, mean and variance of each plane, each f64 [N, C]; NaN if not computed."""
+
+    lo: Floats
+    hi: Floats
+    mean: Floats
+    variance: Floats
+
+
+def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
+    """The moments of the planes of several tensors, whose channels are concatenated.
 
     Args:
-        read: The parts of each tensor; channels are concatenated.
+        read: What was read of each tensor.
         sizes: Number of values per plane, per tensor.
     """
-    lo, hi = (_concatenated([parts[n] for parts in read]) for n in (0, 1))
-    if len(read[0]) == 2:
+    lo = _concatenated([sums.lo for sums in read])
+    hi = _concatenated([sums.hi for sums in read])
+    sums = [tensor.sums for tensor in read if tensor.sums is not None]
+    norms = [tensor.norms for tensor in read if tensor.norms is not None]
+    if not sums:
         unknown = np.full(lo.shape, np.nan)
-        return lo, hi, unknown, unknown
-    channels = [parts[0].shape[1] for parts in read]
+        return _PlaneMoments(lo, hi, unknown, unknown)
+    channels = [tensor.lo.shape[1] for tensor in read]
     size = np.repeat(np.array(sizes, np.float64), channels)  # [C]
-    means = _concatenated([parts[2] for parts in read]) / size
-    squares = _concatenated([np.square(parts[3], dtype=np.float64).sum(2) for parts in read])
+    means = _concatenated(sums) / size
+    squares = _concatenated([np.square(own, dtype=np.float64).sum(2) for own in norms])
     variances = squares / size - np.square(means)
     start = 0
-    for parts, values, count in zip(read, sizes, channels, strict=True):
-        if len(parts) > 4:
-            n, c = np.divmod(parts[4], count)
-            at, rest, around = (n, start + c), parts[5].astype(np.float64) / values, parts[6]
+    for tensor, values, count in zip(read, sizes, channels, strict=True):
+        centered = tensor.centered
+        if centered is not None:
+            sample, channel = np.divmod(centered.places, count)
+            at = (sample, start + channel)
+            rest = centered.sums.astype(np.float64) / values
+            around = np.square(centered.norms.astype(np.float64)).sum(1) / values
             # The values were centered on the mean rounded to the dtype of the maps.
-            means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
-            variances[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
+            means[at] = means[at].astype(tensor.lo.dtype).astype(np.float64) + rest
+            variances[at] = around - np.square(rest)
         start += count
     same = lo == hi  # avoid rounding errors in constant planes
-    means[same], variances[same] = lo[same], 0.0
-    return lo, hi, means, variances
+    means[same] = lo[same]
+    variances[same] = 0.0
+    return _PlaneMoments(lo, hi, means, variances)
 
 
 def _concatenated(arrays: list[_Array]) -> Floats:
@@ -225,7 +291,8 @@ def statistics(
     if not moments:
         parts = _read_extremes(planes)
     elif _is_short(planes):
-        parts, planes = _read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
+        parts = _read_across(planes)
+        planes = planes.permute(2, 1, 0)  # [S, C, N]
     else:
         parts = _read(planes)
     samples, _, size = planes.shape
@@ -317,7 +384,10 @@ def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
     if planes.nbytes > 2 * _CACHED:
         chunks = torch.split(planes, max(1, _CACHED // planes[0].nbytes))
     seen = [(part.amin(2), part.amax(2), part.sum(2), _norms(part)) for part in chunks]
-    lo, hi, sums, norms = seen[0] if len(seen) == 1 else map(torch.cat, zip(*seen, strict=True))
+    if len(seen) == 1:
+        lo, hi, sums, norms = seen[0]
+    else:
+        lo, hi, sums, norms = map(torch.cat, zip(*seen, strict=True))
     return _with_centered_sums(planes, lo, hi, sums, norms)
 
 
@@ -346,7 +416,8 @@ def _with_centered_sums(
         return lo, hi, sums, norms
     at = torch.from_numpy(np.flatnonzero(near))
     centered = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
-    centered -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
+    means = (sums.reshape(-1)[at].double() / size).to(planes.dtype)  # [P]
+    centered -= means.unsqueeze(1)
     return lo, hi, sums, norms, at, centered.sum(1), _norms(centered.unsqueeze(0))[0]
 
 
@@ -383,124 +454,6 @@ def _norms(planes: Tensor) -> Tensor:
     size = planes.shape[2]
     if size <= _RUN:
         return norms_of_runs(planes, size)
-    least = -(-size // _RUN)
+    least = ceil_div(size, _RUN)
     runs = next((n for n in range(least, 2 * least) if size % n == 0), 0)
     return norms_of_runs(planes, size // runs if runs else _RUN)
-
-
-# How far the statistics of a batch are from those that BatchNorm keeps for evaluation.
-#
-# A BatchNorm layer in train mode stores no statistics of the batch, but mixes the variance into its
-# running variance. The batch's variance follows from the running variance before and after, so no
-# feature map is read.
-
-_MOST_ROUNDING = 0.05
-"""A gap is not reported if rounding of the running variance could change it by more than this."""
-_LEAST_BATCHES = 50
-"""Batches after which running statistics should no longer be the initial ones."""
-_SMALL_MOMENTUM = 2e-4
-"""Momentum up to which a layer counts as hardly updated; 3e-4 is that of MNASNet."""
-_INITIAL = 0.9
-"""Share of the initial value in a running variance from which that is mostly the initial one."""
-_SHARE_ROUNDING = 1e-3
-
-
-class BatchNormLayer(NamedTuple):
-    """What is known about a BatchNorm layer on the host.
-
-    Attributes:
-        name: its name in the model.
-        momentum: the weight of a batch in the running variance; None for a cumulative average.
-        eps: added to variances.
-    """
-
-    name: str
-    momentum: float | None
-    eps: float
-
-
-def running_state(modules: Sequence[_BatchNorm]) -> Packed:
-    """Copy what layers keep: the running variance [C] of each, then the number of batches, i64 [1].
-
-    Args:
-        modules: layers that keep statistics.
-    """
-    kept = [(m.running_var, m.num_batches_tracked) for m in modules]
-    variances = [variance.detach() for variance, _ in kept]  # type: ignore[union-attr]  # kept
-    counts = [count.detach().view(1) for _, count in kept]  # type: ignore[union-attr]  # kept
-    return packed(variances + counts)
-
-
-class PendingGaps(NamedTuple):
-    """The running statistics of BatchNorm layers before and after a forward pass.
-
-    Attributes:
-        layers: the layers.
-        before: their ``running_state`` before the pass.
-        after: that after it.
-    """
-
-    layers: tuple[BatchNormLayer, ...]
-    before: Packed
-    after: Packed
-
-    def to_host(self) -> tuple[dict[str, float], tuple[str, ...]]:
-        """Wait for the device.
-
-        Returns:
-            Layer -> median over channels of |log(batch / running variance)|. ``eps`` is added to
-            both variances; the running one is that before the pass. If a layer ran more than once,
-            its batches are averaged. A layer is left out if it did not update its statistics, if
-            they are not finite, or if rounding hides the batch. Then the layers whose running
-            variance is still mostly the initial one.
-        """
-        old, new, many = self.before.split(), self.after.split(), len(self.layers)
-        gaps, initial = {}, []
-        for n, layer in enumerate(self.layers):
-            counts = int(old[many + n]), int(new[many + n])
-            before, after = old[n].cpu().double(), new[n].cpu().double()
-            gap = _gap(layer, before, after, counts, torch.finfo(old[n].dtype).eps)
-            if gap is not None:
-                gaps[layer.name] = gap
-            if _is_initial(layer, after, counts):
-                initial.append(layer.name)
-        return gaps, tuple(initial)
-
-
-def _is_initial(layer: BatchNormLayer, variance: Tensor, counts: tuple[int, int]) -> bool:
-    """True if a layer's running variance is still mostly the initial one.
-
-    After n batches, (1 - momentum)^n of it is the initial value, 1. Layers count with a momentum of
-    at most 2e-4 whose share is at least 0.9 after 50 batches or more. No running variance that
-    started at 1 can be below the share; those of a loaded checkpoint are.
-    """
-    first, last = counts
-    if layer.momentum is None or layer.momentum > _SMALL_MOMENTUM:
-        return False
-    if not first < last or last < _LEAST_BATCHES:
-        return False
-    share = (1 - layer.momentum) ** last
-    return share >= _INITIAL and bool((variance >= share - _SHARE_ROUNDING).all())
-
-
-def _gap(
-    layer: BatchNormLayer, old: Tensor, new: Tensor, counts: tuple[int, int], rounding: float
-) -> float | None:
-    first, last = counts
-    if last <= first:
-        return None
-    momentum = layer.momentum
-    kept = first / last if momentum is None else (1 - momentum) ** (last - first)
-    if not kept < 1:
-        return None
-    batch = (new - kept * old) / (1 - kept)
-    error = 2 * rounding * torch.maximum(old, new) / (1 - kept)
-    running = old + layer.eps
-    if not torch.isfinite(batch).all() or bool((batch < -error).any()):
-        return None  # another rule than BatchNorm's, or the layer has seen a non-finite value
-    seen = batch.clamp(min=0) + layer.eps
-    if bool((error / torch.minimum(running, seen)).median() > _MOST_ROUNDING):
-        return None
-    # numpy's logarithm, because MKL's would start a team of OpenMP threads (see capture.sending).
-    logarithms = torch.from_numpy(np.log((seen / running).numpy()))
-    return float(logarithms.abs().median())

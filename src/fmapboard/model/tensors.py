@@ -203,16 +203,23 @@ def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = 
         parts: any views.
         change: applied to each piece; returns one of the same length. None keeps it.
     """
-    groups = defaultdict[object, list[int]](list)
-    for number, part in enumerate(parts):
-        groups[part.device, part.dtype, part.shape[1:]].append(number)
-    pieces, sizes = list[Tensor](), list[tuple[int, ...]]()
-    for members in groups.values():
-        own = list(map(parts.__getitem__, members))
+    groups = alike(parts, rows=True)
+    pieces = list[Tensor]()
+    sizes = list[tuple[int, ...]]()
+    for members in groups:
+        own = [parts[number] for number in members]
         piece = torch.cat(own)
         pieces.append(piece if change is None else change(piece))
         sizes.append(tuple(map(len, own)))
-    return Packed(tuple(pieces), tuple(map(tuple, groups.values())), tuple(sizes))
+    return Packed(tuple(pieces), tuple(map(tuple, groups)), tuple(sizes))
+
+
+def alike(parts: Sequence[Tensor], *, rows: bool = False) -> list[list[int]]:
+    """The positions of tensors, grouped by device and dtype; with ``rows`` also by row shape."""
+    groups = defaultdict[object, list[int]](list)
+    for number, part in enumerate(parts):
+        groups[part.device, part.dtype, part.shape[1:] if rows else None].append(number)
+    return list(groups.values())
 
 
 def as_bytes(tensor: Tensor) -> Tensor:

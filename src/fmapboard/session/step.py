@@ -20,11 +20,11 @@ from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 from fmapboard.gradients.loss_scale import PendingSkips
 from fmapboard.gradients.reader import PendingParameters
+from fmapboard.measure.batchnorm_gaps import PendingGaps
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.packing import PackedMeasurements, pack, reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, joined
-from fmapboard.measure.statistics import PendingGaps
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, ModelGraph, Parameter, StepData
