@@ -33,9 +33,9 @@ from fmapboard.options import Options, WatchOptions, check_names, check_place, w
 from fmapboard.records import KernelShape
 from fmapboard.report.result import Report
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
-from fmapboard.session.hints import explain_every_minute
 from fmapboard.session.run import NOT_A_DECORATOR, Run, StepBlock, UnusedStepBlock
 from fmapboard.session.session import StepSession, options_for
+from fmapboard.session.usage import explain_every_minute
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import Pipeline

@@ -11,7 +11,16 @@ from torch import nn
 
 from fmapboard.capture.isolation import restoring
 from fmapboard.capture.module_calls import compiled_wrappers
-from fmapboard.capture.passes import Aside, CaptureListener, LayerCalls, PassRecorder, Placed, Side
+from fmapboard.capture.passes import (
+    Aside,
+    CaptureListener,
+    FirstPass,
+    LayerCalls,
+    PassPolicy,
+    PassRecorder,
+    Placed,
+    Side,
+)
 from fmapboard.capture.taps import TapChoice, has_taps
 from fmapboard.errors import LayerNotFound
 from fmapboard.model.kernel_shapes import by_kernel_shape
@@ -97,18 +106,23 @@ class HookRegistry:
         return self._recorder.was_called
 
     def listening(
-        self, listener: CaptureListener, *, sides: tuple[Side, ...] = ("output",)
+        self,
+        listener: CaptureListener,
+        *,
+        policy: PassPolicy | None = None,
+        sides: tuple[Side, ...] = ("output",),
     ) -> AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
         """
-        return restoring(partial(self.arm, listener, sides=sides), self.disarm)
+        return restoring(partial(self.arm, listener, policy=policy, sides=sides), self.disarm)
 
     def arm(
         self,
         listener: CaptureListener,
         *,
+        policy: PassPolicy | None = None,
         sides: tuple[Side, ...] = ("output",),
         thread: int | None = None,
         aside: Aside | None = None,
@@ -118,10 +132,11 @@ class HookRegistry:
         Hooks are on the layers from the beginning of a recorded pass to its end only.
 
         Args:
-            listener: chooses and receives the recorded passes.
+            listener: receives the recorded passes.
+            policy: chooses them; None records the first one (``FirstPass``).
             sides: ``"output"``, ``"input"`` or both.
             thread: identifier of the thread whose passes count; None selects the first thread that
-                runs a recorded pass, until ``listener.takes_over``.
+                runs a recorded pass, until the policy takes over.
             aside: called with a compiled module and its arguments right before a recorded pass of
                 it, and with a block for an uncompiled pass, which is recorded instead. None runs
                 all compiled code of the process uncompiled while the registry is armed.
@@ -129,7 +144,12 @@ class HookRegistry:
         self.disarm()
         with_parts = not self._recorder.root_ran
         self._recorder = self._new(
-            self.tap_choice, listener, sides=sides, thread=thread, aside=aside
+            self.tap_choice,
+            listener,
+            policy=FirstPass() if policy is None else policy,
+            sides=sides,
+            thread=thread,
+            aside=aside,
         )
         self._finalizer = weakref.finalize(self, self._placed.take)
         try:

@@ -8,8 +8,9 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 from torch import nn
@@ -41,15 +42,14 @@ from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
 
 Side = Literal["output", "input"]
-Phase = Literal["waiting", "recording", "done"]
 Aside: TypeAlias = "Callable[[nn.Module, Any, Any, AbstractContextManager[None]], None]"
 """Records an uncompiled pass in place of a compiled one; see ``HookRegistry.arm``."""
 
 
 class CaptureListener:
-    """Receives what a registry's hooks observe. Subclasses define what they need.
+    """Receives what a registry's hooks observe in the recorded passes.
 
-    Every method is called inside the user's forward pass, on the thread that runs it. ``args``,
+    Its methods are called inside the user's forward pass, on the thread that runs it. ``args``,
     ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
     what is needed before returning. An implementation must not raise, modify these objects or draw
     random numbers.
@@ -57,44 +57,15 @@ class CaptureListener:
 
     __slots__ = ()
 
-    def counts(self, received: Any) -> bool:
-        """Called when a pass begins; True if it counts, which is the default.
-
-        Args:
-            received: ``(args, kwargs)`` of the root. If its layers are called one by one, what the
-                layer received or returned.
-        """
-        return True
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CaptureListener | None:
         """Called when the recorded forward pass of the root module begins.
 
         Discard what an earlier pass delivered.
-        """
-
-    def again(self) -> bool:
-        """Called when a later pass that counts begins; True records it too. Default: False."""
-        return False
-
-    def takes_over(self) -> bool:
-        """Called when the thread that armed the registry begins a pass that counts, after another.
 
         Returns:
-            True if from now on only passes of this thread are to be recorded. Default: False.
+            What receives the tensors of this pass; None for this listener.
         """
-        return False
-
-    def pass_ended(self, output: Any) -> None:
-        """Called with the output of every forward pass of the root, recorded or not.
-
-        While the root's ``forward`` does not run, it is called with those of its children instead.
-        """
-
-    def part_begins(self, received: Any) -> None:
-        """Called with ``(args, kwargs)`` of a part that the user calls instead of the root."""
-
-    def part_ended(self, part: nn.Module, output: Any) -> None:
-        """Called when such a part has returned, before ``pass_ended``."""
+        return None
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Called when a watched layer of the recorded pass is about to run, or has returned.
@@ -107,66 +78,113 @@ class CaptureListener:
         """
 
 
-class PassTracker:
-    """Selects the root module's forward passes to record and numbers the layer calls in each.
+class Moment(Enum):
+    """When a policy is asked."""
 
-    The first pass that counts is recorded. Later ones are ignored, unless the listener wants one
-    too, whose calls are then numbered from the start. A pass that raised does not count. If the
-    root's ``forward`` never runs (the user calls submodules directly), the first call of each layer
-    is recorded.
+    BEGINS = "a forward pass of the root begins"
+    RETURNS = "a forward pass of the root, recorded or not, has returned"
+    PART_BEGINS = "a part of the root is called, and the root itself has not been"
+    PART_RETURNS = "such a part has returned"
+    LAYER_RUNS = "a layer runs for the first time, and no pass of the root is recorded"
 
-    Args:
-        listener: tells which passes, and which of such layer calls, count.
+
+class Decision(Enum):
+    """What becomes of that which begins."""
+
+    IGNORE = "nothing"
+    RECORD = "it is recorded"
+    TAKE_OVER = "it is recorded, and from now on only passes of this thread are"
+
+
+class Progress(Enum):
+    """How far a policy has come with the passes of the root."""
+
+    WAITING = "none is recorded yet"
+    RECORDING = "one is being recorded; if it raises, it does not count"
+    RECORDED = "one was recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class PassEvent:
+    """What a policy decides about.
 
     Attributes:
-        phase: whether a pass of the root is being recorded, or was.
-        accepts_all: layer calls count, whatever each layer receives.
+        moment: what happens.
+        value: ``(args, kwargs)`` of what begins, or the output of what has returned; for a layer,
+            what it received or returned.
+        module: the part that is called; None for the root and for layers.
+        is_elsewhere: passes of another thread are recorded so far, and this pass begins in the
+            thread that armed the registry.
     """
 
-    def __init__(self, listener: CaptureListener) -> None:
-        self._listener = listener
-        self.phase: Phase = "waiting"
-        self.accepts_all = False
+    moment: Moment
+    value: Any = ()
+    module: nn.Module | None = None
+    is_elsewhere: bool = False
+
+
+class PassPolicy(Protocol):
+    """Decides which forward passes are recorded."""
+
+    def decide(self, event: PassEvent) -> Decision:
+        """Called inside the user's forward pass, for each event of `Moment`; must not raise.
+
+        What returns for a moment at which something has returned is of no consequence. Only a pass
+        of the root that begins elsewhere can take over.
+        """
+
+
+class FirstPass:
+    """Records the first forward pass that returns, or the first call of each layer or part.
+
+    The latter if the root is never called, but its parts are.
+
+    Attributes:
+        progress: how far it has come.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress.WAITING
+
+    def decide(self, event: PassEvent) -> Decision:
+        """Record until a pass has returned; take nothing over from another thread."""
+        if event.moment is Moment.RETURNS and self.progress is Progress.RECORDING:
+            self.progress = Progress.RECORDED
+        if self.progress is Progress.RECORDED or event.is_elsewhere:
+            return Decision.IGNORE
+        if event.moment is Moment.BEGINS:
+            self.progress = Progress.RECORDING
+        return Decision.RECORD
+
+
+class CallNumbers:
+    """Numbers the calls of layers in a pass."""
+
+    def __init__(self) -> None:
         self._calls: dict[tuple[str, Side], int] = {}
         self._positions: dict[tuple[str, int], int] = {}
 
-    def root_begins(self, received: Any = ()) -> bool:
-        """Called when a forward pass of the root begins; True if it is to be recorded."""
-        if not self._listener.counts(received):
-            if self.phase == "recording":
-                self.phase = "waiting"  # the recorded pass raised; do not complete it
-            return False
-        if self.phase == "done" and not self._listener.again():
-            return False
-        self.phase = "recording"
+    def start_over(self) -> None:
+        """A pass begins."""
         self._calls.clear()
         self._positions.clear()
-        return True
 
-    def root_ends(self) -> None:
-        """Called when a forward pass of the root has returned."""
-        if self.phase == "recording":
-            self.phase = "done"
+    def has_run(self, layer: str, side: Side) -> bool:
+        """True if a call of the layer was numbered."""
+        return (layer, side) in self._calls
 
-    def call(self, layer: str, side: Side, value: Any = None) -> tuple[int, int] | None:
-        """Number a call of a layer in the recorded pass.
+    def next(self, layer: str, side: Side) -> tuple[int, int]:
+        """Number a call of a layer.
 
         Args:
             layer: its name.
             side: which of its tensors is delivered.
-            value: what the layer received or returned.
 
         Returns:
             The call's number for this layer, from 1, and its position among the calls of all
-            layers, from 0; or None if the call is not recorded.
+            layers, from 0. Input and output of a call share both.
         """
-        if self.phase == "done":
-            return None
         number = self._calls.get((layer, side), 0) + 1
-        if self.phase == "waiting" and (
-            number > 1 or not (self.accepts_all or self._listener.counts(value))
-        ):
-            return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))
 
@@ -301,7 +319,8 @@ class PassRecorder:
         wrappers: what torch.compile made of the model.
         placed: what is placed outside.
         taps: which tapped tensors are recorded.
-        listener: as in ``HookRegistry.arm``, and so are the next three.
+        listener: as in ``HookRegistry.arm``, and so are the next four.
+        policy: see there.
         sides: see there.
         thread: see there.
         aside: see there.
@@ -317,6 +336,7 @@ class PassRecorder:
     placed: Placed
     taps: TapChoice
     listener: CaptureListener
+    policy: PassPolicy = field(default_factory=FirstPass)
     sides: tuple[Side, ...] = ()
     thread: int | None = None
     aside: Aside | None = None
@@ -329,7 +349,10 @@ class PassRecorder:
     def __post_init__(self) -> None:
         self._model, self._home = self.calls.watched.model, threading.get_ident()
         self._turns = contextlib.nullcontext() if self.thread else _Turns()
-        self._passes = PassTracker(self.listener)
+        self._calls = CallNumbers()
+        self._receiver = self.listener
+        self._is_recording = False  # a pass of the root
+        self._accepts_all = False  # layer calls are recorded, whatever each layer receives
         self._device = next((p.device for p in self._model.parameters()), None)
         self._running: dict[int, Call] = {}
 
@@ -353,8 +376,9 @@ class PassRecorder:
 
     def end(self) -> None:
         """Record no more; may be called again, also if it was interrupted."""
-        self.listener = CaptureListener()
-        self._passes = PassTracker(self.listener)
+        self.listener = self._receiver = CaptureListener()
+        self.policy = FirstPass()
+        self._is_recording = False
         for call in list(self._running.values()):
             self._unhook(call)
         self._running.clear()
@@ -379,9 +403,20 @@ class PassRecorder:
             with self._turns:
                 if not self._follows(call):
                     return False
-                self.was_called, self._running[thread] = True, call
-                if self._is_root(call.module):
-                    self._root_begins(call)
+                is_root = self._is_root(call.module)
+                decision = Decision.IGNORE
+                is_elsewhere = self._is_foreign_thread(call.of_replica)
+                if is_elsewhere:
+                    if not is_root or self._home != thread:
+                        return False
+                    decision = self._decision(call, is_elsewhere=True)
+                    if decision is not Decision.TAKE_OVER:
+                        return False
+                    self._take_over()
+                self.was_called = True
+                self._running[thread] = call
+                if is_root:
+                    self._root_begins(call, decision)
                 else:
                     self._part_begins(call)
         except Exception as error:
@@ -394,13 +429,11 @@ class PassRecorder:
             with self._turns:
                 if self._is_foreign_thread(call.of_replica):  # another thread has taken over
                     return
-                is_root = self._is_root(call.module)
-                if is_root:
-                    self._passes.root_ends()
+                if self._is_root(call.module):
+                    self._is_recording = False
+                    self.policy.decide(PassEvent(Moment.RETURNS, output))
                 elif not self.root_ran:
-                    self.listener.part_ended(call.module, output)
-                if is_root or (not self.root_ran and call.module in self._model.children()):
-                    self.listener.pass_ended(output)
+                    self.policy.decide(PassEvent(Moment.PART_RETURNS, output, call.module))
         except Exception as error:
             self._report("", error)
 
@@ -435,38 +468,41 @@ class PassRecorder:
     def _follows(self, call: Call) -> bool:
         if not self.is_open or self.is_paused or threading.get_ident() in self._running:
             return False
-        received = call.args, call.kwargs
-        if is_unobservable() or self._is_on_other_device(call.of_replica, received):
-            return False
-        return not self._is_foreign_thread(call.of_replica) or self._takes_over(call, received)
+        received = (call.args, call.kwargs)
+        return not is_unobservable() and not self._is_on_other_device(call.of_replica, received)
 
-    def _takes_over(self, call: Call, received: Any) -> bool:
-        """In the thread that armed the registry: record its passes instead of another thread's."""
-        if self._home != threading.get_ident() or not self._is_root(call.module):
-            return False
-        if not self.listener.counts(received) or not self.listener.takes_over():
-            return False
+    def _take_over(self) -> None:
+        """Record the passes of the thread that armed the registry instead of another thread's."""
         self.thread = self._home
         for other in list(self._running.values()):
             self._unhook(other)
         self._running.clear()
-        self._passes = PassTracker(self.listener)
-        return True
 
     def _is_root(self, module: nn.Module) -> bool:
         return module is self._model or is_replica(module) or module in self.wrappers
 
-    def _root_begins(self, call: Call) -> None:
+    def _decision(self, call: Call, *, is_elsewhere: bool = False) -> Decision:
+        received = (call.args, call.kwargs)
+        return self.policy.decide(PassEvent(Moment.BEGINS, received, is_elsewhere=is_elsewhere))
+
+    def _root_begins(self, call: Call, decision: Decision) -> None:
+        """Record a pass of the root; ``TAKE_OVER`` was decided before, all else is decided now."""
         # What is called inside is not of interest, and torch.compile is not to see the watches.
         call.puts_back = bool(self.placed.parts)
         self.placed.take_parts()
-        if not self._passes.root_begins((call.args, call.kwargs)):
+        if decision is not Decision.TAKE_OVER:
+            decision = self._decision(call)
+        self._is_recording = decision is not Decision.IGNORE
+        if not self._is_recording:
             return
-        self.root_ran, call.puts_back = True, False
+        self._calls.start_over()
+        self.root_ran = True
+        call.puts_back = False
         if self.thread is None and not call.of_replica:
             self.thread = threading.get_ident()
-        self.listener.begin(call.args, call.kwargs)
+        receiver = self.listener.begin(call.args, call.kwargs)
         if self.is_open:  # memory did not run out
+            self._receiver = self.listener if receiver is None else receiver
             layers = self._layers()
             self._record(call, own_layers(call.module, layers) if call.of_replica else layers)
 
@@ -475,8 +511,8 @@ class PassRecorder:
         for part in inside - {call.module}:
             if (watch := self.placed.parts.pop(part, None)) is not None:
                 watch.take()
-        self.listener.part_begins((call.args, call.kwargs))
-        if self._passes.phase != "done":
+        event = PassEvent(Moment.PART_BEGINS, (call.args, call.kwargs), call.module)
+        if self.policy.decide(event) is Decision.RECORD:
             own = {name: layer for name, layer in self._layers().items() if layer in inside}
             self._record(call, own)
 
@@ -485,19 +521,17 @@ class PassRecorder:
 
     def _record(self, call: Call, layers: dict[str, nn.Module]) -> None:
         """Record the call that begins, or an uncompiled one in its place if it is compiled."""
-        call.layers, passes = layers, self._passes
+        call.layers = layers
         if self.aside is None or not (call.compiles or self._is_compiled(call.module)):
             self._hook_layers(call)
             return
         try:
-            passes.accepts_all = passes.phase == "recording" or self.listener.counts(
-                (call.args, call.kwargs)
-            )
-            if passes.accepts_all:
+            self._accepts_all = self._is_recording or self._is_accepted((call.args, call.kwargs))
+            if self._accepts_all:
                 hooked = restoring(partial(self._hook_layers, call), partial(self._unhook, call))
                 self.aside(call.module, call.args, call.kwargs, hooked)
         finally:
-            passes.accepts_all = False
+            self._accepts_all = False
         call.is_recorded = True
 
     def _is_compiled(self, module: nn.Module) -> bool:
@@ -570,7 +604,14 @@ class PassRecorder:
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
         if self.is_paused or not self.calls.selects(name, side, value):
             return
-        counted = self._passes.call(name, side, value)
-        if counted is not None:
-            layer_call = self.calls.of(name, *counted, side, module)
-            self.listener.captured(layer_call, side, value, module)
+        if not self._is_recording and (
+            self._calls.has_run(name, side) or not (self._accepts_all or self._is_accepted(value))
+        ):
+            return
+        number, position = self._calls.next(name, side)
+        layer_call = self.calls.of(name, number, position, side, module)
+        self._receiver.captured(layer_call, side, value, module)
+
+    def _is_accepted(self, value: Any) -> bool:
+        """True if a layer is recorded although no pass of the root is."""
+        return self.policy.decide(PassEvent(Moment.LAYER_RUNS, value)) is Decision.RECORD

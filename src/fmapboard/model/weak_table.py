@@ -38,6 +38,5 @@ class WeakTable(Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         """The objects that exist."""
-        for reference, _ in list(self._entries.values()):
-            if (key := reference()) is not None:
-                yield key
+        keys = [reference() for reference, _ in list(self._entries.values())]
+        return iter([key for key in keys if key is not None])

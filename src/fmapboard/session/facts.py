@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -25,174 +23,15 @@ from fmapboard.gradients.given_loss import GivenLoss, with_given
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.output_facts import OutputReader
 from fmapboard.gradients.outputs import OutputRecorder, PendingOutput
-from fmapboard.gradients.reader import GradientReader, read_norms
-from fmapboard.measure.norms import GradientNorms, PendingNorms
+from fmapboard.gradients.reader import GradientReader
+from fmapboard.gradients.touched import UnclearedGradients
+from fmapboard.measure.norms import PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
+from fmapboard.model.modes import eval_modules
 from fmapboard.records import HardImage, RecordedFacts
-from fmapboard.session.selection import (
-    Candidate,
-    Mark,
-    PassSelection,
-    State,
-    marks,
-    same,
-    untouched,
-)
-
-_FUNCTIONS = frozenset(
-    {
-        *("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"),
-        *("feature_alpha_dropout", "batch_norm", "rrelu", "stochastic_depth", "drop_path"),
-        *("drop_block2d", "drop_block3d", "multi_head_attention_forward"),
-    }
-)
-"""Names of functions that compute something else in eval mode."""
-
-
-def eval_modules(model: nn.Module) -> tuple[str, ...]:
-    """Names of the modules that compute something else because the network is in eval mode.
-
-    Empty unless every module with parameters, and every module that depends on the mode, is in eval
-    mode: a network in which only some layers are (BatchNorm or dropout frozen on purpose, a frozen
-    backbone with a head that trains) was set up that way. If some parameters are frozen, which is
-    often combined with eval mode, only modules with trainable parameters of their own count.
-    """
-    for module in model.modules():
-        if module.training and (_own_modes(module) or depends_on_mode(module)):
-            return ()
-    is_partly_frozen = any(not parameter.requires_grad for parameter in model.parameters())
-    found = [(name, module) for name, module in model.named_modules() if depends_on_mode(module)]
-    return tuple(clean_name(n) for n, m in found if any(_own_modes(m)) or not is_partly_frozen)
-
-
-def _own_modes(module: nn.Module) -> list[bool]:
-    """Whether each parameter of its own is trained."""
-    return [parameter.requires_grad for parameter in module.parameters(recurse=False)]
-
-
-def depends_on_mode(module: nn.Module) -> bool:
-    """True if it is certain that a module computes something else in eval mode.
-
-    That is read from the code of ``forward``: it uses ``training`` for dropout, batch norm and the
-    like, with a probability above 0 or with running statistics.
-    """
-    if not _reads_mode(type(module).forward):
-        return False
-    if isinstance(module, nn.modules.batchnorm._NormBase):
-        return module.running_mean is not None
-    if isinstance(module, nn.MultiheadAttention):
-        return bool(module.dropout)
-    probabilities = [getattr(module, name, 1.0) for name in ("p", "drop_prob")]
-    return all(isinstance(one, (int, float)) and one > 0 for one in probabilities)
-
-
-@lru_cache(4096)
-def _reads_mode(forward: Callable[..., Any]) -> bool:
-    code = getattr(inspect.unwrap(forward), "__code__", None)
-    names = frozenset(getattr(code, "co_names", ()))
-    return "training" in names and not names.isdisjoint(_FUNCTIONS)
-
-
-# Finds gradients that are used in an optimizer step and not cleared before the next backward pass.
-#
-# Identities and version counters are compared, and norms of the gradients that are suspected then,
-# since version counters do not see operations on ``.data``. A gradient is
-# *uncleared* if all of this holds:
-#
-# - When the first backward pass of the logged step begins, it is what it was when the step opened.
-# - It is changed by nothing but backward passes until the last of them has ended, and is the same
-#   tensor when its optimizer steps. In a GAN, the generator's backward pass leaves gradients in
-#   the discriminator that are cleared before its own backward pass: these are not uncleared.
-# - The optimizer's step and what follows it in the logged step do not change it.
-# - When the step opened, it had been used by a completed optimizer step: one that has just ended,
-#   or one in the previous logged step, since when it is either unchanged or, in each of the steps
-#   between that were not logged, its version has advanced by as much as in this one. Steps that
-#   clear it in between advance it further or replace the tensor.
-# - A value of it was not 0 when each of these backward passes began.
-
-_MOST_READ = 8
-"""Norms are read at the beginning of at most this many backward passes of a logged step."""
-
-
-class UnclearedGradients:
-    """Follows the gradients of a model's parameters through one logged step after another.
-
-    Attributes:
-        norms: of the suspected gradients when each backward pass of the step began.
-    """
-
-    def __init__(self) -> None:
-        self._last: Mapping[str, Mark] = {}
-        self._last_step: int | None = None
-        self.opens({})
-
-    def opens(self, parameters: Mapping[str, Tensor], just_used: Collection[int] = ()) -> None:
-        """Called when a logged step opens, before its first pass.
-
-        Args:
-            parameters: the trainable ones, by name.
-            just_used: ``id`` of the parameters that an optimizer has updated right before.
-        """
-        self._parameters = dict(parameters)
-        self._at_open = marks(parameters)
-        self._just_used = {name for name in self._at_open if id(parameters[name]) in just_used}
-        self._kept: dict[str, Mark] | None = None  # None: no backward pass has begun
-        self.norms: tuple[PendingNorms, ...] = ()
-        self._stepped: dict[str, Mark] = {}
-        self._used: set[str] = set()
-
-    def backward_begins(self) -> None:
-        """Called when a backward pass begins, before it changes any gradient."""
-        kept = self._at_open if self._kept is None else self._kept
-        self._kept = untouched(kept, self._parameters)
-        if self._kept and len(self.norms) < _MOST_READ:
-            found = GradientNorms()
-            read_norms({name: self._parameters[name] for name in self._kept}, found)
-            self.norms = (*self.norms, found.pending())
-
-    def backward_ends(self) -> None:
-        """Called when a backward pass has ended."""
-        if self._kept is not None:
-            self._kept = same(self._kept, self._parameters)
-
-    def stepping(self, names: Iterable[str]) -> None:
-        """Called before an optimizer updates these parameters, when gradients are complete."""
-        fresh = [name for name in names if name in self._parameters and name not in self._stepped]
-        self._stepped |= marks({name: self._parameters[name] for name in fresh})
-        self._used |= same(self._kept or {}, self._parameters).keys() & fresh
-
-    def closes(self, step: int) -> tuple[str, ...] | None:
-        """Called when the logged step closes.
-
-        Args:
-            step: its number.
-
-        Returns:
-            Names of the parameters with an uncleared gradient, also if all of its values were 0;
-            None if that is not known, because no backward pass or no optimizer step was seen, or
-            because it is not known whether gradients that were there before belong to a completed
-            step.
-        """
-        unchanged = untouched(self._stepped, self._parameters)
-        candidates = [name for name in unchanged if name in self._used]
-        found = tuple(name for name in candidates if self._was_used(name, step))
-        is_known = self._kept is not None and bool(self._stepped)
-        self._last, self._last_step = unchanged, step
-        return found if found or (is_known and not candidates) else None
-
-    def _was_used(self, name: str, step: int) -> bool:
-        """True if an optimizer had used the gradient that was there when the step opened."""
-        if name in self._just_used:
-            return True
-        opened, last = self._at_open[name], self._last.get(name)
-        if last is None or self._last_step is None or last.gradient() is not opened.gradient():
-            return False
-        advance = self._stepped[name].version - opened.version
-        between = max(step - self._last_step - 1, 0)
-        return opened.version - last.version in (0, between * advance)
-
+from fmapboard.session.selection import Candidate, PassSelection, State
 
 Group = tuple[float | Tensor, tuple[str, ...]]
 """A parameter group at a step: its learning rate, [] on an accelerator if the optimizer keeps it
@@ -309,6 +148,19 @@ class _Seen:
     with_gradient: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _PassSeen:
+    """What was seen of a recorded pass.
+
+    Attributes:
+        modules: what ``eval_modules`` returned when it began.
+        outputs: follows what it returns.
+    """
+
+    modules: tuple[str, ...]
+    outputs: OutputRecorder
+
+
 class FactRecorder:
     """Observes passes and optimizer steps; used on the training thread.
 
@@ -327,7 +179,9 @@ class FactRecorder:
         self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._is_sharded = is_sharded(selection.model)
         self._seen, self._versions = _Seen({}), dict[int, int]()
+        self._live: ActivationCollector | None = None
         self._parts: OutputRecorder | None = None  # while parts of the model are called
+        self._passes: dict[Candidate, _PassSeen] = {}
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: GivenLoss | None = None
         self._reader = OutputReader()
@@ -337,8 +191,14 @@ class FactRecorder:
         """Called when an optimizer has stepped, right before the next logged step opens."""
         self._just_used = frozenset(map(id, parameters_of(optimizer)))
 
-    def step_opens(self) -> None:
-        """Called when a logged step opens."""
+    def step_opens(self, live: ActivationCollector) -> None:
+        """Called when a logged step opens.
+
+        Args:
+            live: what collects the step until the model itself is called.
+        """
+        self._live = live
+        self._passes = {}
         just_used, self._just_used = self._just_used, frozenset()
         trainable, self._parts, self._given = self._trainable(), None, None
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
@@ -346,12 +206,26 @@ class FactRecorder:
         self._first_batches = {**self._batches(), **self._first_batches}
         self._uncleared.opens({} if self._is_sharded else trainable, just_used)
 
+    def forget(self) -> None:
+        """Called when the logged step has ended: keep nothing that was recorded in it."""
+        self._live = None
+        self._parts = None
+        self._passes = {}
+
     def pass_begins(self, candidate: Candidate, received: Any) -> None:
         """Called when a pass that is recorded begins, with what the model is called with."""
         candidate.collected.compares_images = True
-        candidate.eval_modules = eval_modules(self._selection.model)
-        model = self._selection.model if self._outside is None and not self._is_sharded else None
-        candidate.outputs = OutputRecorder(candidate.collected, received, model)
+        model = self._selection.model
+        searched = model if self._outside is None and not self._is_sharded else None
+        outputs = OutputRecorder(candidate.collected, received, searched)
+        kept = {one: seen for one, seen in self._passes.items() if self._selection.holds(one)}
+        self._passes = {**kept, candidate: _PassSeen(eval_modules(model), outputs)}
+
+    def pass_returned(self, candidate: Candidate, output: Any) -> None:
+        """Called when such a pass has returned, if a backward pass may follow."""
+        seen = self._passes.get(candidate)
+        if seen is not None:
+            seen.outputs.returned(output)
 
     def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
         """Keep a loss and labels, unless some were given in this step."""
@@ -363,9 +237,12 @@ class FactRecorder:
         if self._parts is not None:
             self._parts.received(received)
 
-    def part_ended(self, live: ActivationCollector, part: nn.Module, output: Any) -> None:
-        """Called when such a part has returned, with what collects the step."""
-        self._parts = self._parts or OutputRecorder(live)
+    def part_returned(self, part: nn.Module, output: Any) -> None:
+        """Called when such a part has returned."""
+        if self._parts is None:
+            if self._live is None:
+                return
+            self._parts = OutputRecorder(self._live)
         names = (name for name, one in self._selection.model.named_modules() if one is part)
         self._parts.returned(output, clean_name(next(names, "")))
 
@@ -393,16 +270,17 @@ class FactRecorder:
             live: what was collected in its pass.
         """
         reader, chosen, seen = self._gradients, self._selection.chosen, self._seen
+        chosen_pass = None if chosen is None else self._passes.get(chosen)
         uncleared = self._uncleared.closes(step)
         has_stepped = reader.stepped and not reader.skipped
         trainable = self._trainable()
         modules: tuple[str, ...] | None = None
         if has_stepped and (chosen is None or chosen.state is State.USED):
             # Without a pass, the root's forward did not run, only its children's.
-            modules = seen.modules if chosen is None else chosen.eval_modules
+            modules = seen.modules if chosen_pass is None else chosen_pass.modules
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
-        if self._outside is None and has_stepped and chosen is not None and chosen.outputs:
-            self._outside = chosen.outputs.outside
+        if self._outside is None and has_stepped and chosen_pass is not None:
+            self._outside = chosen_pass.outputs.outside
             self._first_versions |= {id(p): p._version for p in self._outside.values()}
         held, versions = (
             {**(self._outside or {}), **trainable},
@@ -424,9 +302,10 @@ class FactRecorder:
             idle=idle,
         )
         groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
-        norms = self._uncleared.norms
-        self._uncleared.norms = ()  # not to be held any longer
-        recorder = self._parts if chosen is None else chosen.outputs
+        uncleared_norms = self._uncleared.take_norms()
+        recorder = self._parts
+        if chosen is not None:
+            recorder = None if chosen_pass is None else chosen_pass.outputs
         outputs = () if recorder is None else recorder.pending()
         if not has_stepped:  # a gradient may still be expected
             outputs = tuple(output for output in outputs if output.gradient is not None)
@@ -436,7 +315,7 @@ class FactRecorder:
             groups=tuple(groups),
             batch=live.batch,
             weights=weights,
-            uncleared=norms if uncleared else (),
+            uncleared=uncleared_norms if uncleared else (),
             outputs=outputs,
             given=self._given,
             is_maximized=seen.is_maximized,

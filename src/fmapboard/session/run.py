@@ -14,10 +14,10 @@ from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.interrupts import is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter, next_due
-from fmapboard.session.hints import ParameterVersions, Usage, Versions
 from fmapboard.session.selection import Passes
 from fmapboard.session.session import StepSession
 from fmapboard.session.step import PendingStep
+from fmapboard.session.usage import ParameterVersions, Usage, Versions
 from fmapboard.writers.pipeline import Pipeline
 
 

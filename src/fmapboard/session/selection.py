@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +17,11 @@ from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradient_sums import leaves_behind
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.module_calls import untraced
+from fmapboard.capture.passes import Decision, Moment, PassEvent, Progress
+from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import parameters_of
-from fmapboard.gradients.outputs import OutputRecorder
+from fmapboard.gradients.reader import GradientReader
+from fmapboard.gradients.touched import GradientMarks
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
 
@@ -31,52 +33,28 @@ Passes = Literal["all", "training", "evaluation"]
 - ``"evaluation"``: every pass in eval mode; no optimizer step is expected.
 """
 
-# Was a gradient touched? Identities and versions of gradients, compared at two moments.
-#
-# Accumulation by a backward pass, ``zero_grad``, an assignment to ``grad`` and an in-place
-# operation each change one of them; an operation on ``.data`` does not. The selection of the pass
-# asks this of some gradients, the search for uncleared ones of all. A mark holds no reference to
-# the gradient.
-
-K = TypeVar("K")
-
-
-class Mark(NamedTuple):
-    """A gradient and its version at one moment."""
-
-    gradient: weakref.ref[Tensor]
-    version: int
-
-
-def marks(parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
-    """Mark the gradients that some parameters have now; those without one are left out."""
-    return {
-        key: Mark(weakref.ref(gradient), gradient._version)
-        for key, parameter in parameters.items()
-        if (gradient := parameter.grad) is not None
-    }
-
-
-def same(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
-    """Mark the gradients again that are still the same tensor, changed or not."""
-    return {
-        key: Mark(mark.gradient, gradient._version)
-        for key, mark in before.items()
-        if (gradient := parameters[key].grad) is not None and mark.gradient() is gradient
-    }
-
-
-def untouched(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
-    """The marks of gradients that are still the same tensor and were not changed."""
-    now = same(before, parameters)
-    return {key: mark for key, mark in now.items() if mark.version == before[key].version}
-
-
-_MAX_CHECKED = 32
-"""How many parameters are checked at most, spread over the model."""
-
 _MAX_LEAVES = 256
 """How many leaf tensors in front of the model are found behind each tensor that it receives."""
+
+
+class PassKind(Enum):
+    """What a forward pass could train."""
+
+    TRAINS_MODEL = "gradients are enabled, and a parameter of the model requires one"
+    NO_GRAD = "it would, but for torch.no_grad()"
+    INFERENCE = "it would, but for torch.inference_mode()"
+    FROZEN_FOR_NOW = "no parameter requires a gradient, but some do at times"
+    TRAINS_INPUT = "the model is frozen, and gradients reach what it receives"
+    MAY_TRAIN_OTHERS = "the model is frozen and in training mode: tensors of its own may learn"
+    TRAINS_NOTHING = "the model is frozen"
+    TRANSFORMED = "it runs inside a transformation of torch.func (vmap, grad)"
+
+
+_TRAINABLE = frozenset({PassKind.TRAINS_MODEL, PassKind.NO_GRAD, PassKind.INFERENCE})
+"""Kinds of passes in which a parameter requires a gradient."""
+
+_TRAINING = frozenset({PassKind.TRAINS_MODEL, PassKind.TRAINS_INPUT, PassKind.MAY_TRAIN_OTHERS})
+"""Kinds of passes that could train something."""
 
 
 class TrainingPasses:
@@ -91,39 +69,51 @@ class TrainingPasses:
         model: the unwrapped model.
 
     Attributes:
-        may_train: the pass that began last could train something.
-        input_learns: a pass of the open step could train what a frozen model receives.
-        were_transformed: a pass of the open step ran inside a transformation of ``torch.func``.
-        disabled_by: what disabled gradients in all passes of the open step that could have trained
-            the model otherwise; None if there are none, or if gradients were enabled in one.
+        kinds: those of the open step's passes, in their order.
+        is_frozen: no parameter requires a gradient, and none is known to do so at times.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._was_trainable, self._ran = False, set[bool]()  # of each pass: has_trainable
+        self.kinds: list[PassKind] = []
+        self.is_frozen = True
         self.step_opens("all")
 
-    def step_opens(self, kind: Passes) -> None:
-        """Called when a logged step opens, with the kind of passes that count in it.
+    def step_opens(self, passes: Passes) -> None:
+        """Called when a logged step opens, with the passes that count in it.
 
         If all passes of the step before were frozen, the model is.
         """
-        self._kind: Passes = kind
-        self.may_train = self.input_learns = self.were_transformed = False
-        self._enabled = False
-        self.disabled_by: str | None = None
-        was_trainable = self._was_trainable and self._ran != {False}
-        self._was_trainable = was_trainable or self.has_trainable()
-        self._ran.clear()
-
-    @property
-    def is_frozen(self) -> bool:
-        """True if no parameter requires a gradient, and none is known to do so at times."""
-        return not self._was_trainable
+        self._passes: Passes = passes
+        untransformed = set(self.kinds) - {PassKind.TRANSFORMED}
+        if untransformed and untransformed.isdisjoint(_TRAINABLE):
+            self.is_frozen = True
+        if self.has_trainable():
+            self.is_frozen = False
+        self.kinds = []
 
     def has_trainable(self) -> bool:
         """True if a parameter requires a gradient now."""
         return any(parameter.requires_grad for parameter in self._model.parameters())
+
+    @property
+    def may_train(self) -> bool:
+        """True if the pass that began last could train something."""
+        return bool(self.kinds) and self.kinds[-1] in _TRAINING
+
+    @property
+    def disabled_by(self) -> str | None:
+        """What disabled gradients in all passes that could have trained the model otherwise.
+
+        None if there are none, or if gradients were enabled in one.
+        """
+        if PassKind.TRAINS_MODEL in self.kinds:
+            return None
+        disabled = [k for k in self.kinds if k in (PassKind.NO_GRAD, PassKind.INFERENCE)]
+        if not disabled:
+            return None
+        is_inference = disabled[-1] is PassKind.INFERENCE
+        return "torch.inference_mode()" if is_inference else "torch.no_grad()"
 
     def counts(self, received: Any) -> bool:
         """Called when a pass begins; True if it counts.
@@ -137,27 +127,31 @@ class TrainingPasses:
                 the layer received or returned.
         """
         if torch._C._functorch.peek_interpreter_stack() is not None:
-            self.were_transformed = True
+            self.kinds.append(PassKind.TRANSFORMED)
             return False
-        if self._kind == "evaluation":
+        if self._passes == "evaluation":
             return not self._model.training
-        trainable, enabled = self.has_trainable(), torch.is_grad_enabled()
-        self._ran.add(trainable)
-        self._was_trainable = self._was_trainable or trainable
-        if trainable:
-            self._enabled = self._enabled or enabled
-            inference = torch.is_inference_mode_enabled()
-            by = "torch.inference_mode()" if inference else "torch.no_grad()"
-            self.disabled_by = None if self._enabled else by
-        if self._was_trainable:
-            counts = self.may_train = enabled and trainable
-        else:
-            learns = enabled and any(tensor.requires_grad for tensor in tensors(received))
-            self.input_learns = self.input_learns or learns
-            # In training mode, tensors that are not parameters may learn.
-            self.may_train = learns or (enabled and self._model.training)
-            counts = learns or self._model.training
-        return counts or self._kind == "all"
+        kind = self._kind(received)
+        self.kinds.append(kind)
+        if self._passes == "all" or kind in _TRAINING:
+            return True
+        return kind is PassKind.TRAINS_NOTHING and self._model.training
+
+    def _kind(self, received: Any) -> PassKind:
+        is_enabled = torch.is_grad_enabled()
+        if self.has_trainable():
+            self.is_frozen = False
+            if is_enabled:
+                return PassKind.TRAINS_MODEL
+            is_inference = torch.is_inference_mode_enabled()
+            return PassKind.INFERENCE if is_inference else PassKind.NO_GRAD
+        if not self.is_frozen:
+            return PassKind.FROZEN_FOR_NOW
+        if is_enabled and any(tensor.requires_grad for tensor in tensors(received)):
+            return PassKind.TRAINS_INPUT
+        if is_enabled and self._model.training:
+            return PassKind.MAY_TRAIN_OTHERS
+        return PassKind.TRAINS_NOTHING
 
 
 def learned_leaves(received: Any) -> tuple[Tensor, ...]:
@@ -203,8 +197,6 @@ class Candidate:
         in_eval_mode: the model was in eval mode.
         graph: dead once no backward pass can follow; None if that is unknown.
         known: its state when something last happened to it.
-        eval_modules: see ``facts.eval_modules``; empty if that is not recorded.
-        outputs: follows what the pass returns; None if that is not recorded.
     """
 
     collected: ActivationCollector
@@ -212,8 +204,6 @@ class Candidate:
     in_eval_mode: bool
     graph: weakref.ref[_Graph] | None = None
     known: State = State.WAITING
-    eval_modules: tuple[str, ...] = ()
-    outputs: OutputRecorder | None = None
 
     @property
     def state(self) -> State:
@@ -230,7 +220,7 @@ class _Graph:
     While it is alive, a backward pass may still follow.
 
     Args:
-        selection: is told of the backward pass.
+        selection: follows the backward pass.
         candidate: the forward pass; None if it was not recorded.
     """
 
@@ -252,70 +242,130 @@ def _call(reference: weakref.ref[_Graph]) -> None:
         graph()
 
 
-class PassSelection:
-    """Follows forward passes, backward passes and cleared gradients through one logged step.
+class PassObserver(Protocol):
+    """Follows the passes of a logged step; each method is called in a block of the guard."""
 
-    The right pass is the first one whose backward pass contributed to the gradients that the
-    optimizer uses. This is known only when the optimizer steps. Until then, up to three candidates
-    are recorded side by side.
+    def pass_returned(self, candidate: Candidate, output: Any) -> None:
+        """Called when a recorded pass has returned, if a backward pass may follow."""
+
+    def part_begins(self, received: Any) -> None:
+        """Called with ``(args, kwargs)`` of a part that the user calls instead of the model."""
+
+    def part_returned(self, part: nn.Module, output: Any) -> None:
+        """Called when such a part has returned."""
+
+    def backward_begins(self) -> None:
+        """Called when a backward pass of the step begins, before it changes any gradient."""
+
+    def backward_ends(self) -> None:
+        """Called when a backward pass of the step has ended."""
+
+
+class PassSelection:
+    """Decides which forward passes of a logged step are recorded, and which of them counts.
+
+    It follows forward passes, backward passes and cleared gradients. The right pass is the first
+    one whose backward pass contributed to the gradients that the optimizer uses. This is known only
+    when the optimizer steps. Until then, up to three candidates are recorded side by side. The
+    policy of the session's ``HookRegistry``: see ``capture.passes.PassPolicy``.
 
     Args:
         watched: the watched layers of the model.
         guard: handles errors in fmapboard's own code.
-        backward_begins: called when a backward pass of the step begins, before it changes any
-            gradient, in a block of the guard.
-        backward_ends: called when a backward pass of the step has ended, in such a block.
+        gradients: reads gradients after each backward pass in steps that the user marks.
+        loss_scale: knows whether the GradScaler skipped a step.
 
     Attributes:
         model: the unwrapped model.
         guard: as passed.
         passes: tells which passes could train something.
+        observer: follows passes and backward passes; None for nobody.
         chosen: the pass whose gradients the optimizer used; None before the decision.
         finds_input: find what learns in front of a model that is not frozen.
         learned: leaf tensors in front of the model, by ``id``: an image, or weights.
     """
 
     def __init__(
-        self,
-        watched: WatchedLayers,
-        guard: Guard,
-        backward_begins: Callable[[], None],
-        backward_ends: Callable[[], None],
+        self, watched: WatchedLayers, guard: Guard, gradients: GradientReader, loss_scale: LossScale
     ) -> None:
-        self.model, self.guard = watched.model, guard
-        self._notify_begins, self._notify_ends = backward_begins, backward_ends
+        self.model = watched.model
+        self.guard = guard
+        self._gradients = gradients
+        self._loss_scale = loss_scale
         self.passes = TrainingPasses(self.model)
-        self._confirmations, self.finds_input = 0, True
+        self.observer: PassObserver | None = None
+        self.finds_input = True
+        self._confirmations = 0
         self._candidates: list[Candidate] = []
+        self._reads_after_backward = False
         self.close()
 
-    def open(self, kind: Passes, trainable: Collection[Tensor]) -> None:
+    def open(self, passes: Passes, trainable: Collection[Tensor]) -> None:
         """Begin to follow a logged step.
 
         Args:
-            kind: which passes count; of an evaluation, the first one is selected.
+            passes: which passes count; of an evaluation, the first one is selected.
             trainable: parameters whose gradients are checked for being cleared; empty if that
                 cannot be detected (sharded parameters).
         """
-        self._is_followed = kind != "evaluation"
-        self.passes.step_opens(kind)
-        self._check(trainable)
+        self._is_followed = passes != "evaluation"
+        self._reads_after_backward = passes == "all"
+        self._progress = Progress.WAITING
+        self.passes.step_opens(passes)
+        self._marks = GradientMarks(trainable)
 
-    def _check(self, leaves: Collection[Tensor]) -> None:
-        """Check the gradients of the model's parameters or of the leaves that lead to its input.
+    def decide(self, event: PassEvent) -> Decision:
+        """Decide whether what begins is recorded; see ``PassPolicy``."""
+        with self.guard("forward pass"):
+            if event.moment is Moment.BEGINS:
+                return self._begins(event)
+            if event.moment is Moment.RETURNS:
+                self._returns(event.value)
+            elif event.moment is Moment.PART_RETURNS:
+                self._part_returns(event)
+            elif self._progress is not Progress.RECORDED:
+                return self._part_or_layer_begins(event)
+        return Decision.IGNORE
 
-        Of a large number, evenly spaced ones are checked.
-        """
-        stride = -(-len(leaves) // _MAX_CHECKED) or 1
-        self._checked = dict(enumerate(islice(leaves, 0, None, stride)))
-        self._marks = marks(self._checked)
+    def _begins(self, event: PassEvent) -> Decision:
+        counts = self.passes.counts(event.value)
+        if event.is_elsewhere:
+            if not counts or self.is_settled:
+                return Decision.IGNORE
+            self.start_over()
+            self._progress = Progress.RECORDING
+            return Decision.TAKE_OVER
+        if not counts:
+            if self._progress is Progress.RECORDING:  # that pass raised; do not complete it
+                self._progress = Progress.WAITING
+            return Decision.IGNORE
+        if self._progress is Progress.RECORDED and not self._wants_another():
+            return Decision.IGNORE
+        self._progress = Progress.RECORDING
+        return Decision.RECORD
+
+    def _part_or_layer_begins(self, event: PassEvent) -> Decision:
+        if event.moment is Moment.PART_BEGINS:
+            if self.observer is not None:
+                self.observer.part_begins(event.value)
+            return Decision.RECORD
+        return Decision.RECORD if self.passes.counts(event.value) else Decision.IGNORE
+
+    def _part_returns(self, event: PassEvent) -> None:
+        part = event.module
+        if self.observer is not None and part is not None:
+            self.observer.part_returned(part, event.value)
+        if any(part is child for child in self.model.children()):
+            self._waits_for_backward(event.value)
 
     def close(self) -> None:
         """End the logged step: drop all candidates."""
         self.start_over()
-        self._is_followed = self._in_backward = False
+        self._is_followed = False
+        self._in_backward = False
+        self._progress = Progress.WAITING
         self.learned = dict[int, Tensor]()
-        self._check(())
+        self._marks = GradientMarks(())
 
     def start_over(self) -> None:
         """Drop all candidates: what they were for was skipped, or another thread takes over."""
@@ -332,15 +382,23 @@ class PassSelection:
     @property
     def is_settled(self) -> bool:
         """True once a backward pass of a candidate has contributed to the gradients."""
-        return self.chosen is not None or State.USED in [one.known for one in self._candidates]
+        return self.chosen is not None or State.USED in [c.known for c in self._candidates]
+
+    def holds(self, candidate: Candidate) -> bool:
+        """True if a recorded pass may still be the right one, or is."""
+        return candidate in self._candidates
 
     def is_learned_by(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates the input of a frozen model, as far as it is known."""
-        own = parameters_of(optimizer)
-        return self.passes.is_frozen and any(id(one) in self.learned for one in own)
+        if not self.passes.is_frozen:
+            return False
+        return any(id(parameter) in self.learned for parameter in parameters_of(optimizer))
 
-    def wants_another(self) -> bool:
+    def _wants_another(self) -> bool:
         """True if a pass that begins now is to be recorded as a further candidate."""
+        if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
+            self.start_over()
+            return True
         self._current = None
         if self.chosen is not None or not self._is_followed:
             return False
@@ -359,7 +417,7 @@ class PassSelection:
         trains = self.passes.may_train
         if trains:
             self._discard_outdated()
-            self._drop([one for one in self._candidates if not one.trains])
+            self._drop([candidate for candidate in self._candidates if not candidate.trains])
         if self._current is not None:  # its forward pass raised
             self._drop([self._current])
         self._current = Candidate(collected, trains, not self.model.training)
@@ -373,10 +431,16 @@ class PassSelection:
         own, known = set(map(id, self.model.parameters())), len(self.learned)
         self.learned |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
         if self.passes.is_frozen and len(self.learned) > known:
-            self._check(self.learned.values())
+            self._marks = GradientMarks(self.learned.values())
 
-    def ended(self, output: Any) -> None:
-        """Called when a pass, recorded or not, has returned: wait for its backward pass."""
+    def _returns(self, output: Any) -> None:
+        """Called when a pass, recorded or not, has returned."""
+        if self._progress is Progress.RECORDING:
+            self._progress = Progress.RECORDED
+        self._waits_for_backward(output)
+
+    def _waits_for_backward(self, output: Any) -> None:
+        """Wait for the backward pass of what a pass has returned."""
         current, self._current = self._current, None
         if current is not None:
             current.collected.ended()
@@ -386,13 +450,14 @@ class PassSelection:
         nodes = {t.grad_fn for t in tensors(output) if t.grad_fn is not None}
         for node in nodes:
             node.register_prehook(untraced(graph))
-        if current is not None:
-            if current.outputs is not None:
-                current.outputs.returned(output)
-            current.collected.sums.ended(nodes, partial(_call, weakref.ref(graph)))
-        if current is not None and nodes:
+        if current is None:
+            return
+        if self.observer is not None:
+            self.observer.pass_returned(current, output)
+        current.collected.sums.ended(nodes, partial(_call, weakref.ref(graph)))
+        if nodes:
             current.graph = weakref.ref(graph)
-        elif current is not None and self.passes.is_frozen:
+        elif self.passes.is_frozen:
             current.trains = False
 
     def choose(self) -> Candidate | None:
@@ -406,9 +471,9 @@ class PassSelection:
         if self.chosen is None and self._candidates:
             # The first one that was used; otherwise, the first that may still be used.
             order = {State.USED: 0, State.WAITING: 1, State.OVERTAKEN: 1}
-            self.chosen = min(self._candidates, key=lambda one: order.get(one.state, 2))
+            self.chosen = min(self._candidates, key=lambda c: order.get(c.state, 2))
             self._learn(self.chosen)
-            self._drop([one for one in self._candidates if one is not self.chosen])
+            self._drop([c for c in self._candidates if c is not self.chosen])
             self.chosen.collected.gradients_complete()
         return self.chosen
 
@@ -428,38 +493,39 @@ class PassSelection:
         self._in_backward = False
         self._notice_cleared()
         kept: dict[State, Candidate] = {}
-        for one in self._candidates:
-            state = one.state
-            self._abandoned[not one.in_eval_mode] += state is State.ABANDONED
+        for candidate in self._candidates:
+            state = candidate.state
+            if state is State.ABANDONED:
+                self._abandoned[not candidate.in_eval_mode] += 1
             if state in (State.USED, State.WAITING):
-                kept.setdefault(state, one)
-        self._drop([one for one in self._candidates if one not in kept.values()])
+                kept.setdefault(state, candidate)
+        self._drop([c for c in self._candidates if c not in kept.values()])
 
     def _notice_cleared(self) -> bool:
         """Mark the candidates whose gradients were cleared; False if no gradient changed."""
-        before, kept = self._marks, untouched(self._marks, self._checked)
-        self._marks = marks(self._checked)
-        if len(kept) == len(before) == len(self._marks):
+        if not self._marks.were_touched():
             return False
-        for one in self._candidates:
-            if one.known is State.USED:
-                one.known = State.CLEARED
-                one.collected.sums.cleared()
-            elif one.known is State.WAITING and one is not self._current:
-                one.known = State.OVERTAKEN
+        for candidate in self._candidates:
+            if candidate.known is State.USED:
+                candidate.known = State.CLEARED
+                candidate.collected.sums.cleared()
+            elif candidate.known is State.WAITING and candidate is not self._current:
+                candidate.known = State.OVERTAKEN
         return True
 
     def _backward_begins(self, candidate: Candidate | None) -> None:
+        is_known = candidate is None or candidate.known is State.USED
+        if self.chosen is not None or (self._in_backward and is_known):
+            return
         with self.guard("backward pass"):
-            if self.chosen is not None:
-                return
             if not self._in_backward:
                 cleared = self._notice_cleared()
-                if cleared and State.CLEARED in [one.known for one in self._candidates]:
+                if cleared and State.CLEARED in [c.known for c in self._candidates]:
                     self._confirmations = 0
                 self._in_backward = True
                 self._when_backward_ends()
-                self._notify_begins()
+                if self.observer is not None:
+                    self.observer.backward_begins()
             if candidate is not None:
                 candidate.known = State.USED
 
@@ -469,18 +535,20 @@ class PassSelection:
         DistributedDataParallel copies its reduced gradients in such a callback. Queuing ours from
         within a callback puts it behind that one.
         """
-        engine = torch.autograd.Variable._execution_engine
-        ends = untraced(self._backward_ends)
-        engine.queue_callback(untraced(lambda: engine.queue_callback(ends)))
+        queue = torch.autograd.Variable._execution_engine.queue_callback
+        queue(partial(queue, untraced(self._backward_ends)))
 
     def _backward_ends(self) -> None:
         with self.guard("backward pass"):
             self._in_backward = False
-            self._marks = marks(self._checked)
-            self._notify_ends()
+            self._marks.look()
+            if self._reads_after_backward:
+                self._gradients.backward_ended(self._loss_scale.at_forward)
+            if self.observer is not None:
+                self.observer.backward_ends()
 
     def _drop(self, candidates: Iterable[Candidate]) -> None:
-        for one in candidates:
-            one.collected.discard()
-            if one in self._candidates:
-                self._candidates.remove(one)
+        for candidate in candidates:
+            candidate.collected.discard()
+            if candidate in self._candidates:
+                self._candidates.remove(candidate)

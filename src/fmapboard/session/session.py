@@ -36,7 +36,7 @@ from fmapboard.render.palettes import palette
 from fmapboard.render.quantize import Quantizer
 from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
-from fmapboard.session.selection import Passes, PassSelection
+from fmapboard.session.selection import Passes, PassKind, PassSelection
 from fmapboard.session.step import Collected, OpenStep, PendingStep, sent
 
 
@@ -121,13 +121,13 @@ class StepSession(CaptureListener):
         self._kernels_every = options.kernels_every
         self._gradients = GradientReader(watched, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler)
-        self._selection = PassSelection(
-            watched, self._guard, self._backward_begins, self._backward_ends
-        )
+        self._has_scaler = scaler is not None
+        self._selection = PassSelection(watched, self._guard, self._gradients, self._loss_scale)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = None
         if options.checks is not False:
             self.facts = FactRecorder(self._gradients, self._selection)
+            self._selection.observer = self.facts
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._eager_pass = EagerPass(watched, warn)
         self._open: OpenStep | None = None
@@ -188,10 +188,12 @@ class StepSession(CaptureListener):
             trainable = {} if self._is_sharded or not follows else self._gradients.trainable
             self._selection.open(passes, trainable.values())
             if self.facts is not None:
-                self.facts.step_opens()
+                self.facts.step_opens(opened.live)
             thread = None if any_thread else threading.get_ident()
             aside = None if runs_eager else self._run_aside
-            self.registry.arm(self, sides=self._sides, thread=thread, aside=aside)
+            self.registry.arm(
+                self, policy=self._selection, sides=self._sides, thread=thread, aside=aside
+            )
 
     def close(self) -> PendingStep | None:
         """End the logged step: remove the hooks and start copying the results to the host.
@@ -207,7 +209,7 @@ class StepSession(CaptureListener):
             self.registry.disarm()
             self._gradients.disarm()
         # Collective if parameters are sharded, so outside of what can fail on one rank alone.
-        if self._selection.passes.input_learns:  # no optimizer steps on the model
+        if PassKind.TRAINS_INPUT in self._selection.passes.kinds:  # no optimizer steps on the model
             self._draw_probe(opened)
         self._read_kernels(opened)
         parameters = self._gradients.pending()
@@ -234,13 +236,17 @@ class StepSession(CaptureListener):
 
     def _end(self) -> OpenStep | None:
         """Remove every hook and drop what was collected; the step that was open."""
+        opened = self._open
+        if opened is None:
+            return None
         self.registry.disarm()
         self._gradients.disarm()
         self._gradients.forget()
-        opened, self._open = self._open, None
-        if opened is not None:
-            opened.discard()
-            self._selection.close()
+        opened.discard()
+        self._selection.close()
+        if self.facts is not None:
+            self.facts.forget()
+        self._open = None  # last: an interrupt may come before, and then all is done again
         return opened
 
     def _out_of_memory(self, error: Exception) -> None:
@@ -270,80 +276,32 @@ class StepSession(CaptureListener):
 
     # The next methods are called by the registry, inside the user's forward pass.
 
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Called when a forward pass to be recorded begins."""
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CaptureListener | None:
+        """Called when a forward pass to be recorded begins; returns what collects it."""
+        if self._open is not None and self._graph is not None:
+            self._graph.draw(args, kwargs)
         opened = self._open
-        if opened is None:
-            return
+        if opened is None:  # out of memory
+            return None
+        if self._has_scaler:
+            with self._guard("loss scale"):
+                self._loss_scale.pass_begins()
+        opened.live = self._collector()
+        opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
             if self._gradients.pass_begins():  # an optimizer has stepped: discard what was read
                 opened.probed, opened.kernels = None, None
                 self._hints.say("steps last", opened.step)
-        if self._graph is not None:
-            self._graph.draw(args, kwargs)
-        with self._guard("loss scale"):
-            self._loss_scale.pass_begins()
-        if self._open is None:  # out of memory
-            return
-        opened.live = self._collector()
-        opened.live.loss_scale = self._loss_scale.at_forward
-        with self._guard("forward pass"):
             candidate = self._selection.begin(opened.live, (args, kwargs))
             if self.facts is not None:
                 self.facts.pass_begins(candidate, (args, kwargs))
         opened.live.begin(args, kwargs)
-
-    def again(self) -> bool:
-        """Called when a later pass begins; True if it is to be recorded too."""
-        with self._guard("forward pass"):
-            if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
-                self._selection.start_over()
-                return True
-            return self._selection.wants_another()
-        return False  # after an error, which the guard has reported
+        return opened.live
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Called when a layer runs in the recorded pass."""
+        """Called when a layer runs although the model itself was not called."""
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
-
-    def counts(self, received: Any) -> bool:
-        """Called when a pass begins; True if it counts."""
-        return self._open is not None and self._selection.passes.counts(received)
-
-    def takes_over(self) -> bool:
-        """Called when the thread that opened the step begins a pass that counts, after another."""
-        if self._selection.is_settled:
-            return False
-        self._selection.start_over()
-        return True
-
-    def pass_ended(self, output: Any) -> None:
-        """Called when a pass, recorded or not, has returned."""
-        with self._guard("forward pass"):
-            self._selection.ended(output)
-
-    def part_begins(self, received: Any) -> None:
-        """Called when a part is called instead of the model."""
-        if self.facts is not None:
-            with self._guard("forward pass"):
-                self.facts.part_begins(received)
-
-    def part_ended(self, part: nn.Module, output: Any) -> None:
-        """Called when such a part has returned."""
-        if self.facts is not None and self._open is not None:
-            with self._guard("forward pass"):
-                self.facts.part_ended(self._open.live, part, output)
-
-    def _backward_begins(self) -> None:
-        if self.facts is not None:
-            self.facts.backward_begins()
-
-    def _backward_ends(self) -> None:
-        if self._open is not None and self._open.passes == "all":
-            self._gradients.backward_ended(self._loss_scale.at_forward)
-        if self.facts is not None:
-            self.facts.backward_ends()
 
     def _run_aside(
         self, module: nn.Module, args: Any, kwargs: Any, hooked: AbstractContextManager[None]

@@ -28,7 +28,7 @@ class Minutes:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self._go = queue.SimpleQueue[float](), queue.SimpleQueue[bool]()
         used = SimpleNamespace(Empty=queue.Empty, SimpleQueue={None: lambda: self})
-        monkeypatch.setattr("fmapboard.session.hints.queue", used)
+        monkeypatch.setattr("fmapboard.session.usage.queue", used)
 
     def get(self, timeout: float) -> None:
         self.asked.put(timeout)

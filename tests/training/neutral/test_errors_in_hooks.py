@@ -12,18 +12,19 @@ from watched_training import train_step
 import fmapboard
 from fmapboard import HookRegistry
 from fmapboard.capture import passes
-from fmapboard.capture.passes import CaptureListener, LayerCalls, PassRecorder, PassTracker
-from fmapboard.session.session import StepSession
+from fmapboard.capture.passes import CallNumbers, CaptureListener, LayerCalls, PassRecorder
+from fmapboard.session.selection import PassSelection, TrainingPasses
 from fmapboard.writers.folder import MemoryWriter
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "a layer's kernel shape": (passes, "kernel_shape"),
     "an activation's floor": (passes, "floor_of"),
     "layer call": (LayerCalls, "of"),
-    "numbering of calls": (PassTracker, "call"),
-    "begin of a pass": (PassTracker, "root_begins"),
-    "end of a pass": (PassTracker, "root_ends"),
-    "which passes count": (StepSession, "counts"),
+    "numbering of calls": (CallNumbers, "next"),
+    "begin of a pass": (PassSelection, "_begins"),
+    "end of a pass": (PassSelection, "_returns"),
+    "which passes count": (TrainingPasses, "counts"),
+    "policy": (PassSelection, "decide"),
     "thread": (PassRecorder, "_is_foreign_thread"),
     "replicas": (PassRecorder, "_is_on_other_device"),
     "compiled": (passes, "is_unobservable"),

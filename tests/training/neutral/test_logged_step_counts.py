@@ -25,11 +25,20 @@ PACKAGE = str(Path(fmapboard.__file__).parent)
 
 
 class Counting:
-    """Calls of our functions while it is on, generators resumed included, and their files."""
+    """Calls of our functions while it is on, generators resumed included, and their files.
+
+    Attributes:
+        calls: file -> calls on the training thread.
+        files: those of all threads.
+        hand_overs: (is of the training thread, package, package) -> calls of the second package's
+            functions whose nearest caller of ours is in the first. A package is a folder, or
+            ``logger.py``; the other single files (``records.py``, ``errors.py``) are of all.
+    """
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.files: set[str] = set()
+        self.hand_overs: Counter[tuple[bool, str, str]] = Counter()
         self.is_on = False
         self._training_thread = threading.get_ident()
 
@@ -38,8 +47,28 @@ class Counting:
         if self.is_on and event == "call" and file.startswith(PACKAGE):
             name = file[len(PACKAGE) + 1 :]
             self.files.add(name)
-            if threading.get_ident() == self._training_thread:
+            is_training = threading.get_ident() == self._training_thread
+            if is_training:
                 self.calls[name] += 1
+            package, caller = package_of(frame), frame.f_back
+            while caller is not None and package_of(caller) is None:
+                caller = caller.f_back
+            before = None if caller is None else package_of(caller)
+            if package is not None and before is not None and before != package:
+                self.hand_overs[is_training, before, package] += 1
+
+    def between_packages(self, *, training_thread: bool) -> int:
+        """How many hand-overs there were on the training thread, or on others."""
+        return sum(n for (is_of, *_), n in self.hand_overs.items() if is_of == training_thread)
+
+
+def package_of(frame: FrameType) -> str | None:
+    """The package of ours that a function is of; None for one of others, or of a single file."""
+    file = frame.f_code.co_filename
+    if not file.startswith(PACKAGE):
+        return None
+    parts = file[len(PACKAGE) + 1 :].split("/")
+    return parts[0] if len(parts) > 1 or parts[0] == "logger.py" else None
 
 
 def counted(model: nn.Module, images: Tensor, run: Path) -> Counting:
@@ -100,3 +129,12 @@ def test_a_logged_step_of_three_convolutions_takes_at_most_1000_calls_in_47_file
 def test_a_logged_step_of_a_resnet_18_takes_at_most_3600_calls(tmp_path: Path) -> None:
     found = counted(torchvision.models.resnet18(num_classes=10), torch.rand(4, 3, 64, 64), tmp_path)
     assert 100 < found.calls.total() <= 3600, found.calls
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_a_logged_step_is_handed_from_package_to_package_at_most_230_times_per_thread(
+    tmp_path: Path,
+) -> None:
+    found = counted(small(), torch.rand(4, 3, 24, 24), tmp_path)
+    assert 100 < found.between_packages(training_thread=True) <= 230, found.hand_overs
+    assert 100 < found.between_packages(training_thread=False) <= 230, found.hand_overs

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hooked_model import RecordingSink, X
+from hooked_model import Choosing, RecordingSink, X
 from networks import two_convolutions
 from torch import Tensor, nn
 
 from fmapboard import HookRegistry
 
 
-def test_a_second_forward_is_ignored_unless_the_sink_wants_to_start_over() -> None:
+def test_a_second_forward_is_ignored_unless_the_policy_wants_to_start_over() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
-    registry.arm(sink)
+    policy = Choosing()
+    registry.arm(sink, policy=policy)
     model(X)
     model(X)
     assert (sink.begun, sink.labels) == (1, ["0", "2"])
-    sink.start_over = True
+    policy.start_over = True
     model(X)
     registry.disarm()
     assert (sink.begun, sink.labels) == (2, ["0", "2"])
@@ -53,8 +54,7 @@ def test_a_forward_that_raised_does_not_count_and_the_next_is_recorded_from_the_
 def test_a_refused_forward_reports_nothing_even_after_one_that_raised() -> None:
     model, sink = _BreaksOnce(), RecordingSink()
     registry = HookRegistry(model)
-    sink.of_training = model
-    registry.arm(sink)
+    registry.arm(sink, policy=Choosing(of_training=model))
     with pytest.raises(MemoryError):
         model(X)
     model.broken = False
@@ -68,8 +68,7 @@ def test_a_refused_forward_reports_nothing_even_after_one_that_raised() -> None:
 def test_a_forward_in_eval_mode_in_between_is_refused() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
-    sink.of_training = model
-    registry.arm(sink)
+    registry.arm(sink, policy=Choosing(of_training=model))
     model.eval()(X)
     assert (sink.begun, sink.labels) == (0, [])
     model.train()(X)
@@ -106,12 +105,13 @@ def test_nothing_is_reported_while_paused() -> None:
 def test_tracing_and_a_checkpoints_second_forward_report_nothing() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
-    registry.arm(sink)
+    policy = Choosing()
+    registry.arm(sink, policy=policy)
     torch.jit.trace(model, X, check_trace=False)
     assert (sink.begun, sink.reported) == (0, [])
     from torch.utils.checkpoint import checkpoint
 
-    sink.start_over = True
+    policy.start_over = True
     checkpoint(model, X.clone().requires_grad_(), use_reentrant=False).sum().backward()
     registry.disarm()
     assert sink.begun == 1

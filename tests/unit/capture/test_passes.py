@@ -1,67 +1,52 @@
-"""Which forward pass of a logged step is recorded, and the calls in it."""
+"""Which forward pass is recorded by default, and the numbers of the calls in it."""
 
 from __future__ import annotations
 
-from typing import Any
+from fmapboard.capture.passes import CallNumbers, Decision, FirstPass, Moment, PassEvent
 
-from fmapboard.capture.passes import CaptureListener, PassTracker
-
-
-def tracker(*, accepted: bool = True, restarts: bool = False) -> PassTracker:
-    class Listener(CaptureListener):
-        def counts(self, received: Any) -> bool:
-            return accepted
-
-        def again(self) -> bool:
-            return restarts
-
-    return PassTracker(Listener())
+BEGINS, RETURNS = PassEvent(Moment.BEGINS), PassEvent(Moment.RETURNS)
+PART, LAYER = PassEvent(Moment.PART_BEGINS), PassEvent(Moment.LAYER_RUNS)
 
 
 def test_calls_are_numbered_per_layer_and_ordered_among_all_calls() -> None:
-    passes = tracker()
-    assert passes.root_begins()
-    calls = [passes.call(layer, "output") for layer in ("a", "b", "a")]
-    assert calls == [(1, 0), (1, 1), (2, 2)]
+    numbers = CallNumbers()
+    assert [numbers.next(layer, "output") for layer in ("a", "b", "a")] == [(1, 0), (1, 1), (2, 2)]
+    assert numbers.has_run("b", "output")
+    assert not numbers.has_run("b", "input")
 
 
 def test_input_and_output_of_a_call_share_one_position() -> None:
-    passes = tracker()
-    passes.root_begins()
-    assert [passes.call("a", side) for side in ("input", "output")] == [(1, 0), (1, 0)]
+    numbers = CallNumbers()
+    assert [numbers.next("a", side) for side in ("input", "output")] == [(1, 0), (1, 0)]
+
+
+def test_a_later_pass_is_numbered_from_its_first_call() -> None:
+    numbers = CallNumbers()
+    numbers.next("a", "output")
+    numbers.start_over()
+    assert not numbers.has_run("a", "output")
+    assert numbers.next("a", "output") == (1, 0)
 
 
 def test_later_passes_are_not_recorded() -> None:
-    passes = tracker()
-    passes.root_begins()
-    passes.root_ends()
-    assert not passes.root_begins()
-    assert passes.call("a", "output") is None
+    policy = FirstPass()
+    assert policy.decide(BEGINS) is Decision.RECORD
+    policy.decide(RETURNS)
+    for event in (BEGINS, PART, LAYER):
+        assert policy.decide(event) is Decision.IGNORE
 
 
-def test_a_restart_records_the_later_pass_from_its_first_call() -> None:
-    passes = tracker(restarts=True)
-    passes.root_begins()
-    passes.call("a", "output")
-    passes.root_ends()
-    assert passes.root_begins()
-    assert passes.call("a", "output") == (1, 0)
+def test_a_pass_that_raised_does_not_count() -> None:
+    policy = FirstPass()
+    policy.decide(BEGINS)
+    assert policy.decide(BEGINS) is Decision.RECORD  # nothing returned in between
 
 
-def test_an_aborted_pass_does_not_count() -> None:
-    passes = tracker()
-    passes.root_begins()
-    passes.call("a", "output")
-    assert passes.root_begins()  # without an end in between
-    assert passes.call("a", "output") == (1, 0)
+def test_parts_and_layers_are_recorded_while_the_root_is_not_called() -> None:
+    policy = FirstPass()
+    assert [policy.decide(event) for event in (PART, LAYER)] == [Decision.RECORD] * 2
 
 
-def test_if_the_root_is_bypassed_the_first_call_of_each_layer_is_recorded() -> None:
-    passes = tracker()
-    assert [passes.call(layer, "output") for layer in ("a", "a", "b")] == [(1, 0), None, (1, 1)]
-
-
-def test_a_pass_that_is_not_accepted_records_nothing() -> None:
-    passes = tracker(accepted=False)
-    assert not passes.root_begins()
-    assert passes.call("a", "output") is None
+def test_nothing_is_taken_over_from_another_thread() -> None:
+    elsewhere = PassEvent(Moment.BEGINS, is_elsewhere=True)
+    assert FirstPass().decide(elsewhere) is Decision.IGNORE

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fmapboard.session.facts import depends_on_mode, eval_modules
+from fmapboard.model.modes import depends_on_mode, eval_modules
 
 
 class Functional(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.session.hints import ParameterVersions, most_changes
+from fmapboard.session.usage import ParameterVersions, most_changes
 
 
 def test_the_parameter_that_changed_most_often_counts() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from fmapboard.session.facts import UnclearedGradients
+from fmapboard.gradients.touched import UnclearedGradients
 
 Act = Callable[[], None]
 
