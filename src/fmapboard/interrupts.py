@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -56,6 +57,12 @@ def is_interrupted() -> bool:
     """
     found = interrupt_in(sys.exc_info()[1] or getattr(sys, "last_value", None))
     return found is not None and not isinstance(found, (SystemExit, GeneratorExit))
+
+
+def is_ended_by_exception() -> bool:
+    """True at interpreter exit, if an exception that nobody caught has ended the program."""
+    has_ended = not threading.main_thread().is_alive()
+    return has_ended and getattr(sys, "last_value", None) is not None
 
 
 def is_of_signal_handler(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from fmapboard.capture.probe import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizers import unwrapped
-from fmapboard.interrupts import raise_interrupt
+from fmapboard.interrupts import is_ended_by_exception, raise_interrupt
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
@@ -78,7 +78,8 @@ class End:
             self.run.pipeline.close()
         if self.end_explaining is not None:
             self.end_explaining()
-            self.run.usage.explain(is_over=True)
+            if not is_ended_by_exception():  # whose traceback is the last thing to be read
+                self.run.usage.explain(is_over=True)
 
 
 _loggers: WeakTable[nn.Module, dict[str | None, weakref.ref[FeatureMapLogger]]] = WeakTable()

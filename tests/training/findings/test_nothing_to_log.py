@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+import warm_python
 from networks import two_convolutions
 from torch import Tensor, nn
 from watched_training import sgd
@@ -195,3 +197,21 @@ def test_a_step_in_a_logger_that_another_watch_has_closed_names_the_later_one(
         "fmapboard: a step began in a logger that was closed when this model was watched again, "
         "and is not logged; use the later logger, or give each logger its own name="
     )
+
+
+SCRIPT = """
+import torch, fmapboard
+model = torch.nn.Conv2d(3, 4, 3)
+board = fmapboard.watch(model, "run")
+{end}
+"""
+
+
+@pytest.mark.parametrize(("end", "explained"), [("raise KeyError('labels')", 0), ("", 1)])
+def test_a_script_that_raises_before_its_first_step_ends_with_its_own_traceback(
+    tmp_path: Path, end: str, explained: int
+) -> None:
+    done = warm_python.run(SCRIPT.format(end=end), cwd=tmp_path)
+    assert done.stderr.count("nothing was logged") == explained
+    if not explained:
+        assert done.stderr.splitlines()[-1] == "KeyError: 'labels'"
