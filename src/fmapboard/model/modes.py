@@ -1,4 +1,4 @@
-"""Which modules of a network compute something else because the network is in eval mode."""
+"""Which modules eval mode changes; a file of its own, as it asks about a network, not a pass."""
 
 from __future__ import annotations
 

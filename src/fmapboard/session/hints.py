@@ -1,4 +1,4 @@
-"""``Hints``: why something is missing from a logged step; each text is logged once."""
+"""``Hints``, a file of its own for texts: why something is missing from a logged step."""
 
 from __future__ import annotations
 
