@@ -14,7 +14,6 @@ from torch import Tensor
 from fmapboard.capture.isolation import aside
 from fmapboard.measure.layout import as_pictures
 from fmapboard.measure.reducer import average
-from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import as_bytes, is_observable, tensors
 from fmapboard.records import InputImage, Normalization
@@ -180,7 +179,6 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
     return first.sum(1, dtype=wide), second.sum(1, dtype=wide)
 
 
-@without_settling
 def _on_cpu(images: Tensor) -> Compared:
     """Constant and identical images on the CPU.
 

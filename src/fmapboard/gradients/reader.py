@@ -21,7 +21,6 @@ from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
-from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.records import NONE, Parameter, Sample, UpdateRatio
@@ -30,7 +29,6 @@ Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
 
 
-@without_settling
 def sample_parameters(
     parameters: Mapping[str, Tensor], scale: Tensor | None = None, *, gradients: bool = True
 ) -> Samples:

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from fmapboard.formats.training_facts import Nonfinite
-from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
 from fmapboard.model.tensors import alike
 
@@ -63,7 +62,6 @@ class GradientNorms:
         self._shardings: dict[str, Sharding] = {}
         self.nonfinite: dict[str, Nonfinite] = {}
 
-    @without_settling
     def read(self, gradients: Mapping[str, Tensor], scale: Tensor | None = None) -> None:
         """Compute the norms of gradients.
 

@@ -31,7 +31,6 @@ from fmapboard.measure.statistics import (
     statistics,
     statistics_on_device,
 )
-from fmapboard.measure.thread_count import without_settling
 from fmapboard.records import (
     ONE_PASS,
     Floats,
@@ -150,7 +149,6 @@ class Reducer:
     quantize: Quantizer = field(default_factory=Quantizer, repr=False)
     unsettled: set[Key] | None = None
 
-    @without_settling
     def __call__(
         self,
         layer_call: LayerCall,

@@ -41,6 +41,8 @@ _TEXTS = {
     "without values, so there is nothing to log; leave out batches of 0 samples",
     "nothing ran": f"{_NOTHING_RAN}; call the model itself (not a scripted or traced copy), with "
     "gradients enabled, in the training thread",
+    "new thread": "step {step}: not logged, as it began in a thread in which torch had not yet set "
+    "its number of threads; call torch.get_num_threads() at the beginning of the thread",
     "transformed": f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, "
     "grad), where tensors have no values yet; to see its layers, also call the model itself on "
     "the batch",
@@ -130,6 +132,8 @@ class Hints:
         passes = self._selection.passes
         if "empty" in opened.live.unread.values():  # they did, and returned tensors without values
             return "empty batch"
+        if self._selection.is_in_new_thread:
+            return "new thread"
         if self._selection.gave_up:
             return "in vain"
         if PassKind.TRANSFORMED in passes.kinds:

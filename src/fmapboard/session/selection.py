@@ -22,6 +22,7 @@ from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.gradients.touched import GradientMarks
+from fmapboard.measure.thread_count import is_settled
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
 
@@ -283,6 +284,8 @@ class PassSelection:
         chosen: the pass whose gradients the optimizer used; None before the decision.
         finds_input: find what learns in front of a model that is not frozen.
         learned: leaf tensors in front of the model, by ``id``: an image, or weights.
+        is_in_new_thread: a pass began in a thread in which torch has yet to set its number of
+            threads, so that the step is not logged (see ``measure.thread_count``).
     """
 
     def __init__(
@@ -298,6 +301,7 @@ class PassSelection:
         self._confirmations = 0
         self._candidates: list[Candidate] = []
         self._reads_after_backward = False
+        self.is_in_new_thread = False
         self.close()
 
     def open(self, passes: Passes, trainable: Collection[Tensor]) -> None:
@@ -310,6 +314,7 @@ class PassSelection:
         """
         self._is_followed = passes != "evaluation"
         self._reads_after_backward = passes == "all"
+        self.is_in_new_thread = False
         self._progress = Progress.WAITING
         self.passes.step_opens(passes)
         self._marks = GradientMarks(trainable)
@@ -328,6 +333,10 @@ class PassSelection:
         return Decision.IGNORE
 
     def _begins(self, event: PassEvent) -> Decision:
+        if not is_settled():
+            self.is_in_new_thread = True
+            self._gradients.disarm()
+            return Decision.IGNORE
         counts = self.passes.counts(event.value)
         if event.is_elsewhere:
             if not counts or self.is_settled:
@@ -345,6 +354,10 @@ class PassSelection:
         return Decision.RECORD
 
     def _part_or_layer_begins(self, event: PassEvent) -> Decision:
+        if not is_settled():
+            self.is_in_new_thread = True
+            self._gradients.disarm()
+            return Decision.IGNORE
         if event.moment is Moment.PART_BEGINS:
             if self.observer is not None:
                 self.observer.part_begins(event.value)

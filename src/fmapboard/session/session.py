@@ -28,6 +28,7 @@ from fmapboard.gradients.reader import GradientReader, PendingParameters
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.thread_count import is_settled
 from fmapboard.model.distributed import are_flattened, is_sharded, rank
 from fmapboard.model.layers import Layers, scripted_warning, unwrap
 from fmapboard.options import Options
@@ -165,6 +166,9 @@ class StepSession(CaptureListener):
         """
         self.abandon()
         if not self._memory.allows_step(step):
+            return
+        if not any_thread and not is_settled():
+            self._hints.say("new thread", step)
             return
         self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
         self._loss_scale.step_opens()

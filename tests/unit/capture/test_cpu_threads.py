@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 
@@ -12,7 +11,6 @@ from torch_threads import torch_threads
 
 from fmapboard.capture import isolation
 from fmapboard.capture.isolation import MANY_BYTES, ThreadPolicy, aside
-from fmapboard.measure import thread_count
 
 
 @pytest.fixture(autouse=True)
@@ -79,20 +77,3 @@ def test_with_a_single_torch_thread_reads_are_not_timed() -> None:
 def test_reads_too_small_for_several_threads_are_not_timed() -> None:
     assert readers(100, seconds=0.05) == 1
     assert isolation.thread_policy == ThreadPolicy()
-
-
-def test_openmp_is_searched_for_where_no_signal_handler_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    searching: list[threading.Thread] = []
-
-    class Search(thread_count.ThreadpoolController):  # type: ignore[misc]  # it has no types
-        def __init__(self) -> None:
-            searching.append(threading.current_thread())
-            super().__init__()
-
-    monkeypatch.setattr(thread_count, "ThreadpoolController", Search)
-    thread_count.openmp_runtimes.cache_clear()
-    assert thread_count.openmp_runtimes()
-    assert len(searching) == 1
-    assert searching[0] is not threading.main_thread()
