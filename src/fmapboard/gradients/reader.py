@@ -20,6 +20,7 @@ from fmapboard.gradients.optimizer_hook import listen, stop_listening
 from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
+from fmapboard.measure.packing import PackedSamples, SamplesByName
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
@@ -80,7 +81,7 @@ class PendingParameters:
 
     names: tuple[str, ...] = ()
     norms: PendingNorms = NO_NORMS
-    samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
+    samples: SamplesByName | PackedSamples = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
     updates: tuple[PendingUpdates, ...] = ()
     listed: frozenset[str] | None = None
@@ -107,8 +108,12 @@ class PendingParameters:
 
     def _samples_on_host(self) -> tuple[dict[str, Sample], dict[str, Sample]]:
         """Histogram samples of the weights and of the gradients, by parameter name."""
-        weights, gradients = dict[str, Sample](), dict[str, Sample]()
-        for name, (weight, gradient) in self.samples.items():
+        samples = self.samples
+        if isinstance(samples, PackedSamples):
+            samples = samples.unpack()
+        weights = dict[str, Sample]()
+        gradients = dict[str, Sample]()
+        for name, (weight, gradient) in samples.items():
             weights[name] = weight.to_host()
             if gradient is not None:
                 gradients[name] = gradient.to_host()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fmapboard.measure.reducer import PendingMeasurement
+from fmapboard.measure.sample import PendingSample
 from fmapboard.measure.statistics import PendingStatistics, reduced_over_samples
 from fmapboard.model.tensors import Packed, packed
 
@@ -34,19 +35,24 @@ def reduce_together(pending: list[PendingMeasurement], first: int = 0) -> None:
         pending[position] = pending[position]._replace(statistics=reduced)
 
 
+_NOTHING = Packed((), (), ())
+
+
 class Outlines:
     """Measurements without their tensors: a search for tensors does not look into this object.
 
     Attributes:
+        joined: How the small tensors were joined, without the pieces.
         measurements: The measurements.
         parts: Per measurement, the number of tensors of its statistics.
         shapes: The shapes of all tensors, in the order in which they were taken out.
         is_alone: Per tensor, True if it was not joined with others.
     """
 
-    __slots__ = ("is_alone", "measurements", "parts", "shapes")
+    __slots__ = ("is_alone", "joined", "measurements", "parts", "shapes")
 
     def __init__(self) -> None:
+        self.joined = _NOTHING
         self.measurements = list[PendingMeasurement]()
         self.parts = list[int]()
         self.shapes = list[torch.Size]()
@@ -57,19 +63,19 @@ class PackedMeasurements(NamedTuple):
     """Measurements whose tensors are joined: one piece per device and dtype, and large ones.
 
     Attributes:
-        joined: The small tensors, flattened.
+        pieces: The small tensors, flattened and joined.
         alone: The others.
         outlines: What is left of the measurements.
     """
 
-    joined: Packed
+    pieces: tuple[Tensor, ...]
     alone: tuple[Tensor, ...]
     outlines: Outlines
 
     def unpack(self) -> tuple[PendingMeasurement, ...]:
         """The measurements; their tensors may be views of the pieces."""
         outlines = self.outlines
-        joined = iter(self.joined.split())
+        joined = iter(outlines.joined._replace(pieces=self.pieces).split())
         alone = iter(self.alone)
         tensors = [
             next(alone) if is_alone else next(joined).view(shape)
@@ -109,7 +115,8 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
     both = list(zip(tensors, outlines.is_alone, strict=True))
     joined = packed([tensor.reshape(-1) for tensor, is_alone in both if not is_alone])
     alone = tuple([tensor for tensor, is_alone in both if is_alone])
-    return PackedMeasurements(joined, alone, outlines)
+    outlines.joined = joined._replace(pieces=())
+    return PackedMeasurements(joined.pieces, alone, outlines)
 
 
 _TAKEN = torch.empty(0, device="cpu")
@@ -134,3 +141,62 @@ def _filled(
             drawn = drawn._replace(extremes=(next(tensors), next(tensors)))
         measurement = measurement._replace(drawn=drawn)
     return measurement
+
+
+SamplesByName = Mapping[str, tuple[PendingSample, PendingSample | None]]
+"""By parameter name: the samples of the weight and of its gradient, None if it has none."""
+
+
+class SampleOutlines:
+    """Samples without their values: a search for tensors does not look into this object.
+
+    Attributes:
+        joined: How the values were joined, without the pieces.
+        samples: The samples.
+    """
+
+    __slots__ = ("joined", "samples")
+
+    def __init__(self, joined: Packed, samples: SamplesByName) -> None:
+        self.joined = joined
+        self.samples = samples
+
+
+class PackedSamples(NamedTuple):
+    """Samples of parameters and gradients whose values are joined.
+
+    Attributes:
+        pieces: The values.
+        outlines: What is left of the samples.
+    """
+
+    pieces: tuple[Tensor, ...]
+    outlines: SampleOutlines
+
+    def unpack(self) -> SamplesByName:
+        """The samples, whose values are views of the pieces."""
+        values = iter(self.outlines.joined._replace(pieces=self.pieces).split())
+        found = dict[str, tuple[PendingSample, PendingSample | None]]()
+        for name, (weight, gradient) in self.outlines.samples.items():
+            own = weight._replace(values=next(values))
+            if gradient is not None:
+                gradient = gradient._replace(values=next(values))
+            found[name] = (own, gradient)
+        return found
+
+
+def pack_samples(samples: SamplesByName) -> PackedSamples:
+    """Join the values of the samples of parameters and gradients."""
+    values = list[Tensor]()
+    emptied = dict[str, tuple[PendingSample, PendingSample | None]]()
+    for name, (weight, gradient) in samples.items():
+        values.append(weight.values)
+        left = PendingSample(_TAKEN, weight.total)
+        if gradient is None:
+            emptied[name] = (left, None)
+        else:
+            values.append(gradient.values)
+            emptied[name] = (left, PendingSample(_TAKEN, gradient.total))
+    joined = packed(values)
+    outlines = SampleOutlines(joined._replace(pieces=()), emptied)
+    return PackedSamples(joined.pieces, outlines)

@@ -23,7 +23,14 @@ from fmapboard.gradients.reader import PendingParameters
 from fmapboard.measure.batchnorm_gaps import PendingGaps
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
-from fmapboard.measure.packing import PackedMeasurements, pack, reduce_together
+from fmapboard.measure.packing import (
+    PackedMeasurements,
+    PackedSamples,
+    SamplesByName,
+    pack,
+    pack_samples,
+    reduce_together,
+)
 from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
@@ -169,7 +176,12 @@ def sent(
         warn: where it is reported, in the worker thread, that a layer is left out.
         exchange: merges statistics over ranks; None if nothing is merged.
     """
-    collected = replace(collected, measured=_packed(collected.measured))
+    parameters = collected.parameters
+    collected = replace(
+        collected,
+        measured=_packed(collected.measured),
+        parameters=replace(parameters, samples=_packed_samples(parameters.samples)),
+    )
     held, step = tensors(collected), collected.step
     failed = partial(warn.error, consequence=CONSEQUENCE)
     to_host = partial(finished, step, transfer(collected, held), failed, exchange)
@@ -195,6 +207,18 @@ def _packed(
         pending = list(measured)
         reduce_together(pending)
         return pack(pending)
+
+
+def _packed_samples(samples: SamplesByName | PackedSamples) -> SamplesByName | PackedSamples:
+    """Samples on an accelerator joined, as ``_packed``."""
+    if isinstance(samples, PackedSamples) or not samples:
+        return samples
+    weight, _ = next(iter(samples.values()))
+    first = weight.values
+    if first.is_cpu:
+        return samples
+    with aside(first.device.type):
+        return pack_samples(samples)
 
 
 _NO_TENSOR = torch.empty(0, device="cpu")

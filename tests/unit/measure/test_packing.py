@@ -11,8 +11,9 @@ from simulated_device import moved, simulated_device
 from torch import Tensor, nn
 
 from fmapboard.measure import packing
-from fmapboard.measure.packing import pack, reduce_together
+from fmapboard.measure.packing import pack, pack_samples, reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, Reducer, joined
+from fmapboard.measure.sample import PendingSample
 from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall, LayerMeasurement
@@ -100,3 +101,22 @@ def test_a_search_for_tensors_finds_the_joined_ones_alone() -> None:
         packed = pack(pending)
     assert held == 32
     assert [piece.dtype for piece in tensors(packed)] == [torch.float32, torch.bfloat16]
+
+
+def test_samples_of_parameters_that_were_packed_are_the_same() -> None:
+    with simulated_device():
+        values = [moved(torch.arange(4.0) + n, "cuda") for n in range(3)]
+        samples = {
+            "a": (PendingSample(values[0], 40), PendingSample(values[1], 50)),
+            "frozen": (PendingSample(values[2], 60), None),
+        }
+        packed = pack_samples(samples)
+        assert len(tensors(packed)) == 1
+        found = packed.unpack()
+        (weight, gradient), (frozen, no_gradient) = found["a"], found["frozen"]
+        assert gradient is not None
+        assert no_gradient is None
+        assert weight.to_host().values.tolist() == [0, 1, 2, 3]
+        assert gradient.to_host().values.tolist() == [1, 2, 3, 4]
+        assert frozen.to_host().values.tolist() == [2, 3, 4, 5]
+        assert (weight.total, gradient.total, frozen.total) == (40, 50, 60)
