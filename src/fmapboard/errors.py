@@ -139,7 +139,9 @@ class ForwardError(CaptureError, RuntimeError):
         lines = [f"({left_out} more)"] * bool(left_out) + list(ran[left_out:])
         listed = "\n  ".join(["\nran before it:", *lines]) if ran else ""
         super().__init__(f"{summary}{listed}")
-        self.summary, self.layer, self.ran = summary, layer, ran
+        self.summary = summary
+        self.layer = layer
+        self.ran = ran
 
 
 class MissingExtra(FmapboardError, ImportError):
@@ -173,7 +175,8 @@ def few(names: Collection[Any], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-_CLOSE, _CLOSE_IF_SHORT = 0.7, 0.6
+_CLOSE = 0.7
+_CLOSE_IF_SHORT = 0.6
 """Least similarity, as of `difflib.SequenceMatcher.ratio`, and that of names up to 4 characters."""
 
 
@@ -317,6 +320,7 @@ class WarnOnce:
         Raises:
             CaptureError: an error was reported.
         """
-        text, self._first = self._first, None
+        text = self._first
+        self._first = None
         if text is not None and self._raises:
             raise CaptureError(text)

@@ -156,9 +156,12 @@ class FeatureMapLogger:
         check_model(model)
         check_not_inference(model)
         check_scaler(scaler)
-        given, model, warn = model, unwrap(model), WarnOnce()
+        given = model
+        model = unwrap(model)
+        warn = WarnOnce()
         counted = None if optimizer is None else unwrapped(optimizer)
-        schedule, writes = as_schedule(options.every), rank() == 0
+        schedule = as_schedule(options.every)
+        writes = rank() == 0
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         options = options_for(model, options, warn)
@@ -181,7 +184,8 @@ class FeatureMapLogger:
             handles.append(counted.register_step_post_hook(hook))  # which keeps the logger
 
     def __repr__(self) -> str:
-        run, session = self._run, self._run.session
+        run = self._run
+        session = self._run.session
         return (
             f"FeatureMapLogger({type(session.model).__name__}, {len(session.registry.layers)} "
             f"layers, {run.usage.logged} steps logged, next step {run.steps.next})"
@@ -260,7 +264,8 @@ class FeatureMapLogger:
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """Called after each step of the optimizer; until ``quiet_until``, it only counts it."""
-        run, steps = self._run, self._run.steps
+        run = self._run
+        steps = self._run.steps
         if steps.next + 1 < steps.quiet_until:
             steps.next += 1
         elif run.usage.counts and not is_capturing():  # nothing is trained in a capture

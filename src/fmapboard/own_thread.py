@@ -23,8 +23,10 @@ class OwnThread:
     """
 
     def __init__(self, body: Callable[[], object], name: str) -> None:
-        self._body, self._name = body, name
-        self._has_ended, self._ended = False, _thread.allocate_lock()
+        self._body = body
+        self._name = name
+        self._has_ended = False
+        self._ended = _thread.allocate_lock()
         self._started = _thread.allocate_lock()
         self._ended.acquire()
         self._started.acquire()

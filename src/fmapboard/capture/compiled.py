@@ -73,18 +73,15 @@ def release_eager(holder: object) -> None:
             _Stance.set = None
 
 
-# Keeps the worker thread from waiting for a device while a CUDA graph is being captured.
-#
-# In a capture of mode ``"global"``, the default, no thread of the process may wait for an event or
-# query one: the capture would fail in the user's code (pytorch#104487, pytorch#148594).
-
 LIMIT = 60.0
 """Seconds after which a wait of this module ends: longer than any capture, shorter than forever."""
 
 
 class Captures:
-    """Keeps the captures of this process and the waits of worker threads apart.
+    """Keeps the captures of CUDA graphs in this process and the waits of worker threads apart.
 
+    In a capture of mode ``"global"``, the default, no thread of the process may wait for an event
+    or query one: the capture would fail in the user's code (pytorch#104487, pytorch#148594).
     A capture begins once the waits under way are over, and no wait begins before the last capture
     ends. Captures are known from ``follow`` on. All methods may be called from any thread.
 
@@ -108,7 +105,8 @@ class Captures:
         if begin is None or end is None:
             return
         with contextlib.suppress(TypeError):  # a class of C cannot be changed
-            kind.capture_begin, kind.capture_end = self._beginning(begin), self._ending(end)
+            kind.capture_begin = self._beginning(begin)
+            kind.capture_end = self._ending(end)
             if hasattr(kind, "capture_end_pre"):  # which torch's own block calls instead
                 kind.capture_end_pre = self._ending(kind.capture_end_pre)
 

@@ -29,7 +29,8 @@ class MemoryPressure:
 
     def __init__(self, warn: WarnOnce) -> None:
         self._warn = warn
-        self._failures, self._left_out = 0, 0.0
+        self._failures = 0
+        self._left_out = 0.0
         self._asked: int | None = None
         self._answer = True
 
@@ -40,7 +41,8 @@ class MemoryPressure:
             step: its number; asked again for the same step, the answer is the same.
         """
         if step != self._asked:
-            self._asked, self._answer = step, not self._left_out
+            self._asked = step
+            self._answer = not self._left_out
             self._left_out -= not self._answer
         return self._answer
 
@@ -66,7 +68,8 @@ class MemoryPressure:
 
     def succeeded(self) -> None:
         """Called when a step was collected completely."""
-        self._failures, self._left_out = 0, 0.0
+        self._failures = 0
+        self._left_out = 0.0
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -104,11 +107,13 @@ class _Guarded:
     __slots__ = ("_about", "_begun", "_blocks", "_guard", "_had_grad", "_stopwatch")
 
     def __init__(self, about: str, guard: Guard) -> None:
-        self._about, self._guard = about, guard
+        self._about = about
+        self._guard = guard
 
     def __enter__(self) -> None:
         self._blocks = len(blocks.open)
-        self._had_grad, self._stopwatch = torch.is_grad_enabled(), self._guard.stopwatch
+        self._had_grad = torch.is_grad_enabled()
+        self._stopwatch = self._guard.stopwatch
         self._begun = None if self._stopwatch.is_running else time.perf_counter()
         self._stopwatch.is_running = True
 
@@ -151,7 +156,8 @@ class Guard:
     """
 
     def __init__(self, warn: WarnOnce) -> None:
-        self._warn, self.hint = warn, warn.warn
+        self._warn = warn
+        self.hint = warn.warn
         self._errors: dict[str, int] = {}
         self.stopwatch = Stopwatch()
         self.out_of_memory: Callable[[Exception], None] | None = None

@@ -63,12 +63,14 @@ class HookRegistry:
         effective: bool = False,
         failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
-        self.model, self.effective = unwrap(model), effective
+        self.model = unwrap(model)
+        self.effective = effective
         self.watched = WatchedLayers(
             model, layers, also=also or {}, has_taps=partial(has_taps, self.model)
         )
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
-        calls, self._placed = LayerCalls(self.watched, effective=effective), Placed()
+        calls = LayerCalls(self.watched, effective=effective)
+        self._placed = Placed()
         self._new = partial(
             PassRecorder, calls, compiled_wrappers(model), self._placed, failed=failed
         )

@@ -17,31 +17,30 @@ from torch.utils._python_dispatch import _push_mode
 
 from fmapboard.measure.thread_count import is_settled, openmp_runtimes, this_thread
 
-# Chooses how many threads reduce a tensor on the CPU inside a user's pass.
-#
-# A small tensor takes tens of microseconds on one thread. A large one is split over torch's
-# threads, as long as that pays: a parallel operation ends at a barrier, and if another process or
-# thread occupies a core (a data-loading worker is enough), the barrier waits for the scheduler and
-# 80 µs become 4 to 8 ms (measured on 2 cores, one of them busy). So every multi-threaded reduction
-# is timed. After one that stalled, the next ones run on one thread. Their number doubles with each
-# stall and shrinks by one with each multi-threaded reduction that does not stall. One stall costs
-# about as much time as several threads save in ten reductions.
-
-
 MANY_BYTES = 2 * 2**20
 """Smaller tensors are always reduced on one thread."""
 
 # A reduction that takes longer than this has stalled. Without a stall, it takes at most a third of
 # this time even with slow memory.
-_STALL_SECONDS, _STALL_SECONDS_PER_BYTE = 2e-3, 1 / 3e9
+_STALL_SECONDS = 2e-3
+_STALL_SECONDS_PER_BYTE = 1 / 3e9
 
 # Bounds of the number of single-threaded reductions after a stall.
-_MIN_BACKOFF, _MAX_BACKOFF = 16, 1 << 14
+_MIN_BACKOFF = 16
+_MAX_BACKOFF = 1 << 14
 
 
 @dataclass(slots=True)
 class ThreadPolicy:
     """Decides whether a reduction uses several threads; the whole process shares one policy.
+
+    A small tensor takes tens of microseconds on one thread. A large one is split over torch's
+    threads, as long as that pays: a parallel operation ends at a barrier, and if another process or
+    thread occupies a core (a data-loading worker is enough), the barrier waits for the scheduler
+    and 80 µs become 4 to 8 ms (measured on 2 cores, one of them busy). So every multi-threaded
+    reduction is timed. After one that stalled, the next ones run on one thread. Their number
+    doubles with each stall and shrinks by one with each multi-threaded reduction that does not
+    stall. One stall costs about as much time as several threads save in ten reductions.
 
     Attributes:
         single_threaded: how many of the next large reductions run on one thread.
@@ -63,7 +62,8 @@ class ThreadPolicy:
     def record(self, seconds: float, nbytes: int) -> None:
         """Take the duration of a multi-threaded reduction into account."""
         if seconds > _STALL_SECONDS + nbytes * _STALL_SECONDS_PER_BYTE:
-            self.single_threaded, self.backoff = self.backoff, min(2 * self.backoff, _MAX_BACKOFF)
+            self.single_threaded = self.backoff
+            self.backoff = min(2 * self.backoff, _MAX_BACKOFF)
         else:
             self.backoff = max(self.backoff - 1, _MIN_BACKOFF)
 
@@ -121,7 +121,8 @@ class restoring:  # lower case: a context manager that is used like a function
     """
 
     def __init__(self, begin: Callable[[], object], end: Callable[[], object]) -> None:
-        self._begin, self._end = begin, end
+        self._begin = begin
+        self._end = end
 
     def __enter__(self) -> None:
         blocks.open.append(self)
@@ -153,7 +154,8 @@ class aside:  # lower case: a context manager that is used like a function
     __slots__ = ("_begun", "_device_type", "_had_grad", "_modes", "_nbytes", "_threads")
 
     def __init__(self, device_type: str, nbytes: int = 0) -> None:
-        self._device_type, self._nbytes = device_type, nbytes
+        self._device_type = device_type
+        self._nbytes = nbytes
         self._threads: list[int] = []
         self._begun: float | None = None
         self._modes: _Modes | None = None

@@ -97,11 +97,6 @@ _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks")
 """Where a module keeps the hooks that are installed here; beside it ``…_with_kwargs``."""
 
 
-# Whether a layer is recorded before the user's forward hooks or after all hooks on it.
-#
-# A recording hook normally runs first and receives what ``forward`` returned. In a model under
-# ``intervene`` it runs last and receives what the next layer receives.
-
 _recorded_last: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
 """Module -> in how many open `recorded_last` blocks it is."""
 
@@ -115,7 +110,8 @@ def is_recorded_last(module: nn.Module) -> bool:
 def recorded_last(model: nn.Module) -> Iterator[None]:
     """Record the modules of a model after all hooks on them, in passes that begin in the block.
 
-    Blocks may be nested.
+    A recording hook normally runs first and receives what ``forward`` returned. In a model under
+    ``intervene`` it runs last and receives what the next layer receives. Blocks may be nested.
 
     Args:
         model: any module, unwrapped.

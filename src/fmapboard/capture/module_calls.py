@@ -1,4 +1,4 @@
-"""``CallWatch``: be told of the calls of a module without a hook on it.
+"""``CallWatch``: observes the calls of a module without a hook on it.
 
 torch keeps what ``module.compile()`` made in the module's own ``_compiled_call_impl``, and calls it
 instead of the module. For as long as a call is awaited, a plain function is there, which calls what
@@ -97,9 +97,11 @@ class CallWatch:
     def __init__(self, module: nn.Module, listener: CallListener, *, allows_hooks: bool) -> None:
         self._allows_hooks = allows_hooks
         self._slot = _FORWARD if "_orig_mod" in module._modules else _SLOT
-        self.module, self.listener = weakref.ref(module), weakref.ref(listener)
+        self.module = weakref.ref(module)
+        self.listener = weakref.ref(listener)
         self.before: Callable[..., Any] | None = None
-        self.is_placed, self.calls = False, dict[int, Call]()
+        self.is_placed = False
+        self.calls = dict[int, Call]()
         self._displaced: weakref.ref[Callable[..., Any]] | None = None
         self._handles: tuple[RemovableHandle, ...] = ()
 
@@ -110,7 +112,8 @@ class CallWatch:
             return
         self.is_placed = True
         if self._slot == _FORWARD or _has_slot(type(module)):
-            self.before, function = vars(module).get(self._slot), _seeing(self)
+            self.before = vars(module).get(self._slot)
+            function = _seeing(self)
             self._displaced = weakref.ref(function, self._place_again)
             vars(module)[self._slot] = function
         elif self._allows_hooks:
@@ -128,7 +131,8 @@ class CallWatch:
 
     def take(self) -> None:
         """Stop watching; the module is as it would be if it had never been watched."""
-        self.is_placed, self._displaced = False, None
+        self.is_placed = False
+        self._displaced = None
         for handle in self._handles:
             handle.remove()
         module = self.module()
@@ -160,7 +164,8 @@ def _seeing(watch: CallWatch) -> Callable[..., Any]:
     set_compiler = _set_compiler()
 
     def fmapboard_sees_the_call(*args: Any, **kwargs: Any) -> Any:
-        own, frame = watch.module(), sys._getframe(1)
+        own = watch.module()
+        frame = sys._getframe(1)
         # The module is not among the arguments, and it may be a copy of the watched one.
         module: Any = own if frame.f_code is not MODULE_CALL else frame.f_locals["self"]
         del frame
@@ -283,7 +288,8 @@ class FallbackHook(InertInCopies):
     """
 
     def __init__(self, watch: CallWatch, *, begins: bool) -> None:
-        self._watch, self._begins = watch, begins
+        self._watch = watch
+        self._begins = begins
 
     @property
     def __name__(self) -> str:
@@ -298,7 +304,9 @@ class FallbackHook(InertInCopies):
         self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
     ) -> None:
         """Notify the listener of the begin or the end of a call."""
-        listener, calls, thread = self._watch.listener(), self._watch.calls, threading.get_ident()
+        listener = self._watch.listener()
+        calls = self._watch.calls
+        thread = threading.get_ident()
         if listener is None or not self._watch.is_placed:
             return
         call = calls.pop(thread, None)
@@ -347,7 +355,8 @@ def compiled_wrappers(model: nn.Module) -> list[nn.Module]:
 
 def has_compiled_parts(model: nn.Module) -> bool:
     """True if the model, a part of it, or a function that one of them holds is compiled."""
-    waiting, seen = [model], set[nn.Module]()
+    waiting = [model]
+    seen = set[nn.Module]()
     while waiting:
         module = waiting.pop()
         if module in seen:

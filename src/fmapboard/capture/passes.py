@@ -198,7 +198,8 @@ class LayerCalls:
     """
 
     def __init__(self, watched: WatchedLayers, *, effective: bool) -> None:
-        self.watched, self.effective = watched, effective
+        self.watched = watched
+        self.effective = effective
         self._layers: dict[str, nn.Module] = {}
         self._dropped = set[str]()
 
@@ -212,7 +213,8 @@ class LayerCalls:
             side: which of the layer's tensors is recorded.
             module: the layer, or a replica of it.
         """
-        known, layers = self._known.get((name, call, side)), self._layers
+        known = self._known.get((name, call, side))
+        layers = self._layers
         own = layers.get(name, self.watched.numbers_only.get(name, module))  # not a replica
         received = side == "output" and (self.effective or is_recorded_last(own))
         if known is None or (known.position, known.received) != (position, received):
@@ -347,7 +349,8 @@ class PassRecorder:
     was_called: bool = False
 
     def __post_init__(self) -> None:
-        self._model, self._home = self.calls.watched.model, threading.get_ident()
+        self._model = self.calls.watched.model
+        self._home = threading.get_ident()
         self._turns = contextlib.nullcontext() if self.thread else _Turns()
         self._calls = CallNumbers()
         self._receiver = self.listener
@@ -358,7 +361,8 @@ class PassRecorder:
 
     def begin(self, *, with_parts: bool) -> None:
         """Begin to follow calls of the model and, with ``with_parts``, of its parts as well."""
-        self.is_open, placed = True, self.placed
+        self.is_open = True
+        placed = self.placed
         if self.aside is None:
             hold_eager(placed)
         if "output" in self.sides:
@@ -387,7 +391,8 @@ class PassRecorder:
 
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
-        allows_hooks, parts = self.aside is None or not is_compile_used(), self.placed.parts
+        allows_hooks = self.aside is None or not is_compile_used()
+        parts = self.placed.parts
         for module in self._model.modules():
             if module is self._model or isinstance(module, torch.jit.ScriptModule):
                 continue
@@ -580,7 +585,8 @@ class PassRecorder:
             module = self._running_part(running)
             if module is None or is_unobservable():
                 return
-            label, of_replica = tap_label(name, self.calls.watched.layers), is_replica(module)
+            label = tap_label(name, self.calls.watched.layers)
+            of_replica = is_replica(module)
             call = self._running.get(threading.get_ident())
             if self._is_foreign_thread(of_replica) or (call is not None and call.is_recorded):
                 return

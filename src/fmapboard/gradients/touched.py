@@ -160,19 +160,22 @@ class UnclearedGradients:
         candidates = [name for name in unchanged if name in self._used]
         found = tuple(name for name in candidates if self._was_used(name, step))
         is_known = self._kept is not None and bool(self._stepped)
-        self._last, self._last_step = unchanged, step
+        self._last = unchanged
+        self._last_step = step
         return found if found or (is_known and not candidates) else None
 
     def take_norms(self) -> tuple[PendingNorms, ...]:
         """Norms of the suspected gradients when each backward pass began; kept no longer."""
-        norms, self._norms = self._norms, ()
+        norms = self._norms
+        self._norms = ()
         return norms
 
     def _was_used(self, name: str, step: int) -> bool:
         """True if an optimizer had used the gradient that was there when the step opened."""
         if name in self._just_used:
             return True
-        opened, last = self._at_open[name], self._last.get(name)
+        opened = self._at_open[name]
+        last = self._last.get(name)
         if last is None or self._last_step is None or last.gradient() is not opened.gradient():
             return False
         advance = self._stepped[name].version - opened.version

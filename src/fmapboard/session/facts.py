@@ -96,7 +96,8 @@ class PendingFacts:
     ) -> tuple[tuple[OutputFacts, ...], dict[str, str], dict[str, tuple[HardImage, ...]]]:
         """What the outputs tell, why no loss is known of some, and the images with the highest."""
         found = list[OutputFacts]()
-        no_loss, hardest = dict[str, str](), dict[str, tuple[HardImage, ...]]()
+        no_loss = dict[str, str]()
+        hardest = dict[str, tuple[HardImage, ...]]()
         for output in self.outputs:
             facts, images, why = self.reader.read(output)
             if why is not None:
@@ -170,15 +171,19 @@ class FactRecorder:
     """
 
     def __init__(self, gradients: GradientReader, selection: PassSelection) -> None:
-        self._gradients, self._selection = gradients, selection
-        self._first_versions, self._first_batches = dict[int, int](), dict[str, int]()
+        self._gradients = gradients
+        self._selection = selection
+        self._first_versions = dict[int, int]()
+        self._first_batches = dict[str, int]()
         own = {clean_name(n): m for n, m in selection.model.named_modules()}
         self._dropouts = {n: m for n, m in own.items() if isinstance(m, _DropoutNd)}
         norms = {n: m for n, m in own.items() if isinstance(m, _BatchNorm)}
         self._norms = {n: m for n, m in norms.items() if m.track_running_stats}
-        self._uncleared, self._membership = UnclearedGradients(), gradients.membership
+        self._uncleared = UnclearedGradients()
+        self._membership = gradients.membership
         self._is_sharded = is_sharded(selection.model)
-        self._seen, self._versions = _Seen({}), dict[int, int]()
+        self._seen = _Seen({})
+        self._versions = dict[int, int]()
         self._live: ActivationCollector | None = None
         self._parts: OutputRecorder | None = None  # while parts of the model are called
         self._passes: dict[Candidate, _PassSeen] = {}
@@ -199,8 +204,11 @@ class FactRecorder:
         """
         self._live = live
         self._passes = {}
-        just_used, self._just_used = self._just_used, frozenset()
-        trainable, self._parts, self._given = self._trainable(), None, None
+        just_used = self._just_used
+        self._just_used = frozenset()
+        trainable = self._trainable()
+        self._parts = None
+        self._given = None
         self._seen = _Seen({id(p): p._version for p in trainable.values()})
         self._first_versions = {**self._seen.versions, **self._first_versions}
         self._first_batches = {**self._batches(), **self._first_batches}
@@ -269,7 +277,9 @@ class FactRecorder:
             step: its number.
             live: what was collected in its pass.
         """
-        reader, chosen, seen = self._gradients, self._selection.chosen, self._seen
+        reader = self._gradients
+        chosen = self._selection.chosen
+        seen = self._seen
         chosen_pass = None if chosen is None else self._passes.get(chosen)
         uncleared = self._uncleared.closes(step)
         has_stepped = reader.stepped and not reader.skipped
@@ -282,10 +292,8 @@ class FactRecorder:
         if self._outside is None and has_stepped and chosen_pass is not None:
             self._outside = chosen_pass.outputs.outside
             self._first_versions |= {id(p): p._version for p in self._outside.values()}
-        held, versions = (
-            {**(self._outside or {}), **trainable},
-            {**self._first_versions, **seen.versions},
-        )
+        held = {**(self._outside or {}), **trainable}
+        versions = {**self._first_versions, **seen.versions}
         not_held = self._membership.not_held(held, versions) if has_stepped else None
         if not_held:  # without a gradient they are not trained on purpose, as those of a target
             not_held = tuple(name for name in not_held if self._has_gradient(name, held[name]))
@@ -329,7 +337,8 @@ class FactRecorder:
     def _not_called(self, live: ActivationCollector, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
         ran = {one.layer_call.layer for one in live.pending} | live.unread.keys()
-        idle, versions = self._gradients.watched.layers.keys() - ran, self._first_versions
+        idle = self._gradients.watched.layers.keys() - ran
+        versions = self._first_versions
         idle |= {n for n, _ in self._batches().items() & self._first_batches.items()}
         own = [(n, self._gradients.trainable.get(n)) for n in names if n.rpartition(".")[0] in idle]
         return tuple(n for n, p in own if p is not None and versions.get(id(p)) == p._version)
@@ -349,7 +358,8 @@ class FactRecorder:
         before the model.
         """
         versions = {id(p): p._version for p in trainable.values()}
-        is_same, self._versions = versions == self._versions, versions
+        is_same = versions == self._versions
+        self._versions = versions
         own = [trainable[name] for name in self._seen.with_gradient if name in trainable]
         stepped = self._gradients.stepped or self._gradients.skipped
         if stepped or not is_same or not own or live.input_trains is not False or self._is_sharded:
@@ -366,7 +376,8 @@ class FactRecorder:
     def stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
-        seen, names = self._seen, {id(parameter): name for name, parameter in own.items()}
+        seen = self._seen
+        names = {id(parameter): name for name, parameter in own.items()}
         for name, parameter in own.items():
             is_none = parameter.requires_grad and parameter.grad is None
             seen.has_none[name] = is_none and seen.has_none.get(name, True)

@@ -87,8 +87,10 @@ class Hints:
         loss_scale: LossScale,
         selection: PassSelection,
     ) -> None:
-        self._warn, self._gradients = warn, gradients
-        self._loss_scale, self._selection = loss_scale, selection
+        self._warn = warn
+        self._gradients = gradients
+        self._loss_scale = loss_scale
+        self._selection = selection
         self._trains_input = False
 
     def say(self, about: str, step: int = 0, names: Sequence[str] = ()) -> None:
@@ -144,7 +146,8 @@ class Hints:
 
     def _of_training(self, opened: OpenStep) -> str | None:
         """What to say of a training step in which layers ran; None if nothing is missing."""
-        chosen, passes = self._selection.chosen, self._selection.passes
+        chosen = self._selection.chosen
+        passes = self._selection.passes
         if PassKind.TRAINS_INPUT in passes.kinds:
             return None
         if self._gradients.stepped:

@@ -66,7 +66,8 @@ class Run:
             False if a training step of this number began before and the parameters have changed
             since, which is reported: the step must not be logged again.
         """
-        before, self.steps.next = self.steps.next - 1, number
+        before = self.steps.next - 1
+        self.steps.next = number
         if number < before and self.usage.logged:
             self.warn.warn(
                 "backwards",
@@ -137,7 +138,8 @@ class Run:
         if is_capturing():
             self.session.abandon()
         elif self.session.open_step is not None:
-            number, exchange = self.session.open_step, self.session.exchange
+            number = self.session.open_step
+            exchange = self.session.exchange
             pending = self.session.close()
             if pending is not None and self.writes:
                 self.usage.logged += 1

@@ -441,7 +441,8 @@ class PassSelection:
 
     def _find_input(self, received: Any) -> None:
         """Find what learns in front of the model; if that is frozen, follow those gradients."""
-        own, known = set(map(id, self.model.parameters())), len(self.learned)
+        own = set(map(id, self.model.parameters()))
+        known = len(self.learned)
         self.learned |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
         if self.passes.is_frozen and len(self.learned) > known:
             self._marks = GradientMarks(self.learned.values())
@@ -454,7 +455,8 @@ class PassSelection:
 
     def _waits_for_backward(self, output: Any) -> None:
         """Wait for the backward pass of what a pass has returned."""
-        current, self._current = self._current, None
+        current = self._current
+        self._current = None
         if current is not None:
             current.collected.ended()
         if self.chosen is not None or not self._is_followed or not torch.is_grad_enabled():

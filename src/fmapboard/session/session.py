@@ -100,15 +100,19 @@ class StepSession(CaptureListener):
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
         self._attribution = AttributionLayers(options.step_attribution, options.samples)
-        also, self._guard = self._attribution.also(unwrap(model)), Guard(warn)
+        also = self._attribution.also(unwrap(model))
+        self._guard = Guard(warn)
         self.registry = HookRegistry(
             model, layers, also=also, effective=options.effective, failed=self._guard.failed
         )
         self._watched = watched = self.registry.watched
-        self.model, self._options, self._warn = watched.model, options, warn
+        self.model = watched.model
+        self._options = options
+        self._warn = warn
         if (scripted := scripted_warning(self.model)) is not None:
             warn.warn("scripted", scripted)
-        self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
+        self._transfer = Transfer(warn)
+        self._memory = MemoryPressure(warn)
         is_signed = palette(options.colormap).zero_centered
         self._reducer = Reducer(
             options.samples, options.max_channels, options.depth, Sequences.of(self.model),
@@ -141,7 +145,9 @@ class StepSession(CaptureListener):
 
     def _collector(self) -> ActivationCollector:
         """A collector for one forward pass of a training step."""
-        options, own, chosen = self._options, (self._reducer, self._guard), self._attribution
+        options = self._options
+        own = (self._reducer, self._guard)
+        chosen = self._attribution
         return ActivationCollector(
             *own,
             pictures=options.probe is None,
@@ -170,7 +176,8 @@ class StepSession(CaptureListener):
         if not any_thread and not is_settled():
             self._hints.say("new thread", step)
             return
-        self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
+        self._guard.stopwatch = Stopwatch()
+        self._guard.gave_up = False
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector())
         self.open_step = step
@@ -182,7 +189,8 @@ class StepSession(CaptureListener):
             self._draw_probe(opened)
         if self._open is None:  # out of memory
             return
-        follows, runs_eager = passes != "evaluation", self._options.compiled == "eager"
+        follows = passes != "evaluation"
+        runs_eager = self._options.compiled == "eager"
         self._eager_pass.was_left_out = False
         if runs_eager and is_compile_used():
             self._hints.say("eager")
@@ -205,7 +213,8 @@ class StepSession(CaptureListener):
         Returns:
             The collected step; None if no step is open, nothing was collected or an error occurred.
         """
-        opened, pending = self._open, None
+        opened = self._open
+        pending = None
         if opened is None:
             self.abandon()  # memory ran out
             return None
@@ -294,7 +303,8 @@ class StepSession(CaptureListener):
         opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
             if self._gradients.pass_begins():  # an optimizer has stepped: discard what was read
-                opened.probed, opened.kernels = None, None
+                opened.probed = None
+                opened.kernels = None
                 self._hints.say("steps last", opened.step)
             candidate = self._selection.begin(opened.live, (args, kwargs))
             if self.facts is not None:
@@ -316,7 +326,8 @@ class StepSession(CaptureListener):
             return
         if opened.live.gradients or opened.live.attribution is not None:
             self._hints.say("compiled gradients")
-            opened.live.gradients, opened.live.attribution = False, None
+            opened.live.gradients = False
+            opened.live.attribution = None
         with self._guard("compiled model"):
             if self._eager_pass.can_run():
                 with hooked:
@@ -358,7 +369,9 @@ class StepSession(CaptureListener):
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         """Start copying what was collected; None if that is nothing."""
-        live, probed, stopwatch = opened.live, opened.probed, self._guard.stopwatch
+        live = opened.live
+        probed = opened.probed
+        stopwatch = self._guard.stopwatch
         facts = None
         if self.facts is not None and opened.passes != "evaluation":
             with self._guard("training facts"):

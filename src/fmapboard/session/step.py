@@ -66,8 +66,10 @@ class OpenStep:
         self.live.discard()
         if self.probed is not None:
             self.probed.discard()
-        self.probed, self.attributions = None, None
-        self.kernels, self.before_clipping = (), NO_NORMS
+        self.probed = None
+        self.attributions = None
+        self.kernels = ()
+        self.before_clipping = NO_NORMS
 
 
 Failed = Callable[[str, Exception], None]
@@ -182,7 +184,8 @@ def sent(
         measured=_packed(collected.measured),
         parameters=replace(parameters, samples=_packed_samples(parameters.samples)),
     )
-    held, step = tensors(collected), collected.step
+    held = tensors(collected)
+    step = collected.step
     failed = partial(warn.error, consequence=CONSEQUENCE)
     to_host = partial(finished, step, transfer(collected, held), failed, exchange)
     return PendingStep(step, sum([tensor.nbytes for tensor in held]), to_host)

@@ -93,7 +93,9 @@ class Usage:
     """
 
     def __init__(self, steps: StepCounter, versions: ParameterVersions, warn: WarnOnce) -> None:
-        self._steps, self._warn, self.versions = steps, warn, versions
+        self._steps = steps
+        self._warn = warn
+        self.versions = versions
         self._start = steps.next
         self._first = self._latest = self._start, versions.read()
         self._optimizer: Callable[[], Optimizer | None] = type(None)
@@ -103,7 +105,8 @@ class Usage:
 
     def count(self, optimizer: Optimizer) -> None:
         """The steps of this optimizer are counted from now on."""
-        self.counts, self._optimizer = True, weakref.ref(optimizer)
+        self.counts = True
+        self._optimizer = weakref.ref(optimizer)
 
     def counted(self) -> None:
         """Called after some of the counted steps: remember how often they change a parameter."""
@@ -142,7 +145,8 @@ class Usage:
             )
         if not is_over:
             return None
-        number, schedule = self._steps.next, self._steps.schedule
+        number = self._steps.next
+        schedule = self._steps.schedule
         done = number - self._start if self.counts else self.ended
         due = next_due(schedule, number - 1)
         return (
@@ -152,7 +156,8 @@ class Usage:
 
     def _why_not_counted(self, what: str, *, is_over: bool) -> str | None:
         """Why steps of the optimizer are missed; None if none are, or if that is not known yet."""
-        optimizer, number = self._optimizer(), self._steps.next
+        optimizer = self._optimizer()
+        number = self._steps.next
         is_trained = self._uncounted() >= _ENOUGH
         given = "the optimizer passed to watch()"
         named = "" if optimizer is None else f" ({type(optimizer).__name__})"
@@ -176,7 +181,8 @@ class Usage:
 
     def _uncounted(self) -> float:
         """How often a parameter was changed, in steps, beyond what the counted steps explain."""
-        (start, before), (count, latest) = self._first, self._latest
+        (start, before) = self._first
+        (count, latest) = self._latest
         changes = most_changes(latest, self.versions.read())
         steps = self._steps.next - count
         if count == start:
