@@ -344,7 +344,8 @@ class _Capturable:
         if not found:
             if self._has_taps():
                 return found
-            found = plain
+            lists = (nn.ParameterList, nn.ParameterDict)  # never called
+            found = {name: m for name, m in plain.items() if not isinstance(m, lists)}
             what = 'all of its modules, as layers="*" does,'
             if hint or next(root.parameters(), None) is None:
                 raise NoConvolution(
@@ -352,7 +353,13 @@ class _Capturable:
                     f"to watch; its modules are {_types(named)}"
                     + (hint or ". Select some by name or type with layers=")
                 )
-        if is_first:
+        if is_first and _is_of_keras(root):
+            log.warning(
+                "%s is a Keras model, whose layers are no torch.nn.Module: its input, output, loss "
+                "and gradients are logged, but no feature maps of its layers",
+                type(root).__name__,
+            )
+        elif is_first:
             log.info(
                 "%s has no convolution: watching %s instead (%d: %s); use layers= to select "
                 "others%s", type(root).__name__, what, len(found), _types(found), hint,
@@ -426,6 +433,11 @@ def _holds_parameters(module: nn.Module) -> bool:
         return False  # never called
     inner = [name for name, _ in module.named_children() if name != "parametrizations"]
     return not inner and next(module.parameters(), None) is not None
+
+
+def _is_of_keras(model: nn.Module) -> bool:
+    """True for a model of Keras 3 with torch as its backend."""
+    return any(base.__module__.split(".")[0] == "keras" for base in type(model).__mro__)
 
 
 def _types(named: Mapping[str, nn.Module]) -> str:

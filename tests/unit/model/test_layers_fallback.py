@@ -106,6 +106,23 @@ def test_without_any_leaf_with_parameters_all_modules_are_watched(
     ]
 
 
+def test_of_a_keras_model_a_warning_says_that_its_layers_cannot_be_watched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # As in Keras 3.15 on torch: the layers are no submodules, and one dictionary has all variables.
+    keras_model = type("Sequential", (nn.Module,), {"__module__": "keras.src.models.sequential"})
+    model = keras_model()
+    model._torch_params = nn.ParameterDict({"sequential/conv/kernel": torch.ones(3, 3, 3, 8)})
+    assert list(select(model)) == ["Sequential"]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            "fmapboard: Sequential is a Keras model, whose layers are no torch.nn.Module: its "
+            "input, output, loss and gradients are logged, but no feature maps of its layers",
+        )
+    ]
+
+
 def test_selecting_convolutions_of_a_model_without_any_lists_its_layer_types() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     said = "no layer is a Conv2d: the model has no convolution; its modules are Linear, ReLU"
