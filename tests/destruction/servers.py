@@ -15,7 +15,10 @@ from attempts import Tried, command, in_process, judged
 from hostile_folders import EVENTS
 from long_trainings import address_of, asked, question
 
+import fmapboard
+
 _LOADED = 60.0  # s until TensorBoard has read the good run
+_PACKAGE = str(Path(fmapboard.__file__).parent)
 
 
 def attempts_to_serve(work: Path, run: Path) -> Iterator[Tried]:
@@ -53,7 +56,8 @@ def _served(logs: Path, output: Path) -> str:
             f"{route}: {status}" for route, status, _ in asked(address, "good") if status != 200
         ]
         printed = output.read_text(errors="replace")
-        if "could not answer" in printed or ("Traceback" in printed and "fmapboard" in printed):
+        has_our_traceback = "Traceback" in printed and _PACKAGE in printed
+        if "could not answer" in printed or has_our_traceback:
             wrong.append(printed[-300:])
         return "; ".join(wrong)
     finally:

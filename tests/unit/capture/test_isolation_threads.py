@@ -13,9 +13,23 @@ from fmapboard.capture import isolation
 from fmapboard.capture.isolation import MANY_BYTES, ThreadPolicy, aside
 
 
+class Clock:
+    """Stands for ``time.perf_counter``; only ``readers`` moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+clock = Clock()
+
+
 @pytest.fixture(autouse=True)
 def _several_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(isolation, "thread_policy", ThreadPolicy())
+    monkeypatch.setattr(time, "perf_counter", clock)
     with torch_threads(3):
         yield
 
@@ -23,7 +37,7 @@ def _several_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def readers(nbytes: int, seconds: float = 0.0) -> int:
     """How many threads a reduction of ``nbytes`` bytes that takes ``seconds`` runs on."""
     with aside("cpu", nbytes):
-        time.sleep(seconds)
+        clock.seconds += seconds
         return torch.get_num_threads()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -67,22 +66,32 @@ def test_what_is_dropped_if_it_is_closed_early_comes_after_all_that_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[int] = []
+    second_started = threading.Event()
+    first_cancelled = threading.Event()
+    third_started = threading.Event()
     cancel = Future.cancel
 
     def step(number: int) -> None:
         started.append(number)
-        time.sleep(0.01)
+        if number == 1:
+            second_started.set()
+            assert first_cancelled.wait(LIMIT)
+        if number == 2:
+            third_started.set()
 
-    def slow(future: Future[None]) -> bool:
+    def noted(future: Future[None]) -> bool:
         done = cancel(future)
-        time.sleep(0.02)  # the thread goes on meanwhile
+        if not first_cancelled.is_set():
+            first_cancelled.set()
+            assert third_started.wait(LIMIT)  # the thread goes on meanwhile
         return done
 
-    monkeypatch.setattr(Future, "cancel", slow)
+    monkeypatch.setattr(Future, "cancel", noted)
     results = prefetched(step, range(30), ahead=20, threads=1)
     next(results)
+    assert second_started.wait(LIMIT)
     results.close()
-    assert 1 < len(started) < 22
+    assert started[:3] == [0, 1, 2]
     assert started == list(range(len(started)))
 
 
