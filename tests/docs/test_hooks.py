@@ -27,8 +27,18 @@ def test_a_wrong_result_is_found() -> None:
     scope: dict[str, Any] = {}
     right = run_block("x = [3,\n     4]\nlen(x)  # 2\nx[2]  # IndexError: list index …\n", scope)
     assert [result.is_right for result in right] == [True, True]
-    wrong = run_block("len(x)  # 3\nx[2]  # IndexError: tuple …\nx[0]  # ValueError: …", scope)
+    wrong = run_block("len(x)  # 3\nx[0]  # ValueError: …\nx[2]  # IndexError: tuple …", scope)
     assert [result.is_right for result in wrong] == [False, False, False]
+
+
+def test_a_block_ends_where_it_raises_as_a_cell_does() -> None:
+    block = (
+        "import contextlib\nwith contextlib.nullcontext():\n    [][0]  # IndexError: list…\n1  # 1"
+    )
+    (result,) = run_block(block, {})
+    assert (result.source, result.is_right) == ("[][0]", True)
+    with pytest.raises(IndexError):
+        run_block("[][0]", {})
 
 
 def test_each_expression_has_the_result_that_the_page_states(hooks_page: RunPage) -> None:

@@ -52,23 +52,27 @@ def run_page(page: Path) -> RunPage:
 
 
 def run_block(block: str, names: dict[str, Any]) -> list[Result]:
-    """Run the statements of one block; an exception that the block does not state is raised."""
+    """Run the statements of one block, which ends where one raises, as a notebook's cell does.
+
+    An exception that the block does not state is raised. One inside a ``with`` block is stated in
+    that block's last line.
+    """
     results: list[Result] = []
     lines = block.splitlines()
     for node in ast.parse(block).body:
         source, _, stated = lines[(node.end_lineno or 0) - 1].partition("  # ")
-        if isinstance(node, ast.Expr) and stated:
-            results.append(Result(source, stated, _evaluated(source, names)))
-        else:
-            exec(compile(ast.Module([node], []), "page", "exec"), names)
+        is_stated = bool(stated) and isinstance(node, ast.Expr | ast.With)
+        try:
+            if isinstance(node, ast.Expr) and stated:
+                results.append(Result(source, stated, repr(eval(source, names))))
+            else:
+                exec(compile(ast.Module([node], []), "page", "exec"), names)
+        except Exception as error:
+            if not is_stated:
+                raise
+            results.append(Result(source.strip(), stated, f"{type(error).__name__}: {error}"))
+            break
     return results
-
-
-def _evaluated(source: str, names: dict[str, Any]) -> str:
-    try:
-        return repr(eval(source, names))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def events(directory: Path) -> EventAccumulator:

@@ -192,7 +192,15 @@ def test_images_that_interact_in_a_batch_are_found() -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", ["mobilenet", "resnet18", "swin_t", "densenet121"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mobilenet",
+        "resnet18",
+        pytest.param("swin_t", marks=pytest.mark.slow),
+        pytest.param("densenet121", marks=pytest.mark.slow),
+    ],
+)
 def test_pixels_outside_the_field_do_not_change_the_value_in_library_models(name: str) -> None:
     import torchvision
 

@@ -70,6 +70,7 @@ open("imported", "a").write("!")
 """
 
 
+@pytest.mark.slow
 def test_weights_of_a_model_of_a_library_that_is_not_installed_are_read(tmp_path: Path) -> None:
     """As ultralytics saves its models."""
     (tmp_path / "detectors_of_others.py").write_text(ABSENT)
