@@ -27,7 +27,7 @@ IMAGES = {
     "inputs_6x3x3x3/0", "inputs_5x6x3x3/2",
     "gradients_of_maps_6x3x3x3/0", "gradients_of_maps_5x6x3x3/2",
     "kernels_6x3x3x3/0", "kernels_5x6x3x3/2",
-    "network_input/sample_0", "network_input/sample_1",
+    "network_input/sample_0", "network_input/sample_1", "network_input/highest_loss",
 }  # fmt: skip
 HISTOGRAMS = {
     "activations/0", "activations/2", "inputs/0", "inputs/2",
@@ -41,7 +41,7 @@ SCALARS = {
     *(f"update_ratio/{name}" for name in PARAMETERS),
     *(f"{what}/{layer}" for what in ("constant_channels", "nonfinite") for layer in "0123"),
     "dead_channels/1", "dead_channels/3", "fmapboard/logged_step_ms", "output/spread",
-    "learning_rate/0",
+    "learning_rate/0", "loss/read_from_gradient", "loss/accuracy",
 }  # fmt: skip
 
 

@@ -1,16 +1,16 @@
 """Stored format of what the checks found up to a step (series ``tags.CHECKS``): one JSON blob.
 
 It is an object with ``format``, ``findings``, a list of objects with the keys of `StoredFinding`,
-and, if there is something in them, ``not_checked``, an object, and ``off``, a list (see
-`StoredChecks`). The first logged step has a record, so that it is known from then on what is off.
-Readers ignore keys that they do not know.
+and, if there is something in them, ``not_checked`` and ``no_loss``, objects, and ``off``, a list
+(see `StoredChecks`). The first logged step has a record, so that it is known from then on what is
+off. Readers ignore keys that they do not know.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
@@ -46,11 +46,14 @@ class StoredChecks:
         findings: what they found.
         not_checked: kind of a check that says nothing of the run -> why; None if it is not known.
         off: kinds of the built-in checks that were switched off.
+        no_loss: name of an output, behind that of its model -> why its loss is not known, one of
+            `training_facts.NoLoss`.
     """
 
     findings: tuple[StoredFinding, ...] = ()
     not_checked: Mapping[str, str] | None = None
     off: tuple[str, ...] = ()
+    no_loss: Mapping[str, str] = field(default_factory=dict)
 
 
 _STORED_AS = {"class_": "class", "since_step": "since"}
@@ -62,6 +65,7 @@ def pack_checks(
     findings: Iterable[StoredFinding],
     not_checked: Mapping[str, str] | None = None,
     off: Collection[str] = (),
+    no_loss: Mapping[str, str] | None = None,
 ) -> tuple[bytes, ...]:
     """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
@@ -73,6 +77,8 @@ def pack_checks(
         record["not_checked"] = stored(dict(not_checked))
     if off:
         record["off"] = list(off)
+    if no_loss:
+        record["no_loss"] = stored(dict(no_loss))
     return (write_json(record),)
 
 
@@ -91,6 +97,7 @@ def unpack_checks(blob: bytes | None) -> StoredChecks:
         by_field = [{n: {**missing, **raw}[key] for n, key in _KEYS.items()} for raw in listed]
         found = [typed(StoredFinding, raw) for raw in by_field]
         known = {"not_checked": whole.get("not_checked"), "off": whole.get("off", [])}
+        known["no_loss"] = whole.get("no_loss", {})
         checks: StoredChecks = typed(StoredChecks, known)
         return replace(checks, findings=tuple(found))
 

@@ -71,6 +71,20 @@ class Report:
         reasons.update(switched_off(self.off))
         return reasons
 
+    @property
+    def no_loss(self) -> dict[str, str]:
+        """Name of an output, behind that of its model -> why no loss was read at the newest step.
+
+        See `formats.training_facts.NoLoss`.
+        """
+        if not self.record.facts:
+            return {}
+        newest = list(self.record.facts.values())[-1]
+        found = {}
+        for output, why in newest.no_loss.items():
+            found[": ".join(filter(None, (self.record.name, output)))] = why
+        return found
+
 
 def kinds_text(kinds: Sequence[str]) -> str:
     """Kinds of checks in a sentence."""
@@ -282,7 +296,7 @@ class LiveChecks:
         if not findings and before.blobs is None:
             return self._with_off(state, step)
         state = _with_new(state, findings)
-        stored = pack_checks(findings, report.not_checked, self.off)
+        stored = pack_checks(findings, report.not_checked, self.off, report.no_loss)
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
         text = "\n".join(map(_text_line, findings)) or "Nothing is found any more."
         texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}

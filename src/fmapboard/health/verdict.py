@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import OutputFacts
+from fmapboard.formats.training_facts import NoLoss, OutputFacts
 from fmapboard.health.finding import Cause, Finding, causes_of, percent
 from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
 from fmapboard.health.run import Report, kinds_text
@@ -46,6 +46,8 @@ class Seen:
         updates: those for which `is_update_of_weights` holds.
         curves: tag, one for which `is_of_output` holds -> its values.
         not_checked: kind of a check that could not run -> why, in words; None if it is not known.
+        no_loss: name of an output, behind that of its model -> why its loss is not known, one of
+            `formats.training_facts.NoLoss`.
     """
 
     layers: int = 0
@@ -55,6 +57,7 @@ class Seen:
     updates: Sequence[Update] = ()
     curves: Mapping[str, Curve] = field(default_factory=dict)
     not_checked: Mapping[str, str] | None = None
+    no_loss: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_update_of_weights(tag: str) -> bool:
@@ -90,8 +93,10 @@ def seen_in(reports: Sequence[Report]) -> Seen:
     updates: list[Update] = []
     curves: dict[str, list[tuple[int, float]]] = {}
     not_checked: dict[str, str] = {}
+    no_loss: dict[str, str] = {}
     for report in reports:
         record = report.record
+        no_loss.update(report.no_loss)
         prefix = tags.prefix(record.name)
         not_checked.update(report.not_checked)
         if record.health is not None:
@@ -112,6 +117,7 @@ def seen_in(reports: Sequence[Report]) -> Seen:
         updates=updates,
         curves={tag: sorted(points) for tag, points in curves.items()},
         not_checked=not_checked,
+        no_loss=no_loss,
     )
 
 
@@ -204,7 +210,11 @@ class Verdict:
     @property
     def figures(self) -> list[str]:
         """Numbers of the run, as sentences without a full stop."""
-        return [*_of_curves(self.seen.curves), *_of_updates(self.seen.updates)]
+        return [
+            *_of_curves(self.seen.curves),
+            *_of_no_loss(self.seen),
+            *_of_updates(self.seen.updates),
+        ]
 
     @property
     def evidence(self) -> list[str]:
@@ -246,6 +256,7 @@ class Verdict:
             "evidence": self.evidence,
             "next": self.next,
             "not_checked": dict(self.seen.not_checked or {}),
+            "no_loss": dict(self.seen.no_loss),
         }
 
     @property
@@ -331,6 +342,32 @@ def _of_curves(curves: Mapping[str, Curve]) -> list[str]:
     for name in sorted(outputs)[:_SHOWN]:
         texts += [outputs[name][base] for base in _OF_OUTPUT if base in outputs[name]]
     return ["; ".join(texts)] if texts else []
+
+
+_NO_LOSS = {
+    NoLoss.FEW_ROWS: "fewer than eight rows with a gradient were logged so far",
+    NoLoss.NO_GRADIENT: "no gradient has reached what the network returned",
+    NoLoss.NOT_CERTAIN: "the gradient is not for certain that of a loss that can be read",
+    NoLoss.SEVERAL: "several losses were passed back through the output one after another",
+}
+"""Why no loss is known -> in words."""
+
+
+def _of_no_loss(seen: Seen) -> list[str]:
+    """Why no loss of the first `_SHOWN` outputs without one is known."""
+    known = set[str]()
+    for tag in seen.curves:
+        base = _base(tag)
+        if base in (tags.LOSS_READ, tags.LOSS_GIVEN):
+            model, own = tags.split(tag)
+            known.add(": ".join(filter(None, (model, own[len(base) + 1 :]))))
+    unknown = sorted(seen.no_loss.keys() - known)
+    found = []
+    for name in unknown[:_SHOWN]:
+        of_name = f" of `{name}`" if name else ""
+        why = _NO_LOSS.get(seen.no_loss[name], seen.no_loss[name])
+        found.append(f"no loss{of_name} was read: {why}; board.loss(loss) logs it")
+    return found
 
 
 def _of_updates(updates: Iterable[Update]) -> list[str]:

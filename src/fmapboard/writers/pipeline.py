@@ -160,7 +160,7 @@ class Pipeline:
 
     def _write_verdict(self, verdict: Verdict, report: Report, newest: LoggedStep) -> None:
         """As a text and a record of the newest step, and as a file beside the events."""
-        blobs = pack_checks(report.findings, report.not_checked, report.off)
+        blobs = pack_checks(report.findings, report.not_checked, report.off, report.no_loss)
         records = (TabRecord(self._prefix + tags.CHECKS, blobs),)
         text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
         step = LoggedStep(newest.step, newest.wall_time, records=records, texts=text)

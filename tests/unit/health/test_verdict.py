@@ -181,6 +181,22 @@ def test_a_warning_anywhere_is_a_fault_and_notes_alone_are_a_suspicion() -> None
     assert (suspicion.verdict, nothing.verdict) == ("suspicion", "nothing found")
 
 
+@pytest.mark.parametrize(
+    ("why", "expected"),
+    [
+        ("too few rows", "fewer than eight rows with a gradient were logged so far"),
+        ("no gradient", "no gradient has reached what the network returned"),
+        ("not certain", "the gradient is not for certain that of a loss that can be read"),
+        ("several losses", "several losses were passed back through the output one after another"),
+        ("of a later version", "of a later version"),
+    ],
+)
+def test_why_no_loss_is_known_is_said_in_words(why: str, expected: str) -> None:
+    seen = Seen(no_loss={"aux": why, "out": "not certain"}, curves={"loss/given/out": [(0, 1.0)]})
+    _, text = judge("run", [], seen).figures
+    assert text == f"no loss of `aux` was read: {expected}; board.loss(loss) logs it"
+
+
 def test_the_object_has_the_findings_as_check_has_them() -> None:
     found = [warning("eval_mode", 4, advice="Call train()"), note("batchnorm_gap", 8, value=2.0)]
     seen = Seen(

@@ -169,10 +169,13 @@ def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -
         )
 
     not_checked: dict[str, str] = {}
+    no_loss: dict[str, str] = {}
     for stored in overview.checked.values():
+        no_loss.update(stored.no_loss)
         not_checked.update(stored.not_checked or {})
         not_checked.update(switched_off(stored.off))
-    return replace(_kept(provider, ("seen", table.run), table, seen), not_checked=not_checked)
+    kept = _kept(provider, ("seen", table.run), table, seen)
+    return replace(kept, not_checked=not_checked, no_loss=no_loss)
 
 
 def _kept(provider: Provider, key: tuple[str, ...], of: object, make: Callable[[], T]) -> T:
