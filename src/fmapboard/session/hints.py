@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from fmapboard.capture.side_pass import NOT_NEUTRAL
 from fmapboard.errors import WarnOnce
 from fmapboard.gradients.loss_scale import LossScale
@@ -46,6 +48,11 @@ _TEXTS = {
     "transformed": f"{_NOTHING_RAN}; it ran only inside a transformation of torch.func (vmap, "
     "grad), where tensors have no values yet; to see its layers, also call the model itself on "
     "the batch",
+    "meta": f"{_NOTHING_RAN}; its parameters are on the meta device and have no values; call "
+    "watch() once they have: after model.to_empty(device=...) or "
+    "load_state_dict(..., assign=True)",
+    "copied": f"{_NOTHING_RAN}; no optimizer holds its parameters, as when a deep copy of it is "
+    "trained in its place; call the model itself, or pass the copy to fmapboard.watch()",
     "frozen in eval mode": f"{_NOTHING_RAN}; {_FROZEN}, and in eval mode only passes whose input "
     f"requires a gradient count; {_MARK}",
     "frozen later": f"{_NOTHING_RAN}; {_FROZEN} since fmapboard.watch() was called; freeze first",
@@ -92,6 +99,7 @@ class Hints:
         self._loss_scale = loss_scale
         self._selection = selection
         self._trains_input = False
+        self._held_by_none: bool | None = None  # not known yet
 
     def say(self, about: str, step: int = 0, names: Sequence[str] = ()) -> None:
         """Log one of `_TEXTS`, once; ``"gone"`` once for the same layers.
@@ -140,9 +148,21 @@ class Hints:
             return "in vain"
         if PassKind.TRANSFORMED in passes.kinds:
             return "transformed"
+        model = self._selection.model
+        parameters = list(model.parameters())
+        if parameters and all(parameter.is_meta for parameter in parameters):
+            return "meta"
+        if not passes.kinds and passes.has_trainable() and self._is_held_by_none(parameters):
+            return "copied"
         if not passes.has_trainable():
             return "frozen in eval mode" if passes.is_frozen else "frozen later"
         return "nothing ran" if passes.disabled_by is None else "nothing trained"
+
+    def _is_held_by_none(self, parameters: Sequence[Tensor]) -> bool:
+        """True if no optimizer of the process held one of the parameters, when asked first."""
+        if self._held_by_none is None:
+            self._held_by_none = not holding({id(parameter) for parameter in parameters})
+        return self._held_by_none
 
     def _of_training(self, opened: OpenStep) -> str | None:
         """What to say of a training step in which layers ran; None if nothing is missing."""

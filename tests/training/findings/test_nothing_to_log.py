@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -215,3 +217,28 @@ def test_a_script_that_raises_before_its_first_step_ends_with_its_own_traceback(
     assert done.stderr.count("nothing was logged") == explained
     if not explained:
         assert done.stderr.splitlines()[-1] == "KeyError: 'labels'"
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("meta", "its parameters are on the meta device and have no values"),
+        ("copied", "no optimizer holds its parameters, as when a deep copy of it is trained"),
+    ],
+)
+def test_a_model_without_values_and_a_copy_that_trains_in_its_place_have_their_own_sentence(
+    way: str, reason: str, is_marked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    if way == "meta":
+        model.to("meta")
+    trains = copy.deepcopy(model) if way == "copied" else model
+    optimizer = torch.optim.SGD(trains.parameters(), lr=0.1)
+    x = torch.rand(2, 3, 8, 8, device=next(model.parameters()).device)
+    counted = None if is_marked else optimizer
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=counted, every=1) as board:
+        for number in range(2):
+            with board.step(number) if is_marked else contextlib.nullcontext():
+                trained(trains, optimizer, x)
+    assert caplog.text.count(f"step 0: no watched layer ran in a training pass; {reason}") == 1

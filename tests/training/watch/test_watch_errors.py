@@ -95,8 +95,10 @@ def test_an_error_is_raised_if_the_environment_variable_asks_for_it() -> None:
 def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         for number in range(3):
+            optimizer.zero_grad()
             with board.step(number):
                 model.stem.forward(torch.zeros(1, 3, 8, 8))
     board.close()
