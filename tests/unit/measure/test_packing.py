@@ -18,7 +18,15 @@ from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall, LayerMeasurement
 
-SHAPES = [(4, 3, 8, 8), (4, 70, 5, 5), (4, 6), (2, 3, 40, 40), (1, 5, 6, 6), (4, 9, 7, 7)]
+SHAPES = [
+    (4, 3, 8, 8),
+    (4, 70, 5, 5),
+    (4, 6),
+    (2, 3, 40, 40),
+    (1, 5, 6, 6),
+    (4, 9, 7, 7),
+    (2, 3, 300, 20),
+]
 
 
 def maps() -> list[Tensor]:
@@ -55,16 +63,18 @@ def assert_same(found: LayerMeasurement, expected: LayerMeasurement) -> None:
         np.testing.assert_array_equal(found.sample.values, expected.sample.values)
 
 
-@pytest.mark.parametrize("large", [1, 2000, 2**30])
+@pytest.mark.parametrize(("large", "alone"), [(1, 40), (2000, 7), (2**30, 0)])
 def test_measurements_that_were_reduced_together_and_packed_are_the_same(
-    large: int, monkeypatch: pytest.MonkeyPatch
+    large: int, alone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packing, "LARGE", large)
     with simulated_device():
         pending = reduced([moved(tensor, "cuda") for tensor in maps()])
         expected = finalized(pending)
         reduce_together(pending)
-        found = finalized(pack(pending).unpack())
+        packed = pack(pending)
+        found = finalized(packed.unpack())
+    assert len(packed.alone) == alone
     for own, other in zip(found, expected, strict=True):
         assert_same(own, other)
     numbers = found[1].statistics
@@ -77,10 +87,10 @@ def test_tensors_of_one_batch_size_share_the_launches_that_reduce_them() -> None
         pending = reduced([moved(tensor, "cuda") for tensor in maps()])
         before = device.launches
         reduce_together(pending)
-        # Batches of 4 and of 2: per batch size and end, one to join, one to reduce, one to split.
-        assert device.launches - before == 2 * 2 * 3
+        # Batches of 4, of 2, of 2 in bfloat16: per group and end, one to join, one to reduce, one to split.
+        assert device.launches - before == 3 * 2 * 3
     parts = [part.statistics.parts for part in pending if part.statistics is not None]  # type: ignore[union-attr]  # pending
-    assert [lo.dim() for lo, *_ in parts] == [1, 1, 1, 1, 2, 1]
+    assert [lo.dim() for lo, *_ in parts] == [1, 1, 1, 1, 2, 1, 1]
 
 
 def test_measurements_before_the_first_are_left_as_they_are() -> None:
@@ -90,7 +100,7 @@ def test_measurements_before_the_first_are_left_as_they_are() -> None:
     dims = [
         p.statistics.parts[0].dim() for p in pending if isinstance(p.statistics, PendingStatistics)
     ]
-    assert dims == [2, 2, 1, 1, 2, 1]
+    assert dims == [2, 2, 1, 1, 2, 1, 1]
 
 
 def test_a_search_for_tensors_finds_the_joined_ones_alone() -> None:
@@ -99,7 +109,7 @@ def test_a_search_for_tensors_finds_the_joined_ones_alone() -> None:
         reduce_together(pending)
         held = len(tensors(pending))
         packed = pack(pending)
-    assert held == 32
+    assert held == 40
     assert [piece.dtype for piece in tensors(packed)] == [torch.float32, torch.bfloat16]
 
 
