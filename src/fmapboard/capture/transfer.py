@@ -95,17 +95,19 @@ class Transfer:
 
     def _parcel(self, contents: list[Tensor]) -> _Parcel:
         """Start the copies of tensors of one device; no reference to them is kept."""
-        device, groups = contents[0].device, _groups(contents)
+        device = contents[0].device
+        groups = _groups(contents)
         module = _streams(device)
         pinned = None if module is None else self._pinned(contents, groups)
         if pinned is None:
             groups = [_widest_first(contents, range(len(contents)))]
         with torch.no_grad():
-            parts = [[as_bytes(contents[n]) for n in group] for group in groups]
-            pieces = [
-                own[0] if len(own) == 1 and pinned is not None else torch.cat(own) for own in parts
-            ]
-        del parts
+            pieces = list[Tensor]()
+            for group in groups:
+                parts = [as_bytes(contents[number]) for number in group]
+                is_copied_as_it_is = len(parts) == 1 and pinned is not None
+                pieces.append(parts[0] if is_copied_as_it_is else torch.cat(parts))
+            del parts
         stream = None if module is None else module.current_stream(device)
         if pinned is not None:
             side = _side_stream(device)
@@ -115,7 +117,8 @@ class Transfer:
                     to.copy_(piece, non_blocking=True)
             for piece in pieces:
                 piece.record_stream(side)  # its memory is not used again before the copy is done
-            pieces, stream = pinned, side
+            pieces = pinned
+            stream = side
         like = [[(contents[n].shape, contents[n].dtype) for n in group] for group in groups]
         return _Parcel(groups, like, pieces, None if stream is None else _event(module, stream))
 
@@ -177,11 +180,15 @@ class _Parcel:
 def _groups(contents: list[Tensor]) -> list[list[int]]:
     """The numbers of the tensors that are copied together; of a large step the largest alone."""
     order = sorted(range(len(contents)), key=lambda n: contents[n].nbytes)
-    together, alone = sum(tensor.nbytes for tensor in contents), []
+    together = sum(tensor.nbytes for tensor in contents)
+    alone = list[list[int]]()
     while together > _MOST_PACKED and order and contents[order[-1]].nbytes >= _LARGE:
-        alone.append([order.pop()])
-        together -= contents[alone[-1][0]].nbytes
-    return [_widest_first(contents, order)] * bool(order) + alone
+        largest = order.pop()
+        alone.append([largest])
+        together -= contents[largest].nbytes
+    if not order:
+        return alone
+    return [_widest_first(contents, order), *alone]
 
 
 def _widest_first(contents: list[Tensor], numbers: Iterable[int]) -> list[int]:
