@@ -87,7 +87,7 @@ def test_tensors_of_one_batch_size_share_the_launches_that_reduce_them() -> None
         pending = reduced([moved(tensor, "cuda") for tensor in maps()])
         before = device.launches
         reduce_together(pending)
-        # Batches of 4, of 2, of 2 in bfloat16: per group and end, one to join, one to reduce, one to split.
+        # Batches of 4, of 2, and of 2 in bfloat16; for each end of a group: join, reduce, split.
         assert device.launches - before == 3 * 2 * 3
     parts = [part.statistics.parts for part in pending if part.statistics is not None]  # type: ignore[union-attr]  # pending
     assert [lo.dim() for lo, *_ in parts] == [1, 1, 1, 1, 2, 1, 1]
