@@ -82,8 +82,10 @@ class Embedding:
 
     def __init__(self, model: nn.Module, layer: str, images: ReadImages, directory: Path) -> None:
         name = _module_of(layer, named_layers(model))
-        self._layer, self._images = layer, images
-        self._directory, self._side = directory, thumbnail_side(len(images.sources))
+        self._layer = layer
+        self._images = images
+        self._directory = directory
+        self._side = thumbnail_side(len(images.sources))
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._vectors: list[Any] = []
         self._thumbnails: list[Bytes8] = []
@@ -108,15 +110,18 @@ class Embedding:
         if maps[0, 0].numel() > 1:
             size = "×".join(map(str, maps.shape[2:]))
             self._note = f"averaged over {size} positions, since the output is not a vector"
-        self._vectors.append(maps.flatten(2).mean(-1) if maps.dim() > 2 else maps)  # [B, C]
+        if maps.dim() > 2:
+            maps = maps.flatten(2).mean(-1)  # [B, C]
+        self._vectors.append(maps)
 
     def add_thumbnail(self, written: WrittenImage) -> None:
         """Keep a small copy of the network's input in a white square, if that is an image."""
-        inputs = [one for one in written.step.pictures if one.kind == "network_input"]
-        if inputs:
-            image, square = inputs[0].samples[0].colours, (self._side, self._side)
-            padded = ImageOps.pad(Image.fromarray(image).convert("RGB"), square, color="white")
-            self._thumbnails.append(np.asarray(padded))  # [side, side, 3]
+        for tagged in written.step.pictures:
+            if tagged.kind == "network_input":
+                image = Image.fromarray(tagged.samples[0].colours).convert("RGB")
+                padded = ImageOps.pad(image, (self._side, self._side), color="white")
+                self._thumbnails.append(np.asarray(padded))  # [side, side, 3]
+                return
 
     def write(self) -> str:
         """Write the data set into the run's directory and describe it in one line.
@@ -138,7 +143,8 @@ class Embedding:
             tensor_path=f"{place}/vectors.tsv",
             metadata_path=f"{place}/labels.tsv",
         )
-        names, complete = self._images.names, len(self._thumbnails) == len(vectors)
+        names = self._images.names
+        complete = len(self._thumbnails) == len(vectors)
         lines = "".join(f"{_one_line(names[number])}\n" for number in self._images.numbers)
         table = io.BytesIO()
         np.savetxt(table, vectors, fmt="%.9g", delimiter="\t")
@@ -165,7 +171,8 @@ def thumbnail_side(number: int) -> int:
         >>> thumbnail_side(12), thumbnail_side(10_000)
         (128, 40)
     """
-    return max(1, min(_THUMBNAIL, _SHEET // math.ceil(math.sqrt(number))))
+    columns = math.ceil(math.sqrt(number))
+    return max(1, min(_THUMBNAIL, _SHEET // columns))
 
 
 def _listed(path: Path) -> ProjectorConfig:

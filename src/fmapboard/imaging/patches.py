@@ -76,19 +76,21 @@ def patches_table(found: Patches, unloaded: Mapping[str, str]) -> Table:
         unloaded: as for `layer_table`.
     """
     table = new_table()
-    weights = ["weights"] * bool(unloaded)
-    for heading in ("layer", "kernel shape", *weights, "channels", "field, px", "file"):
+    headings = ["layer", "kernel shape", "channels", "field, px", "file"]
+    if unloaded:
+        headings.insert(2, "weights")
+    for heading in headings:
         table.add_column(heading, no_wrap=heading != "file", overflow="fold")
-    for label, one in found.items():
-        add_row(
-            table,
-            label,
-            one.layer_call.group,
-            *([unloaded.get(one.layer_call.layer, "")] if unloaded else []),
-            f"{len(one.crops)} of {one.channels}",
-            "×".join(map(str, one.cell)) + (f" ({one.lost_at})" if one.lost_at else ""),
-            found.files[label][0] if found.files.get(label) else "–",
-        )
+    for label, layer in found.items():
+        field = "×".join(map(str, layer.cell))
+        if layer.lost_at:
+            field += f" ({layer.lost_at})"
+        files = found.files.get(label)
+        searched = f"{len(layer.crops)} of {layer.channels}"
+        cells = [label, layer.layer_call.group, searched, field, files[0] if files else "–"]
+        if unloaded:
+            cells.insert(2, unloaded.get(layer.layer_call.layer, ""))
+        add_row(table, *cells)
     return table
 
 
@@ -135,7 +137,7 @@ def find_patches(
             written.
     """
     _make_directories(log_dir, out)
-    names, numbers = images.names, images.numbers
+    names = images.names
     with inputs.applied(search.model), closing(follow(images.tensors())) as tensors:
         for batch in batched(tensors, search.batch_size):
             given = images.prepare(batch)
@@ -143,7 +145,7 @@ def find_patches(
                 _picture(image, prepared, images.normalization)
                 for image, prepared in zip(batch, given, strict=True)
             ]
-            own = numbers[search.images :][: len(batch)]
+            own = images.numbers[search.images :][: len(batch)]
             search.add(given, pictures, [names[number] for number in own])
     found = Patches(search.result())
     if not found:
@@ -151,27 +153,39 @@ def find_patches(
     ran = {one.layer_call.layer for one in found.values()}
     found.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
     found.left_out = tuple(images.left_out)
-    found.log_dir, found.out = log_dir, out
+    found.log_dir = log_dir
+    found.out = out
     written = patches_step(found.values(), step, time.time(), one_per_image=search.one_per_image)
     if out is not None:
         folder = FolderWriter(out)
         folder.write(written)
         found.images.replaced = folder.replaced
-        found.files = {
-            label: folder.files.get(patches_tag(one), []) for label, one in found.items()
-        }
+        files = folder.files
+        found.files = {label: files.get(patches_tag(row), []) for label, row in found.items()}
     if log_dir is not None:
-        place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
-        if not has_own_events(place):
-            drawing = Drawing(search.layers, step=step, inputs=inputs)
-            first = images.only(images.numbers[0])
-            draw_folder(
-                drawing, search.model, first,
-                logdir=log_dir, out=None, say=search.say, each=lambda name, written: None,
-            )  # fmt: skip
+        drawing = Drawing(search.layers, step=step, inputs=inputs)
+        _draw_first(drawing, search, images, log_dir)
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)
     return found
+
+
+def _draw_first(
+    drawing: Drawing, search: PatchSearch, images: ReadImages, log_dir: Path | RemoteDirectory
+) -> None:
+    """Write the feature maps of the first image into a run directory that has none."""
+    place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
+    if has_own_events(place):
+        return
+    draw_folder(
+        drawing,
+        search.model,
+        images.only(images.numbers[0]),
+        logdir=log_dir,
+        out=None,
+        say=search.say,
+        each=lambda name, written: None,
+    )
 
 
 def _picture(image: Tensor, given: Tensor, normalization: Normalization | None) -> Bytes8:
@@ -180,7 +194,7 @@ def _picture(image: Tensor, given: Tensor, normalization: Normalization | None) 
         pixels: Bytes8 = image.permute(1, 2, 0).cpu().numpy()  # [H, W, C]
     else:
         values = given.detach().float().cpu().numpy()
-        drawn = draw_input_image(InputImage(0, values, normalization))[0]
+        drawn, *_ = draw_input_image(InputImage(0, values, normalization))
         pixels = drawn.pixels if drawn.pixels.ndim == 3 else drawn.pixels[..., None]
     if pixels.shape[2] == 3:
         return pixels
@@ -263,8 +277,18 @@ def patches(
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     say = partial(log.info, "%s")
-    search = PatchSearch(model, layers, k, channels, one_per_image, batch_size, say)
-    found = find_patches(search, given, place, folder, step, ForwardInputs())
+    search = PatchSearch(
+        model,
+        layers,
+        k=k,
+        channels=channels,
+        one_per_image=one_per_image,
+        batch_size=batch_size,
+        say=say,
+    )
+    found = find_patches(
+        search, given, log_dir=place, out=folder, step=step, inputs=ForwardInputs()
+    )
     warn = partial(log.warning, "%s")
     found.images.say_overwritten(folder, warn)
     given.say_left_out(warn)

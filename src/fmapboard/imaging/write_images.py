@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.errors import writing
 from fmapboard.formats import tags
 from fmapboard.imaging.read_images import prefetched
@@ -76,7 +77,9 @@ class ImageWriter:
         *,
         labels: bool = False,
     ) -> None:
-        self._compose, self._board, self._labels = compose, board, labels
+        self._compose = compose
+        self._board = board
+        self._labels = labels
         self._folders = iter(folders)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._given_up = False
@@ -91,9 +94,9 @@ class ImageWriter:
         Raises:
             WriteError: an image could not be written.
         """
-        every, least = _with_error(images), MAX_WAITING_BYTES // _MAX_WAITING
+        least = MAX_WAITING_BYTES // _MAX_WAITING
         written = prefetched(
-            self._written, every, ahead=MAX_WAITING_BYTES, threads=1,
+            self._written, _with_error(images), ahead=MAX_WAITING_BYTES, threads=1,
             size=lambda image: least + getattr(image, "nbytes", 0),
         )  # fmt: skip
         try:
@@ -116,7 +119,8 @@ class ImageWriter:
 
     def _store(self, step: LoggedStep, folder: Path | None) -> WrittenImage:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""
-        shown, in_files = step.pictures, step.pictures
+        shown = step.pictures
+        in_files = shown
         if self._board is not None:
             shown = tuple(self._encoders.map(partial(_mapped, png.encoded), shown))
         if folder is not None:
@@ -128,8 +132,10 @@ class ImageWriter:
             return WrittenImage(step, {})
         writer = FolderWriter(folder)
         writer.write(replace(step, pictures=in_files))
-        maps = [tagged for tagged in in_files if tagged.kind == "feature_maps"]
-        files = {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
+        files = {}
+        for tagged in in_files:
+            if tagged.kind == "feature_maps" and tagged.layer_call is not None:
+                files[tagged.layer_call.label] = writer.files[tagged.tag]
         return WrittenImage(step, files, writer.replaced)
 
 
@@ -147,9 +153,10 @@ def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> Tag
 
 def _enlarged(picture: Picture) -> Picture:
     """The picture with the PNG of its enlarged maps."""
-    factor, (height, width) = enlargement(picture), picture.tile
+    factor = enlargement(picture)
+    height, width = picture.tile
     # The tile size is that of the enlarged PNG, so that `FolderWriter` does not enlarge it again.
-    tile = height * factor, width * factor
+    tile = (height * factor, width * factor)
     return replace(picture, tile=tile, png=png.encode(picture, factor))
 
 
@@ -159,13 +166,21 @@ def new_directory(first: Path) -> Path:
     Raises:
         WriteError: the directory cannot be created.
     """
-    path, number = first, 1
+    path = first
+    number = 1
     with writing(f"to {first}"):
-        while os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
+        while _is_taken(path):
             number += 1
             path = first.with_name(f"{first.name}-{number}")
     make_directory(path)
     return path
+
+
+def _is_taken(path: Path) -> bool:
+    """True for a folder that is not empty, and for anything else than a folder."""
+    if path.is_dir():
+        return any(path.iterdir())
+    return os.path.lexists(path)
 
 
 def places(
@@ -193,15 +208,18 @@ def labelled(step: LoggedStep) -> LoggedStep:
     Args:
         step: All channels of its maps are drawn.
     """
-    channels = {
-        one.layer_call.label: one.statistics.minimum.size
-        for one in step.statistics
-        if one.statistics is not None
-    }
-    scores = {tags.attribution(a.layer_call.label, a.sample): _score(a) for a in step.attributions}
-    pictures = (
-        _labelled(one, channels, scores.get(one.tag.partition("/")[2], "")) for one in step.pictures
-    )
+    channels = {}
+    for measured in step.statistics:
+        if measured.statistics is not None:
+            channels[measured.layer_call.label] = measured.statistics.minimum.size
+    scores = {}
+    for found in step.attributions:
+        name = tags.attribution(found.layer_call.label, found.sample)
+        scores[name] = _score(found)
+    pictures = []
+    for tagged in step.pictures:
+        _, _, name = tagged.tag.partition("/")
+        pictures.append(_labelled(tagged, channels, scores.get(name, "")))
     return replace(step, pictures=tuple(pictures))
 
 
@@ -211,52 +229,78 @@ def _score(found: Attribution) -> str:
 
 
 def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> TaggedPictures:
-    call = tagged.layer_call
     if tagged.kind == "network_input":
         return tagged
-    name = score or tagged.tag.partition("/")[2]
+    title = _title(tagged, score)
+    is_matrix = tagged.kind == "kernels" and tagged.samples[0].palette is not None
+    padding = PADDING if tagged.kind == "feature_maps" else KERNEL_PADDING
+    count = 0 if is_matrix else _numbered_tiles(tagged, channels)
+    samples = []
+    for picture in tagged.samples:
+        if is_matrix:
+            pixels = _with_matrix_numbers(picture, KERNEL_PADDING)
+        elif not count:
+            pixels = _rgb(enlarge(picture))
+        elif tagged.layout == "rows":
+            pixels = _with_matrix_numbers(picture, 0)
+        else:
+            pixels = _with_tile_numbers(picture, count, padding)
+        samples.append(Picture(_below(title, pixels)))
+    return replace(tagged, samples=tuple(samples))
+
+
+def _title(tagged: TaggedPictures, score: str) -> str:
+    """The line above a picture."""
+    call = tagged.layer_call
     if call is not None:
         name = f"{call.label}  {call.group}"
-    title = name if tagged.kind == "feature_maps" else f"{tagged.kind}: {name}"
-    count = 0
-    if call is not None and tagged.kind == "feature_maps":
-        count = channels.get(call.label, 0)
-    elif call is not None and tagged.kind == "kernels" and tagged.samples[0].palette is None:
-        count = (call.kernel_shape or (0,))[0]  # a tile in RGB per kernel
-    padding = PADDING if tagged.kind == "feature_maps" else KERNEL_PADDING
-    if tagged.kind == "kernels" and tagged.samples[0].palette is not None:
-        if call is not None and len(call.kernel_shape or ()) > 2:
-            is_rows = tagged.layout == "rows"
-            title += "  outputs down, inputs across" if is_rows else "  inputs down, outputs across"
-        drawn = [_with_matrix_numbers(one, KERNEL_PADDING) for one in tagged.samples]
-    elif not count:
-        drawn = [_rgb(enlarge(one)) for one in tagged.samples]
-    elif tagged.layout == "rows":
-        drawn = [_with_matrix_numbers(one, 0) for one in tagged.samples]
     else:
-        drawn = [_with_tile_numbers(one, count, padding) for one in tagged.samples]
-    return replace(tagged, samples=tuple(Picture(_below(title, pixels)) for pixels in drawn))
+        name = score or tagged.tag.partition("/")[2]
+    if tagged.kind == "feature_maps":
+        return name
+    title = f"{tagged.kind}: {name}"
+    is_matrix = tagged.kind == "kernels" and tagged.samples[0].palette is not None
+    if call is None or not is_matrix or len(call.kernel_shape or ()) <= 2:
+        return title
+    if tagged.layout == "rows":
+        return f"{title}  outputs down, inputs across"
+    return f"{title}  inputs down, outputs across"
+
+
+def _numbered_tiles(tagged: TaggedPictures, channels: dict[str, int]) -> int:
+    """How many tiles have a number: a channel each, or a kernel drawn in RGB."""
+    call = tagged.layer_call
+    if call is None:
+        return 0
+    if tagged.kind == "feature_maps":
+        return channels.get(call.label, 0)
+    if tagged.kind == "kernels" and call.kernel_shape:
+        return call.kernel_shape[0]
+    return 0
 
 
 def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
     """The tiles with their numbers above, u8 [H, W, 3]."""
     pixels = _rgb(enlarge(picture))
     factor = pixels.shape[1] // picture.pixels.shape[1]
-    height, width = picture.tile[0] * factor, picture.tile[1] * factor
+    height, width = (side * factor for side in picture.tile)
     per_row = min(columns(count), count)
     pad = padding * factor if count > 1 else 0
     across = max(width, text_width(str(count - 1))) + _GAP
     down = HEIGHT + _GAP + height + 2 * _GAP
-    rows = -(-count // per_row)
+    rows = ceil_div(count, per_row)
     page = blank_page(rows * down, per_row * across + 2)
     for number in range(count):
         row, column = divmod(number, per_row)
-        top, left = row * down, column * across
+        top = row * down
+        left = column * across
         write(page, str(number), top, left)
-        y, x = pad + row * (height + pad), pad + column * (width + pad)
+        y = pad + row * (height + pad)
+        x = pad + column * (width + pad)
+        tile = pixels[y : y + height, x : x + width]
         place = page[top + HEIGHT + _GAP - 1 :, left:]
         place[: height + 2, : width + 2] = _FRAME  # without it, a white tile would not be seen
-        place[1 : height + 1, 1 : width + 1] = pixels[y : y + height, x : x + width]
+        place[1 : height + 1, 1 : width + 1] = tile
     return page
 
 
@@ -270,22 +314,23 @@ def _with_matrix_numbers(picture: Picture, padding: int) -> Bytes8:
         u8 [H, W, 3]; a single row or column of kernels has no number.
     """
     pixels = _rgb(enlarge(picture))
-    height, width = pixels.shape[:2]
+    height, width, _ = pixels.shape
     factor = width // picture.pixels.shape[1]
     pad = padding * factor
     down, across = (side * factor + pad for side in picture.tile)
-    rows, per_row = max(1, (height - pad) // down), max(1, (width - pad) // across)
-    wide = text_width(str(per_row - 1))
-    left, top = text_width(str(rows - 1)) + _GAP, HEIGHT + _GAP if padding else 0
-    page = blank_page(
-        top + max(height, HEIGHT), left + max(width, pad + (per_row - 1) * across + wide)
-    )
+    rows = max(1, (height - pad) // down)
+    per_row = max(1, (width - pad) // across)
+    digits = text_width(str(per_row - 1))
+    left = text_width(str(rows - 1)) + _GAP
+    top = HEIGHT + _GAP if padding else 0
+    last_number = pad + (per_row - 1) * across + digits  # where it ends
+    page = blank_page(top + max(height, HEIGHT), left + max(width, last_number))
     page[top : top + height, left : left + width] = pixels
     if rows > 1 or not padding:
-        for row in range(0, rows, -(-(HEIGHT + 2) // down)):
+        for row in range(0, rows, ceil_div(HEIGHT + 2, down)):
             write(page, str(row), top + pad + row * down, 0)
     if per_row > 1:
-        for column in range(0, per_row, -(-(wide + _GAP) // across)):
+        for column in range(0, per_row, ceil_div(digits + _GAP, across)):
             write(page, str(column), 0, left + pad + column * across)
     return page
 
@@ -294,13 +339,14 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
     """The pixels below a line of text, with a margin."""
     font = ImageFont.load_default()
     text = title.encode("latin-1", "backslashreplace").decode("latin-1")  # what the font has
-    left, top, right, bottom = (int(edge) for edge in font.getbbox(text))
+    left, top, right, bottom = map(int, font.getbbox(text))
     line = bottom - top + 2 * _GAP
-    height, width = pixels.shape[:2]
-    sides = max(right - left, width) + 2 * _GAP, line + height + _GAP
-    page = Image.new("RGB", sides, "white")
+    height, width, _ = pixels.shape
+    page_width = max(right - left, width) + 2 * _GAP
+    page = Image.new("RGB", (page_width, line + height + _GAP), "white")
     page.paste(Image.fromarray(pixels), (_GAP, line))
-    ImageDraw.Draw(page).text((_GAP - left, _GAP - top), text, (INK,) * 3, font)
+    ink = (INK, INK, INK)
+    ImageDraw.Draw(page).text((_GAP - left, _GAP - top), text, ink, font)
     return np.asarray(page)
 
 
