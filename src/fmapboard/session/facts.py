@@ -14,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
@@ -70,14 +71,16 @@ class PendingFacts:
         Args:
             initial_norms: as in ``TrainingFacts``.
         """
-        rates = [(rate, ns) for given, ns in self.groups if math.isfinite(rate := float(given))]
-        known = [rate for rate, _ in rates]
-        ends = (min(known), max(known)) if known else None
+        rates = [(float(rate), names) for rate, names in self.groups]
+        finite = [rate for rate, _ in rates if math.isfinite(rate)]
+        ends = (min(finite), max(finite)) if finite else None
         facts = replace(self.of_step, rates=ends, initial_norms=initial_norms)
         if facts.not_cleared:
-            norms = [one.to_host() for one in self.uncleared]
-            found = tuple(n for n in facts.not_cleared if all(one.get(n) for one in norms))
-            facts = replace(facts, not_cleared=found)
+            norms = [pending.to_host() for pending in self.uncleared]
+            found = [
+                name for name in facts.not_cleared if all(by_name.get(name) for by_name in norms)
+            ]
+            facts = replace(facts, not_cleared=tuple(found))
         if self.batch is not None:
             constant, equal, digest = self.batch.to_host()
             facts = replace(
@@ -86,10 +89,14 @@ class PendingFacts:
         outputs, no_loss, hardest = self._read_outputs()
         facts = replace(facts, outputs=outputs, no_loss=no_loss)
         weights = hashlib.blake2b(digest_size=16)
-        for one in self.weights:
-            weights.update(one.to_host().values.tobytes())
-        by_name = {name: rate for rate, names in rates for name in names}
-        return RecordedFacts(facts, by_name, weights.digest() if self.weights else None, hardest)
+        for sample in self.weights:
+            weights.update(sample.to_host().values.tobytes())
+        digest_of_weights = weights.digest() if self.weights else None
+        rate_of = dict[str, float]()
+        for rate, names in rates:
+            if math.isfinite(rate):
+                rate_of |= dict.fromkeys(names, rate)
+        return RecordedFacts(facts, rate_of, digest_of_weights, hardest)
 
     def _read_outputs(
         self,
@@ -226,7 +233,7 @@ class FactRecorder:
         model = self._selection.model
         searched = model if self._outside is None and not self._is_sharded else None
         outputs = OutputRecorder(candidate.collected, received, searched)
-        kept = {one: seen for one, seen in self._passes.items() if self._selection.holds(one)}
+        kept = {c: seen for c, seen in self._passes.items() if self._selection.holds(c)}
         self._passes = {**kept, candidate: _PassSeen(eval_modules(model), outputs)}
 
     def pass_returned(self, candidate: Candidate, output: Any) -> None:
@@ -336,12 +343,19 @@ class FactRecorder:
 
     def _not_called(self, live: ActivationCollector, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
-        ran = {one.layer_call.layer for one in live.pending} | live.unread.keys()
+        ran = {measured.layer_call.layer for measured in live.pending} | live.unread.keys()
         idle = self._gradients.watched.layers.keys() - ran
-        versions = self._first_versions
-        idle |= {n for n, _ in self._batches().items() & self._first_batches.items()}
-        own = [(n, self._gradients.trainable.get(n)) for n in names if n.rpartition(".")[0] in idle]
-        return tuple(n for n, p in own if p is not None and versions.get(id(p)) == p._version)
+        # BatchNorm layers that count batches, and have counted none since the first step.
+        idle |= {layer for layer, _ in self._batches().items() & self._first_batches.items()}
+        found = []
+        for name in names:
+            layer = name.rpartition(".")[0]
+            parameter = self._gradients.trainable.get(name)
+            if layer not in idle or parameter is None:
+                continue
+            if self._first_versions.get(id(parameter)) == parameter._version:
+                found.append(name)
+        return tuple(found)
 
     def _batches(self) -> dict[str, int]:
         """BatchNorm layer in training mode -> version of its counter of batches."""
@@ -361,12 +375,13 @@ class FactRecorder:
         is_same = versions == self._versions
         self._versions = versions
         own = [trainable[name] for name in self._seen.with_gradient if name in trainable]
-        stepped = self._gradients.stepped or self._gradients.skipped
-        if stepped or not is_same or not own or live.input_trains is not False or self._is_sharded:
+        if self._gradients.stepped or self._gradients.skipped or self._is_sharded:
+            return None, ()
+        if not is_same or not own or live.input_trains is not False:
             return None, ()
         is_held = self._membership.holds_any(trainable)
         with aside(own[0].device.type):
-            weights = samples(own[:: -(-len(own) // _MOST_WEIGHTS)])
+            weights = samples(own[:: ceil_div(len(own), _MOST_WEIGHTS)])
         return Idle(0, 0, is_held, self._seen.is_cleared), tuple(weights)
 
     def _trainable(self) -> dict[str, Tensor]:
@@ -382,12 +397,15 @@ class FactRecorder:
             is_none = parameter.requires_grad and parameter.grad is None
             seen.has_none[name] = is_none and seen.has_none.get(name, True)
         groups = [g for g in optimizer.param_groups if any(id(p) in names for p in g["params"])]
-        seen.is_maximized |= any(group.get("maximize") for group in groups)
-        seen.groups[id(optimizer)] = [
-            (rate, tuple([names[id(p)] for p in group["params"] if id(p) in names]))
-            for group in groups
-            if (rate := _rate(optimizer, group.get("lr"))) is not None
-        ]
+        if any(group.get("maximize") for group in groups):
+            seen.is_maximized = True
+        found = list[Group]()
+        for group in groups:
+            rate = _rate(optimizer, group.get("lr"))
+            if rate is not None:
+                updated = [names[id(p)] for p in group["params"] if id(p) in names]
+                found.append((rate, tuple(updated)))
+        seen.groups[id(optimizer)] = found
 
 
 def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:

@@ -146,15 +146,18 @@ class StepSession(CaptureListener):
     def _collector(self) -> ActivationCollector:
         """A collector for one forward pass of a training step."""
         options = self._options
-        own = (self._reducer, self._guard)
-        chosen = self._attribution
+        draws_inputs = options.probe is None or options.attribution
+        attribution = None
+        if self._attribution.chosen is not False:
+            attribution = AttributionPass(self._attribution, self._reducer, self._guard)
         return ActivationCollector(
-            *own,
+            self._reducer,
+            self._guard,
             pictures=options.probe is None,
             gradients=options.activation_gradients,
-            inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
+            inputs_drawn=options.samples if draws_inputs else 0,
             normalization=options.normalization,
-            attribution=None if chosen.chosen is False else AttributionPass(chosen, *own),
+            attribution=attribution,
             model=self.model,
         )
 
@@ -377,10 +380,15 @@ class StepSession(CaptureListener):
             with self._guard("training facts"):
                 facts = self.facts.pending(opened.step, live)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        measured = (*live.pending, *(probed.pending if probed else ()))
+        measured = tuple(live.pending)
+        if probed is not None:
+            measured += tuple(probed.pending)
         if not measured and not parameters.names:
             return None
         has_probe = self.probe_pass is not None
+        inputs = live.inputs
+        if has_probe:
+            inputs = [] if probed is None else probed.inputs
         collected = Collected(
             step=opened.step,
             milliseconds=lambda: stopwatch.ms,
@@ -388,7 +396,7 @@ class StepSession(CaptureListener):
             parameters=parameters,
             before_clipping=opened.before_clipping,
             kernels=opened.kernels or (),
-            inputs=tuple(probed.inputs if probed else () if has_probe else live.inputs),
+            inputs=tuple(inputs),
             skips=skips,
             facts=facts,
             batch_norms=None if live.batch_norms is None else live.batch_norms.pending,
