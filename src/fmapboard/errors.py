@@ -136,7 +136,9 @@ class ForwardError(CaptureError, RuntimeError):
         self, summary: str, layer: str | None, ran: tuple[str, ...], *, shown: int | None = None
     ) -> None:
         left_out = 0 if shown is None else max(0, len(ran) - shown)
-        lines = [f"({left_out} more)"] * bool(left_out) + list(ran[left_out:])
+        lines = list(ran[left_out:])
+        if left_out:
+            lines.insert(0, f"({left_out} more)")
         listed = "\n  ".join(["\nran before it:", *lines]) if ran else ""
         super().__init__(f"{summary}{listed}")
         self.summary = summary
@@ -204,7 +206,7 @@ def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) 
     names = list(dict.fromkeys(known))
     cutoff = _CLOSE_IF_SHORT if len(name) <= 4 else _CLOSE
     near = difflib.get_close_matches(name, [*names, *_globs(name, names)], n=most, cutoff=cutoff)
-    ends = [each for each in names if re.search(rf"[._:/-]{re.escape(name)}$", each)]
+    ends = [other for other in names if re.search(rf"[._:/-]{re.escape(name)}$", other)]
     near = list(dict.fromkeys([*near, *ends]))[:most]
     if near:
         return f"; closest: {', '.join(near)}"
@@ -215,8 +217,8 @@ def _globs(glob: str, names: Iterable[str]) -> list[str]:
     """Globs of the same form that match something: ``layer1.*`` or ``*.conv1``."""
     count = glob.count(".")
     longer = [parts for name in names if len(parts := name.split(".")) > count]
-    starts = [".".join(each[:count]) + ".*" for each in longer if glob.endswith(".*")]
-    ends = ["*." + ".".join(each[-count:]) for each in longer if glob.startswith("*.")]
+    starts = [".".join(parts[:count]) + ".*" for parts in longer if glob.endswith(".*")]
+    ends = ["*." + ".".join(parts[-count:]) for parts in longer if glob.startswith("*.")]
     return list(dict.fromkeys(starts + ends))
 
 
@@ -236,7 +238,7 @@ def nearby(path: Path) -> str:
     if not folder.is_dir():
         return f"; there is no folder {str(folder)!r}"
     try:
-        names = sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:  # not permitted
         return ""
     return closest(path.name, names)

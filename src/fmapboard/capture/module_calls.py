@@ -374,8 +374,8 @@ def has_compiled_parts(model: nn.Module) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _holds_compiled(kind: Any) -> bool:
     """True if a method of a class of modules is compiled."""
-    own = [one for one in kind.__mro__ if issubclass(one, nn.Module) and one is not nn.Module]
-    return any(_any_compiled(vars(one)) for one in own)
+    own = [c for c in kind.__mro__ if issubclass(c, nn.Module) and c is not nn.Module]
+    return any(_any_compiled(vars(c)) for c in own)
 
 
 def _any_compiled(attributes: Any) -> bool:

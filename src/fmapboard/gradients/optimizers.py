@@ -73,7 +73,7 @@ def holding(parameters: Collection[int]) -> list[Optimizer]:
 
     Scans all objects that the garbage collector tracks, which takes tens of ms.
     """
-    return [one for one in _living() if any(id(p) in parameters for p in parameters_of(one))]
+    return [o for o in _living() if any(id(p) in parameters for p in parameters_of(o))]
 
 
 def _living() -> list[Optimizer]:
@@ -88,7 +88,7 @@ def _living() -> list[Optimizer]:
     # type() rather than isinstance(), which would resolve lazy proxy objects.
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, Optimizer)}
     found = gc.get_referrers(*kinds) if kinds else []
-    return [one for one in found if type(one) in kinds]
+    return [holder for holder in found if type(holder) in kinds]
 
 
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
@@ -133,7 +133,7 @@ class OptimizerMembership:
             self._search(frozenset(unseen))
             unseen = self._unseen(trainable)
         return tuple(
-            name for one, name in unseen.items() if versions.get(one) == trainable[name]._version
+            name for key, name in unseen.items() if versions.get(key) == trainable[name]._version
         )
 
     def knows(self, trainable: Mapping[str, Tensor]) -> bool:

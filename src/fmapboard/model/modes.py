@@ -55,7 +55,7 @@ def depends_on_mode(module: nn.Module) -> bool:
     if isinstance(module, nn.MultiheadAttention):
         return bool(module.dropout)
     probabilities = [getattr(module, name, 1.0) for name in ("p", "drop_prob")]
-    return all(isinstance(one, (int, float)) and one > 0 for one in probabilities)
+    return all(isinstance(p, (int, float)) and p > 0 for p in probabilities)
 
 
 @lru_cache(4096)

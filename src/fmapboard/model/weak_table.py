@@ -31,9 +31,9 @@ class WeakTable(Generic[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         self._entries[id(key)] = weakref.ref(key), value
         if len(self._entries) > self._limit:
-            for one, (reference, _) in list(self._entries.items()):
+            for number, (reference, _) in list(self._entries.items()):
                 if reference() is None:
-                    del self._entries[one]
+                    del self._entries[number]
             self._limit = max(32, 2 * len(self._entries))
 
     def __iter__(self) -> Iterator[K]:

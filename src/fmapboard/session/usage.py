@@ -210,13 +210,12 @@ class Usage:
 
     def _others(self, optimizer: Optimizer | None) -> str:
         """Types of the other optimizers that hold the parameters; empty if there are none."""
-        found = [
-            one
-            for one in holding(self.versions.ids())
-            if optimizer is None
-            or all(each is not optimizer for each in (one, *vars(one).values()))
-        ]
-        return " or ".join(sorted({type(one).__name__ for one in found}))
+        names = set[str]()
+        for other in holding(self.versions.ids()):
+            related = [other, *vars(other).values()]  # the same, or one that wraps it
+            if optimizer is None or all(value is not optimizer for value in related):
+                names.add(type(other).__name__)
+        return " or ".join(sorted(names))
 
 
 def explain_every_minute(usage: Usage) -> Callable[[], object]:
