@@ -213,6 +213,7 @@ def test_the_object_has_the_findings_as_check_has_them() -> None:
         ],
         "next": "Call train(). See `fmapboard docs checks#eval_mode`",
         "not_checked": {"dead": "needs x"},
+        "no_loss": {},
     }  # fmt: skip
 
 
