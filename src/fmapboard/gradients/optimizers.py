@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import Optimizer
@@ -97,6 +98,25 @@ def parameters_of(optimizer: Optimizer) -> list[Tensor]:
     return [parameter for group in groups for parameter in group["params"]]
 
 
+def holds_copies(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> bool:
+    """True if the optimizer holds float32 copies of a model's parameters in half precision.
+
+    These "master weights" are a tensor per parameter, or flat ones that several share: together
+    they have as many values.
+
+    Args:
+        optimizer: the optimizer.
+        parameters: those of the model that are trained, by name.
+    """
+    held = {id(p): p for p in parameters_of(optimizer)}
+    own = {id(p) for p in parameters.values()}
+    missing = [p for p in parameters.values() if id(p) not in held]
+    if not any(p.dtype in (torch.float16, torch.bfloat16) for p in missing):
+        return False
+    copies = [p for key, p in held.items() if key not in own and p.dtype == torch.float32]
+    return sum(p.numel() for p in copies) == sum(p.numel() for p in missing)
+
+
 class OptimizerMembership:
     """Knows the optimizers of a model, without keeping them alive.
 
@@ -132,6 +152,8 @@ class OptimizerMembership:
         if unseen:
             self._search(frozenset(unseen))
             unseen = self._unseen(trainable)
+        if unseen and any(holds_copies(optimizer, trainable) for optimizer in self._known):
+            return ()
         return tuple(
             name for key, name in unseen.items() if versions.get(key) == trainable[name]._version
         )

@@ -17,7 +17,7 @@ from fmapboard.capture.module_calls import untraced
 from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.gradients.optimizer_hook import listen, stop_listening
-from fmapboard.gradients.optimizers import OptimizerMembership, parameters_of
+from fmapboard.gradients.optimizers import OptimizerMembership, holds_copies, parameters_of
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.packing import PackedSamples, SamplesByName
@@ -143,6 +143,8 @@ class GradientReader:
         watched: as passed.
         stepped: True once an optimizer steps on the model's parameters; reset by ``forget`` and by
             ``pass_begins``.
+        copies_stepped: an optimizer stepped on float32 copies of the parameters, whose gradients
+            are not read.
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``, by name.
         read_after_backward: what was read is what the last backward pass has left.
@@ -159,6 +161,7 @@ class GradientReader:
         self._samples: Samples = {}
         self._updates = UpdateReader(self._model, enabled=updates)
         self.stepped = self.skipped = self.read_after_backward = False
+        self.copies_stepped = False
         self.membership = OptimizerMembership()
         self.forget()
         self._list_parameters()
@@ -304,6 +307,8 @@ class GradientReader:
     def _about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         own = self.own(optimizer)
+        if not own:
+            self.copies_stepped = self.copies_stepped or holds_copies(optimizer, self.trainable)
         if own:
             with self._guard("gradients"):
                 if self.read_after_backward:
@@ -349,7 +354,7 @@ class GradientReader:
         self._forget_backward()
         self._updates.forget()
         self.fused: list[FusedStep] = []
-        self.stepped = self.skipped = False
+        self.stepped = self.skipped = self.copies_stepped = False
 
     def _forget_backward(self) -> None:
         self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False

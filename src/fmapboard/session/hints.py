@@ -67,6 +67,8 @@ _TEXTS = {
     "disabled": "step {step}: the model ran under {disabled_by}, so there are no gradient norms",
     "other optimizer": f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one "
     "that trains the model, created after the model was copied or its layers replaced",
+    "copies": "step {step}: the optimizer holds float32 copies of the model's parameters (master "
+    "weights), so gradient norms and update ratios are not known; all else is logged",
     "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block",
     "steps last": "step {step}: an optimizer stepped on the model's parameters before the forward "
     "pass of the step; with optimizer=, pass the one that steps last; with board.step(i), put "
@@ -185,6 +187,8 @@ class Hints:
             return "disabled"
         if self._gradients.read_after_backward:  # the loop updates the parameters by itself
             return None
+        if self._gradients.copies_stepped:
+            return "copies"
         # A step that counts what could train the model alone is ended by an optimizer's step.
         return "other optimizer" if opened.passes == "training" else "no optimizer step"
 
