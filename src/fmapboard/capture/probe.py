@@ -21,7 +21,8 @@ from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import are_flattened, is_sharded
+from fmapboard.model.distributed import is_sharded
+from fmapboard.model.flattened import are_flattened
 from fmapboard.model.given import returned, without_batch_axis
 from fmapboard.model.layers import WatchedLayers, unwrap
 from fmapboard.model.tensors import first_tensor, tensors

@@ -19,7 +19,8 @@ from fmapboard.capture.isolation import block_ended, blocks
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import WarnOnce
 from fmapboard.interrupts import interrupt_in
-from fmapboard.model.distributed import are_flattened, is_sharded
+from fmapboard.model.distributed import is_sharded
+from fmapboard.model.flattened import are_flattened
 from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 

@@ -73,7 +73,8 @@ def with_given(
 
 
 def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLoss) -> OutputFacts:
-    loss, labels = float(given.loss.double().mean()), given.labels
+    loss = float(given.loss.double().mean())
+    labels = given.labels
     facts = replace(facts, given=True, loss=loss if isfinite(loss) else None, accuracy=None)
     if labels is None:
         return facts

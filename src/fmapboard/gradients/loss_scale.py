@@ -79,7 +79,8 @@ class LossScale:
         if isinstance(factor, Tensor):  # the scaler changes its own tensor in place
             with aside(factor.device.type):
                 factor = factor.clone()
-        self.at_forward, self._updates = factor, self._marker()
+        self.at_forward = factor
+        self._updates = self._marker()
 
     def was_skipped(self, *, stepped: bool = False) -> bool:
         """True if the GradScaler skipped the step that the recorded pass was for; counts it.
@@ -96,7 +97,8 @@ class LossScale:
                 return False
             self._count_there(())
             return True
-        scale, before = self._now(), self.at_forward
+        scale = self._now()
+        before = self.at_forward
         if scale is None or before is None or not scale < before:
             return False
         self._count += 1
@@ -130,7 +132,8 @@ class LossScale:
 
     def _count_there(self, found: Sequence[Tensor]) -> None:
         """Count the step of the recorded pass on the device if it was skipped, and only once."""
-        now, before = self._tensor(), self.at_forward
+        now = self._tensor()
+        before = self.at_forward
         self.at_forward = self._updates = None
         if now is None or before is None:
             return

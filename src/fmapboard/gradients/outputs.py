@@ -29,8 +29,10 @@ MAX_ROWS = 4096
 _ABOUT = "outputs"
 _MAX_BYTES = 2**20
 """Of outputs and gradients of a step."""
-_HARDEST, _MAX_SIDE = 8, 112
-"""How many images with the highest loss are copied, and px of their longer side."""
+_HARDEST = 8
+"""How many images with the highest loss are copied."""
+_MAX_SIDE = 112
+"""Pixels of their longer side."""
 _MAX_GRAPH = 20_000
 """How many nodes behind an output are searched for parameters."""
 _MAX_NODES = 16

@@ -22,7 +22,8 @@ from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.packing import PackedSamples, SamplesByName
 from fmapboard.measure.sample import PendingSample, samples
-from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
+from fmapboard.model.distributed import local, local_parts, sharded_names
+from fmapboard.model.flattened import not_flattened
 from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.records import NONE, Parameter, Sample, UpdateRatio
 
@@ -154,7 +155,9 @@ class GradientReader:
     """
 
     def __init__(self, watched: WatchedLayers, guard: Guard, updates: bool = True) -> None:
-        self.watched, self._model, self._guard = watched, watched.model, guard
+        self.watched = watched
+        self._model = watched.model
+        self._guard = guard
         self._listed = watched.listed_parameters()
         self._hooks = untraced(self._before_step), untraced(self._after_step)
         self._is_armed = self._in_closure = False
@@ -174,7 +177,8 @@ class GradientReader:
                 first one after a step was discarded by ``pass_begins``.
             complete: called in each step of any optimizer, once the gradients are final.
         """
-        self._notify_step, self._notify_complete = about_to_step, complete
+        self._notify_step = about_to_step
+        self._notify_complete = complete
         self._is_armed = True
         listen(*self._hooks)  # first: a rank without it would miss the collectives of the others
         self._list_parameters()
@@ -257,13 +261,20 @@ class GradientReader:
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
         names = tuple([name for name in self.names.values() if name in self._read_names])
-        nonfinite, updates = self._norms.nonfinite, self._updates.pending()
-        return PendingParameters(names, norms, self._samples, nonfinite, updates, self._listed)
+        return PendingParameters(
+            names,
+            norms=norms,
+            samples=self._samples,
+            nonfinite=self._norms.nonfinite,
+            updates=self._updates.pending(),
+            listed=self._listed,
+        )
 
     def own(self, optimizer: Optimizer) -> dict[str, Tensor]:
         """The optimizer's parameters that are the model's, by name."""
-        names, given = self.names, parameters_of(optimizer)
-        return {names[id(parameter)]: parameter for parameter in given if id(parameter) in names}
+        names = self.names
+        held = parameters_of(optimizer)
+        return {names[id(parameter)]: parameter for parameter in held if id(parameter) in names}
 
     def _before_step(
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -357,7 +368,9 @@ class GradientReader:
         self.stepped = self.skipped = self.copies_stepped = False
 
     def _forget_backward(self) -> None:
-        self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False
+        self._norms = GradientNorms()
+        self._samples = {}
+        self.read_after_backward = False
         self._read_names = set[str]()
 
     def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> dict[str, Tensor]:

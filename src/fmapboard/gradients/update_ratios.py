@@ -33,8 +33,11 @@ MAX_WHOLE = 65_536
 """Parameters with at most this many values are read whole, but for fewer than one row at the end of
 those with 1024 values or more."""
 
-_ROWS_IN_PART, _ON_ACCELERATOR = 4096, 2048
+_ROWS_IN_PART = 4096
 """About how many rows are read of a larger parameter, spread evenly over it."""
+
+_ON_ACCELERATOR = 2048
+"""As many on an accelerator."""
 
 _RAW_ROWS = 4096
 """Up to this many rows of an accelerator are sent as they are: 512 KiB, instead of two launches."""
@@ -139,7 +142,8 @@ class PendingUpdates:
 
     def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""
-        before, after = self.before.cpu(), self.after.cpu()
+        before = self.before.cpu()
+        after = self.after.cpu()
         if before.dim() == 2:
             wide = torch.promote_types(before.dtype, torch.float32)
             change = after.to(wide) - before.to(wide)
@@ -186,7 +190,9 @@ class _Rows:
 
     def read_again(self, optimizer: Optimizer, in_part: InPart) -> list[PendingUpdates]:
         """The rows before and after the step; none if a parameter cannot be read any more."""
-        parameters, views, before = self._parameters, self._views, self._before
+        parameters = self._parameters
+        views = self._views
+        before = self._before
         if not self._places or _places(parameters.values()) != self._places:
             views = [view for view in map(rows_of, parameters.values()) if view is not None]
         after = packed(views)

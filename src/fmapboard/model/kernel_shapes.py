@@ -158,7 +158,8 @@ def may_differ(module: nn.Module) -> bool:
 
 def fits(module: nn.Module, output: Tensor) -> bool:
     """True unless an own convolution's output has other channels than its kernel has outputs."""
-    axes, channels = spatial_axes(module), output_channels(module)
+    axes = spatial_axes(module)
+    channels = output_channels(module)
     if isinstance(module, CONVOLUTIONS) or axes is None or channels is None:
         return True
     first = output.dim() - axes - 1  # [N, C, ...] or [C, ...]
@@ -204,11 +205,12 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
 
 def _convolution(module: nn.Module) -> _Convolution | None:
     if isinstance(module, CONVOLUTIONS):
-        outs, ins, groups = module.out_channels, module.in_channels, module.groups
-        transposed = isinstance(module, TRANSPOSED)
-        first, second = (ins, outs // groups) if transposed else (outs, ins // groups)
         axes = len(module.kernel_size)
-        return _Convolution((first, second, *module.kernel_size), axes, transposed=transposed)
+        if isinstance(module, TRANSPOSED):
+            channels = module.in_channels, module.out_channels // module.groups
+            return _Convolution((*channels, *module.kernel_size), axes, transposed=True)
+        channels = module.out_channels, module.in_channels // module.groups
+        return _Convolution((*channels, *module.kernel_size), axes, transposed=False)
     code = _code(module)
     if not (code.is_named or code.axes) or _refused.get(module):
         return None

@@ -186,7 +186,9 @@ class WatchedLayers:
         also: Mapping[str, nn.Module] = MappingProxyType({}),
         has_taps: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.model, self._chosen, self._has_taps = unwrap(model), chosen, has_taps
+        self.model = unwrap(model)
+        self._chosen = chosen
+        self._has_taps = has_taps
         self._watch(select(self.model, chosen, has_taps=has_taps), also)
 
     def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
@@ -312,7 +314,8 @@ class _Capturable:
     """
 
     def __init__(self, model: nn.Module, has_taps: Callable[[], bool]) -> None:
-        self._root, self._has_taps = unwrap(model), has_taps
+        self._root = unwrap(model)
+        self._has_taps = has_taps
         kind = type(self._root).__name__
         if isinstance(self._root, torch.jit.ScriptModule):
             raise ConfigurationError(
@@ -326,7 +329,9 @@ class _Capturable:
 
     def default(self) -> dict[str, nn.Module]:
         """Every convolution, or every leaf module with parameters if there is none."""
-        root, named, hint = self._root, self.named, self.hint
+        root = self._root
+        named = self.named
+        hint = self.hint
         plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
         is_first = not _logged.get(root)
         _logged[root] = True

@@ -94,7 +94,8 @@ def tensors(value: Any) -> list[Tensor]:
     One loop instead of a recursion: a logged step holds hundreds of tensors, and this runs on the
     training thread.
     """
-    found, seen = list[Tensor](), dict[int, Any]()
+    found = list[Tensor]()
+    seen = dict[int, Any]()
     due = [value]
     while due:
         item = due.pop()
