@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from hooked_model import Choosing
 from logged_step import measurement, picture_tags, statistics_of
 from module_hooks import hook_count
 from torch import Tensor, nn
@@ -109,9 +110,6 @@ def test_the_order_in_which_they_begin_does_not_matter(first: str) -> None:
             self.values.clear()
             self.received.clear()
 
-        def again(self) -> bool:
-            return True
-
         def captured(self, layer_call: Any, side: Any, value: Tensor, module: Any) -> None:
             self.values.append(value.clone())
             self.received.append(layer_call.received)
@@ -123,7 +121,7 @@ def test_the_order_in_which_they_begin_does_not_matter(first: str) -> None:
     silenced = intervene(model, {"0": silence([1]), "Sequential": silence([0])})
     if first == "intervention":
         silenced.__enter__()
-    registry.arm(kept)
+    registry.arm(kept, policy=Choosing(start_over=True))
     if first == "recording":
         model(X)
         assert kept.received == [False, False]
