@@ -60,7 +60,7 @@ def test_the_object_of_a_run_has_the_cause_as_check_tells_it(
 ) -> None:
     (answer,) = judged(capsys, runs / "nan")
     assert set(answer) == {
-        "run", "verdict", "cause", "consequences", "evidence", "next", "not_checked"
+        "run", "verdict", "cause", "consequences", "evidence", "next", "not_checked", "no_loss"
     }  # fmt: skip
     listed = json.loads(check(capsys, "--json", runs / "nan")[1])
     assert answer["cause"] in listed
