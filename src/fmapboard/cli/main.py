@@ -153,8 +153,7 @@ def report_command(**options: Any) -> None:
 @options_of("visualize_images", "samples")
 @options_of("visualize", "batch_size", "colormap", "scale", "depth", "labels", "kernels")
 @options_of("visualize", "attribution", "target")
-@options_of("visualize_images", "silenced")
-@options_of("visualize", "effective", "embedding")
+@options_of("visualize", "effective")
 @options_of("ModelRequest", "device")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:

@@ -166,9 +166,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "N",
         "absent": "the one with the highest score",
     },
-    "embedding": {"metavar": "LAYER"},
     "only_list": {"flags": ("--list",)},
-    "silenced": {"flags": ("--silence",), "metavar": "LAYER:CHANNELS"},
     "patches.layers": {"absent": "all convolutions"},
     "k": {"flags": ("-k",)},
     "channels": {

@@ -1,4 +1,4 @@
-"""``visualize --embedding``: a layer's output for each image, as a vector for the Projector."""
+"""``visualize(embedding=...)``: a layer's output for each image, as a vector for the Projector."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def check_embedding(
         return Path()
     if not isinstance(directory, Path):
         raise ConfigurationError(
-            "embedding needs a local run directory (--logdir, log_dir=): TensorBoard's Projector "
-            "reads files there"
+            "embedding needs a local run directory for the files that TensorBoard's Projector "
+            "reads. Pass log_dir= with a path on this machine"
         )
     known = named_layers(model)
     if _module_of(layer, known) not in known:

@@ -21,8 +21,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], click.Command]] = {
     "patches": (fmapboard.patches, patches_command),
     "diff": (fmapboard.diff, diff_command),
 }
-PYTHON_ONLY = {"transform", "normalization", "inputs", "forward_kwargs"}
-"""Arguments for which the commands have options of another kind, such as --mean and --input."""
+PYTHON_ONLY = {"embedding", "transform", "normalization", "inputs", "forward_kwargs"}
+"""Arguments for which the commands have options of another kind, such as --mean, or none."""
 
 
 def documented(function: Callable[..., Any]) -> dict[str, str]:

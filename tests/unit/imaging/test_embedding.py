@@ -1,4 +1,4 @@
-"""``visualize --embedding``: a layer's outputs as vectors with thumbnails for the Projector."""
+"""``visualize(embedding=...)``: a layer's outputs as vectors with thumbnails for the Projector."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from torch import nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
+from fmapboard.imaging.models.load import load_model
+from fmapboard.imaging.models.request import ModelRequest
 
 
 class Shared(nn.Module):
@@ -49,14 +50,16 @@ def listed(run: Path) -> dict[str, ProjectorConfig]:
 
 
 def test_the_projector_gets_vectors_labels_and_thumbnails(
-    photographs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    photographs: Path, tmp_path: Path
 ) -> None:
-    given = [str(photographs), "--logdir", str(tmp_path), "--layers", "conv1"]
+    demo = load_model(ModelRequest("demo"))
     for layer in ("conv2", "relu4", "conv2"):
-        with pytest.raises(SystemExit, match="0"):
-            run_visualize([*given, "--embedding", layer])
-    said = "Projector: 12 vectors of 32 values from conv2, averaged over 64×64 positions"
-    assert said in capsys.readouterr().out
+        done = fmapboard.visualize(
+            demo.model, photographs, transform=demo.preprocessing, log_dir=tmp_path,
+            layers="conv1", embedding=layer,
+        )  # fmt: skip
+    line = "Projector: 12 vectors of 32 values from conv2, averaged over 64×64 positions"
+    assert done.projector.startswith(line)
     found = listed(tmp_path)
     assert list(found) == ["relu4", "conv2"]
     labels = (tmp_path / found["conv2"].metadata_path).read_text().splitlines()
@@ -104,7 +107,7 @@ def test_a_vector_is_not_averaged_and_without_an_image_there_is_no_thumbnail(
     ("layer", "out", "message"),
     [
         ("rellu", None, "no layer 'rellu' among 3; closest: relu"),
-        ("relu", "png", "embedding needs a local run directory (--logdir, log_dir=)"),
+        ("relu", "png", "embedding needs a local run directory for the files that TensorBoard's"),
         ("relu.call3", None, "layer 'relu.call3' did not run, or returned no tensor"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`visualize --silence` draws what the next layer receives."""
+"""`visualize` under `intervene`, or with ``--effective``, draws what the next layer receives."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import Tensor, nn
 
+import fmapboard
 from fmapboard.cli.main import run_visualize
 
-SAID = "what the next layer receives, after all forward hooks"
+RECEIVED = "what the next layer receives, after all forward hooks"
+RED = (250 / 255 - 0.485) / 0.229
 
 
 class Scores(nn.Module):
@@ -35,11 +38,11 @@ class Hooked(Scores):
         self.conv.register_forward_hook(lambda layer, args, output: output * 2)
 
 
-def visualize(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        run_visualize(list(arguments))
-    printed = capsys.readouterr()
-    return int(left.value.code or 0), printed.out, printed.err
+def description(logdir: Path) -> str:
+    """What TensorBoard's Images tab says of the only layer's feature maps."""
+    run = EventAccumulator(str(logdir)).Reload()
+    (tag,) = (tag for tag in run.Tags()["tensors"] if tag.startswith("feature_maps"))
+    return str(run.SummaryMetadata(tag).summary_description)
 
 
 @pytest.fixture
@@ -49,63 +52,48 @@ def photo(tmp_path: Path) -> str:
     return str(tmp_path / "photo.png")
 
 
-def test_a_silenced_channel_is_drawn_as_0(
-    photo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_silenced_channel_is_drawn_as_0_and_described_as_what_the_next_layer_receives(
+    tmp_path: Path,
 ) -> None:
-    code, out, _ = visualize(
-        capsys, photo, "--model", f"{__name__}:Scores", "--silence", "conv:0", "--out",
-        str(tmp_path / "maps"), "--input-size", "16",
-    )  # fmt: skip
-    assert code == 0
-    assert "\nsilenced: conv:0\n" in out
-    assert " -1.51 … 0 " in out  # red is 0, the largest of the three
-
-
-def test_the_maps_are_described_as_what_the_next_layer_receives(
-    photo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    for model, flags, is_said in (
-        ("Scores", ["--silence", "conv:0"], True),
-        ("Scores", [], False),
-        ("Hooked", ["--effective"], True),
-        ("Hooked", [], False),
-    ):
-        logdir = tmp_path / f"{model}{len(flags)}"
-        code, out, _ = visualize(
-            capsys, photo, "--model", f"{__name__}:{model}", *flags, "--logdir", str(logdir)
-        )
-        assert code == 0
-        run = EventAccumulator(str(logdir)).Reload()
-        (tag,) = (tag for tag in run.Tags()["tensors"] if tag.startswith("feature_maps"))
-        assert (SAID in run.SummaryMetadata(tag).summary_description) == is_said
-        largest = re.search(r"… ([-\d.]+)", out)
-        assert largest is not None
-        red = (250 / 255 - 0.485) / 0.229
-        expected = {("Scores", True): 0.0, ("Hooked", True): 2 * red}.get((model, is_said), red)
-        assert float(largest[1]) == pytest.approx(expected, abs=0.01)
+    model = Scores()
+    image = torch.tensor([2.0, -1.0, -1.5])[None, :, None, None].expand(1, 3, 16, 16)
+    with fmapboard.intervene(model, {"conv": fmapboard.silence([0])}):
+        silenced = fmapboard.visualize(model, image, log_dir=tmp_path / "silenced")
+    plain = fmapboard.visualize(model, image, log_dir=tmp_path / "plain")
+    assert " -1.5 … 0 " in silenced.table  # red is 0, the largest of the three
+    assert " -1.5 … 2 " in plain.table
+    assert RECEIVED in description(tmp_path / "silenced")
+    assert RECEIVED not in description(tmp_path / "plain")
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("conv:9", "silence([9]) of 'conv': no channel 9: there are 3 channels, 0…2"),
-        ("cnov:1", "no layer matches 'cnov' among 2; closest: conv"),
-        ("conv:1,x", "--silence 'conv:1,x': expected LAYER:CHANNELS, such as layer1.0.conv1:3,17"),
-        ("conv:", "--silence 'conv:': expected LAYER:CHANNELS"),
-        (":1", "--silence ':1': expected LAYER:CHANNELS"),
-        ("conv:1,1", "a channel is listed twice"),
-    ],
+    ("flags", "largest", "is_received"),
+    [(["--effective"], 2 * RED, True), ([], RED, False)],
+    ids=["effective", "as returned"],
 )
-def test_an_invalid_value_is_one_line_and_nothing_is_written(
-    photo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, said: str
+def test_effective_maps_are_described_as_what_the_next_layer_receives(
+    photo: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+    largest: float,
+    is_received: bool,
 ) -> None:
-    code, _, err = visualize(
-        capsys, photo, "--model", f"{__name__}:Scores", "--silence", value, "--logdir",
-        str(tmp_path / "run"),
-    )  # fmt: skip
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1
-    assert not (tmp_path / "run").exists()
+    words = [photo, "--model", f"{__name__}:Hooked", "--logdir", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as left:
+        run_visualize([*words, *flags])
+    assert left.value.code == 0
+    assert (RECEIVED in description(tmp_path / "run")) == is_received
+    drawn = re.search(r"… ([-\d.]+)", capsys.readouterr().out)
+    assert drawn is not None
+    assert float(drawn[1]) == pytest.approx(largest, abs=0.01)
+
+
+@pytest.mark.parametrize("option", ["--silence", "--embedding"])
+def test_options_that_only_python_has_are_refused(
+    photo: str, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        run_visualize([photo, option, "conv"])
+    assert left.value.code == 2
+    assert f"No such option '{option}'" in capsys.readouterr().err

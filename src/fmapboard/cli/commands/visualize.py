@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.progress import track
-from torch import nn
 
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.commands.serve import KEPT_STEPS
@@ -19,7 +17,6 @@ from fmapboard.cli.run_dirs import to_paste
 from fmapboard.demo.bundled import PHOTOGRAPH
 from fmapboard.errors import CaptureError, ConfigurationError, ForwardError, escaped
 from fmapboard.extraction.layer_table import layers
-from fmapboard.imaging.embedding import check_embedding
 from fmapboard.imaging.forward_inputs import ForwardInputs, inputs_from
 from fmapboard.imaging.images import ImageFile, evenly, find_images, read_image
 from fmapboard.imaging.layer_table import layer_table
@@ -37,7 +34,6 @@ from fmapboard.imaging.visualize import (
     selected_layers,
 )
 from fmapboard.imaging.write_images import WrittenImage, places
-from fmapboard.interventions.context import ChannelChange, Intervention, intervene, silence
 from fmapboard.model.layers import Layers
 from fmapboard.printing import console, note, progress_bar
 from fmapboard.top_patches.search import PatchSearch
@@ -86,7 +82,6 @@ def visualize_images(
     html: Path | None,
     only_list: bool,
     samples: int | None,
-    silenced: Sequence[str],
 ) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
@@ -99,7 +94,6 @@ def visualize_images(
         html: The report, or None.
         only_list: List the layers and draw nothing; with IMAGES, also the shapes that they return.
         samples: Draw only N images, evenly from the folders that they are in.
-        silenced: Set channels of a layer to 0, such as layer1.0.conv1:3,17.
 
     Raises:
         FmapboardError: an option is invalid, or the model or a file fails; the message is one line.
@@ -110,11 +104,11 @@ def visualize_images(
     files = find_images(images or [PHOTOGRAPH])
     inputs = inputs_from(request.inputs, len(files), request.forward_args)
     series = series_of(request.checkpoint)
-    for option, value in (
-        ("silence", silenced), ("embedding", drawing.embedding), ("step", drawing.step),
-    ):  # fmt: skip
-        if series and value:
-            raise ConfigurationError(f"--{option} takes one checkpoint, not several")
+    if series and drawing.step:
+        raise ConfigurationError(
+            "--step takes one checkpoint, not several: the steps of several are the numbers in "
+            "their file names. Leave --step out, or give one file"
+        )
     loaded = load_model(replace(request, checkpoint=series[0].path) if series else request)
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
@@ -126,16 +120,13 @@ def visualize_images(
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(loaded.model, drawing.layers)
     inputs.check(loaded.model)
-    around = silencing(loaded.model, silenced) if silenced else nullcontext()
     loaded.model.to(device_named(request.device))
     say_model(loaded)
     if html is None:
         log_dir, out = places("visualize", log_dir, out)
-    if silenced:
-        console().print(f"silenced: {', '.join(silenced)}", soft_wrap=True)
     drawing = replace(drawing, inputs=inputs)
     with logged_for(html, log_dir, count, say_report) as logdir:
-        with what_ran(), around:
+        with what_ran():
             if series:
                 load = partial(_load, loaded, request.checkpoint_key)
                 score = partial(_print_score, loaded.classes)
@@ -144,16 +135,19 @@ def visualize_images(
                     logdir=logdir, out=out, say=note, each=score,
                 )  # fmt: skip
             else:
-                check_embedding(drawing.embedding, loaded.model, log_dir)
                 found = _draw_each(drawing, loaded, read, logdir, out)
         given = len(read.sources)
         say_where(log_dir, out, images=1 if series else given)
         found.say_overwritten(out, note)
-        noun, of = ("picture", given * count) if series else ("image", given)
-        said = [found.line(of, noun=noun, chosen=chosen)]
-        if log_dir is not None:
-            said.append(_not_shown(count if series else found.count, log_dir))
-        console().print(f"\n{'; '.join(filter(None, said))}", soft_wrap=True)
+        if series:
+            line = found.line(given * count, noun="picture", chosen=chosen)
+            steps = count
+        else:
+            line = found.line(given, noun="image", chosen=chosen)
+            steps = found.count
+        not_shown = "" if log_dir is None else _not_shown(steps, log_dir)
+        parts = [part for part in (line, not_shown) if part]
+        console().print(f"\n{'; '.join(parts)}", soft_wrap=True)
     read.check_complete()
 
 
@@ -227,8 +221,6 @@ def _draw_each(
     finally:
         if progress.live.is_started:
             progress.stop()
-    if found.projector:
-        console().print(found.projector, soft_wrap=True)
     return found
 
 
@@ -244,30 +236,6 @@ def _print_layers(
     image = loaded.preprocessing(read_image(path))
     with what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=chosen))
-
-
-def silencing(model: nn.Module, given: Sequence[str]) -> Intervention:
-    """A context manager that silences channels of a network.
-
-    Args:
-        model: Any module.
-        given: The values of ``--silence``, ``LAYER:CHANNELS`` or ``LAYER`` each.
-
-    Raises:
-        ConfigurationError: A value is invalid, or there is no such layer or channel.
-    """
-    changes: dict[str | re.Pattern[str] | type[nn.Module], list[ChannelChange]] = {}
-    for value in given:
-        layer, colon, listed = value.partition(":")
-        numbers = listed.split(",") if colon else []
-        if not layer or not all(number.strip().isdecimal() for number in numbers):
-            raise ConfigurationError(
-                f"--silence {value!r}: expected LAYER:CHANNELS, such as layer1.0.conv1:3,17, or "
-                "LAYER"
-            )
-        change = silence(list(map(int, numbers)) if colon else None)
-        changes.setdefault(layer, []).append(change)
-    return intervene(model, changes)
 
 
 def search_images(

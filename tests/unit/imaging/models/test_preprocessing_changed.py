@@ -116,7 +116,7 @@ def test_the_command_prints_what_was_used_and_logs_from_the_given_step(
     input_image(90, 70).save(tmp_path / "b.png")
     words = [str(tmp_path), "--layers", "conv1", "--std", "0.3", "--resize", "32", "--step", "322"]
     with pytest.raises(SystemExit) as exit_of:
-        run_visualize([*words, "--logdir", str(tmp_path / "run"), "--silence", "conv1:0"])
+        run_visualize([*words, "--logdir", str(tmp_path / "run")])
     out = capsys.readouterr().out
     assert exit_of.value.code == 0
     assert out.startswith(
