@@ -331,8 +331,8 @@ class FeatureMapLogger:
             steps: pictures of at most this many steps, evenly spaced, with the first and the last.
             layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
                 for all layers.
-            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
-                largest maps are drawn smaller, then steps are left out, then layers.
+            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, pictures of steps
+                are left out, then layers.
             inputs: False to leave out every picture of the network's input.
 
         Returns:

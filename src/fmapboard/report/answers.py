@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
+from fmapboard.arithmetic import ceil_div
 from fmapboard.plugin.answers import Answer, Missing, pieces
-from fmapboard.plugin.picture_values import decoded_map, tiles_of
 from fmapboard.plugin.routes.attribution import AttributionSeries, attribution
 from fmapboard.plugin.routes.by_name import ROUTES
 from fmapboard.plugin.routes.health import Health
 from fmapboard.plugin.routes.layers import InputSeries, Layer, Layers, layers
-from fmapboard.plugin.routes.maps import Maps, SamplePicture
+from fmapboard.plugin.routes.maps import Maps
 from fmapboard.plugin.routes.patches import LayerPatches, Patches, PatchesSeries, patches
-from fmapboard.records import Picture, PixelMark
-from fmapboard.render import png as encoder
-from fmapboard.render.grid import grid
-from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, VALUES, palette
-from fmapboard.render.quantize import shrink_pixels
 from fmapboard.report.choice import onsets, spread
 from fmapboard.runs.provider import Provider
 
 S = TypeVar("S", Layers, Layer, InputSeries, AttributionSeries, PatchesSeries)
-
-
-def shrunk(stored: bytes, picture: Mapping[str, Any], block: int) -> bytes | None:
-    """A PNG of the same maps, each pixel the mean of a square; None if it cannot be read.
-
-    A square that contains marks gets the mark with the highest code among them.
-
-    Args:
-        stored: PNG of one sample's maps.
-        picture: its entry in the record's header.
-        block: side of a square, px.
-    """
-    mode, levels = decoded_map(stored) or ("", None)
-    tiles = None if levels is None else tiles_of(levels, picture)  # [C, H, W]
-    if tiles is None:
-        return None
-    pixels, marks, table, fill = tiles, None, None, 0
-    if mode == "P":
-        pixels = PIXEL_OF_LEVEL[np.minimum(tiles, VALUES - 1)]
-        marks = np.where(tiles >= VALUES, tiles, 0)
-        table, fill = palette(picture["palette"]).table, PixelMark.PADDING
-    smaller, highest = shrink_pixels(pixels, marks, block)  # [C, h, w]
-    if highest is not None:
-        smaller = np.where(highest != 0, highest, LEVEL_OF_PIXEL[smaller])
-    laid_out = grid(smaller, picture["columns"], picture["padding"], fill)
-    return encoder.encode(Picture(laid_out, table, smaller.shape[1:]))
 
 
 _INPUTS = "inputs"
@@ -97,14 +64,18 @@ class RunAnswers:
     def __init__(
         self, provider: Provider, run: str, keys: Collection[str], *, inputs: bool
     ) -> None:
-        self._provider, self._run, self._inputs = provider, run, inputs
+        self._provider = provider
+        self._run = run
+        self._inputs = inputs
         listed = layers(provider, run)
-        steps, times = listed.steps, listed.wall_times
-        every = [
-            replace(one, steps=steps, wall_times=times) if one.steps is None else one
-            for one in listed.layers
-        ]
-        self._listed = replace(listed, layers=[one for one in every if one.key in keys])
+        included: list[Layer] = []
+        for layer in listed.layers:
+            if layer.key not in keys:
+                continue
+            if layer.steps is None:  # it has those of the run
+                layer = replace(layer, steps=listed.steps, wall_times=listed.wall_times)
+            included.append(layer)
+        self._listed = replace(listed, layers=included)
         found = self._answer("health")
         self._health = found if isinstance(found, Health) else None
         self._attribution = attribution(provider, run)
@@ -130,8 +101,11 @@ class RunAnswers:
         if self._health is None or not steps:
             return spread(steps, count)
         keys = {layer.key for layer in self._listed.layers}
-        every = enumerate(self._health.layers)
-        rows = {at for at, row in every if row.key in keys or row.shown_at in keys}
+        rows = {
+            number
+            for number, row in enumerate(self._health.layers)
+            if row.key in keys or row.shown_at in keys
+        }
         return spread(steps, count, onsets(self._health.since, rows, steps))
 
     def drop(self, keys: Collection[str]) -> None:
@@ -152,55 +126,60 @@ class RunAnswers:
             for sample in range(layer.facts.samples):
                 yield self._asked("history", key=layer.key, sample=sample)
 
-    def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Embedded]:
+    def pictures(self, steps: Sequence[int]) -> Iterator[Embedded]:
         """The lists of layers, inputs and attributions at these steps, and their pictures.
 
         Args:
             steps: ascending.
-            blocks: key of a layer -> side in px of the squares to average in its maps.
         """
         chosen = set(steps)
         shown = [_shown(layer, chosen) for layer in self._listed.layers]
         if not self._inputs:
-            shown = [_without_input(one) for one in shown]
-        inputs = [_at(one, chosen) for one in self._listed.inputs] if self._inputs else []
+            shown = [_without_input(layer) for layer in shown]
+        inputs: list[InputSeries] = []
+        if self._inputs:
+            inputs = [_at(series, chosen) for series in self._listed.inputs]
         listed = replace(_at(self._listed, chosen), layers=shown, inputs=inputs)
         yield self._of("layers", listed)
-        series = [_at(one, chosen, "gradients") for one in self._attribution.series]
-        series = [one for one in series if one.steps]
-        yield self._of("attribution", replace(self._attribution, series=series))
+        attributions: list[AttributionSeries] = []
+        for series in self._attribution.series:
+            kept = _at(series, chosen, "gradients")
+            if kept.steps:
+                attributions.append(kept)
+        yield self._of("attribution", replace(self._attribution, series=attributions))
         yield from self._patches_of({layer.key for layer in shown}, chosen)
         for step in steps:
             yield self._asked("health_step", step=step)
-        every = sorted({step for layer in shown for step in layer.steps or ()})
-        for step in every:
+        for step in sorted({step for layer in shown for step in layer.steps or ()}):
             for layer in shown:
                 if step in (layer.steps or ()):
-                    yield self._maps(layer.key, step, blocks.get(layer.key, 1))
-            for one in inputs:
-                if step in one.steps:
-                    yield self._asked("input", name=one.name, sample=one.sample, step=step)
-            for each in series:
-                if step in each.steps:
-                    yield self._asked("attribution_picture", key=each.key, step=step)
+                    yield self._maps(layer.key, step)
+            for image in inputs:
+                if step in image.steps:
+                    yield self._asked("input", name=image.name, sample=image.sample, step=step)
+            for attributed in attributions:
+                if step in attributed.steps:
+                    yield self._asked("attribution_picture", key=attributed.key, step=step)
 
     def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Embedded]:
         """The list of patches of these layers, and all their pictures."""
-        kept = [_shown(one, steps) for one in self._patches.series if one.key in keys]
+        kept = [_shown(series, steps) for series in self._patches.series if series.key in keys]
         yield self._of("patches", Patches(self._run, kept))
-        for one in kept:
-            for step in one.steps:
-                page, pages = 0, 1
+        for series in kept:
+            for step in series.steps:
+                page = 0
+                pages = 1
                 while page < pages:
-                    found = self._answer("layer_patches", key=one.key, step=step, page=page)
-                    yield self._of("layer_patches", found, key=one.key, step=step, page=page)
+                    found = self._answer("layer_patches", key=series.key, step=step, page=page)
+                    yield self._of("layer_patches", found, key=series.key, step=step, page=page)
                     if isinstance(found, LayerPatches):
-                        pages = -(-found.header["searched"] // found.header["picture"]["rows"])
+                        rows = found.header["picture"]["rows"]
+                        pages = ceil_div(found.header["searched"], rows)
                     page += 1
 
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
-        kept: dict[str | None, str] = {one.key: one.key for one in self._listed.layers}
+        kept: dict[str | None, str] = {layer.key: layer.key for layer in self._listed.layers}
         rows = tuple(
             replace(row, key=kept.get(row.key), shown_at=kept.get(row.shown_at))
             for row in found.layers
@@ -210,11 +189,11 @@ class RunAnswers:
             first = replace(first, shown_at=kept.get(first.shown_at))
         return replace(found, layers=rows, first_nonfinite=first)
 
-    def _maps(self, key: str, step: int, block: int) -> Embedded:
+    def _maps(self, key: str, step: int) -> Embedded:
         """The pictures of a layer at a step, each a part of its own."""
         found = self._answer("maps", key=key, step=step)
-        if isinstance(found, Maps):
-            found = _smaller(found if self._inputs else _without(found, _INPUTS), block)
+        if isinstance(found, Maps) and not self._inputs:
+            found = _without(found, _INPUTS)
         return self._of("maps", found, key=key, step=step)
 
     def _asked(self, path: str, **query: str | int) -> Embedded:
@@ -242,29 +221,6 @@ def _without(found: Maps, role: str) -> Maps:
     return replace(found, header={**found.header, "pictures": pictures}, pictures=kept)
 
 
-def _smaller(found: Maps, block: int) -> Maps:
-    """The answer with smaller maps; those that cannot be drawn smaller stay."""
-    entries, pictures = [], list[SamplePicture]()
-    for entry in found.header["pictures"]:
-        drawn = [picture for picture in found.pictures if picture.role == entry["role"]]
-        is_smaller = block > 1 and is_shrinkable(entry)
-        small = [shrunk(picture.png, entry, block) for picture in drawn if is_smaller]
-        pngs = [png for png in small if png is not None]
-        if pngs and len(pngs) == len(drawn):
-            height, width = entry["tile"]
-            tile = [-(-height // block), -(-width // block)]
-            entry = {**entry, "tile": tile, "block": block * entry.get("block", 1)}
-            drawn = [replace(of, png=png) for of, png in zip(drawn, pngs, strict=True)]
-        entries.append(entry)
-        pictures += drawn
-    return replace(found, header={**found.header, "pictures": entries}, pictures=tuple(pictures))
-
-
-def is_shrinkable(picture: Mapping[str, Any]) -> bool:
-    """True for the entry of a header's pictures that has maps, which can be drawn smaller."""
-    return picture["role"] != "kernels" and picture.get("layout") != "rows"
-
-
 def _shown(series: S, steps: Collection[int]) -> S:
     """A series at these steps, or at its last one if it has none of them."""
     found = _at(series, steps)
@@ -275,5 +231,8 @@ def _at(series: S, steps: Collection[int], *more: str) -> S:
     """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
     places = [place for place, step in enumerate(series.steps or ()) if step in steps]
     names = ("steps", "wall_times", *more)
-    kept: dict[str, Any] = {n: [getattr(series, n)[at] for at in places] for n in names}
+    kept: dict[str, Any] = {}
+    for name in names:
+        values = getattr(series, name)
+        kept[name] = [values[place] for place in places]
     return replace(series, **kept)

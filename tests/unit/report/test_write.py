@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from tab_client import Tab, open_tab
@@ -20,15 +19,12 @@ import fmapboard
 from fmapboard.cli.main import run as run_command
 from fmapboard.errors import ConfigurationError, FmapboardError, LayerNotFound
 from fmapboard.plugin.answers import Missing, body
-from fmapboard.plugin.picture_values import decoded
 from fmapboard.plugin.routes.by_name import ROUTES
-from fmapboard.records import Picture, PixelMark
-from fmapboard.render import png
-from fmapboard.render.palettes import palette
-from fmapboard.report.answers import RunAnswers, shrunk
+from fmapboard.report.answers import RunAnswers
 from fmapboard.report.choice import matching, onsets, spread, thin
+from fmapboard.report.page import NO_FACTS, Page
 from fmapboard.report.result import Report
-from fmapboard.report.write import NO_FACTS, NO_INPUT, PRIVACY, Page, write_report
+from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
 from fmapboard.writers.folder import MemoryWriter
@@ -150,19 +146,6 @@ def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> No
         matching(["heat"], names)
 
 
-def test_a_smaller_picture_has_the_mean_of_each_square_and_keeps_marks() -> None:
-    picture = {"tile": [2, 4], "drawn": 1, "columns": 1, "padding": 2, "palette": "grey"}
-    grey = np.array([[0, 10, 200, 200], [20, 30, 200, 203]], np.uint8)
-    small = decoded(shrunk(png.encode(Picture(grey)), picture, 2) or b"")
-    assert small is not None
-    assert (small[0], small[1].tolist()) == ("L", [[15, 200]])
-    marked = np.array([[100, 100, 100, PixelMark.NAN], [100, 100, 100, 100]], np.uint8)
-    stored = png.encode(Picture(marked, palette("grey").table))
-    small = decoded(shrunk(stored, picture, 2) or b"")
-    assert small is not None
-    assert (small[0], small[1].tolist()) == ("P", [[100, PixelMark.NAN]])
-
-
 def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Conv2d(2, 2, 1))
     with fmapboard.watch(model, tmp_path / "run", every=1, kernels=False) as board:
@@ -174,7 +157,7 @@ def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> No
     log, keys = EventLog(tmp_path / "run"), {"fmapboard/0", "fmapboard/1"}
     thin(log, [0, 7])
     answers = RunAnswers(Files({"run": log}), "run", keys, inputs=True)
-    asked = {each.query for each in answers.pictures([0, 7], {}) if each.path == "maps"}
+    asked = {each.query for each in answers.pictures([0, 7]) if each.path == "maps"}
     assert sorted((dict(query)["key"], int(dict(query)["step"])) for query in asked) == [
         ("fmapboard/0", 0), ("fmapboard/0", 7), ("fmapboard/1", 2),
     ]  # fmt: skip
@@ -182,19 +165,14 @@ def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> No
 
 FIT = [
     (20.0, ["pictures of 4 of 12 logged steps"]),
-    (0.58, ["full resolution of 1 layer: ", "pictures of 4 of 12 logged steps"]),
-    (0.128, ["full resolution of 2 layers: ", "pictures of 9 of 12 logged steps, to stay below"]),
-    (
-        0.068,
-        ["full resolution of 2 layers: ", "pictures of 10 of 12 ", "1 layer with large pictures"],
-    ),
+    (0.58, ["pictures of 6 of 12 logged steps, to stay below"]),
+    (0.27, ["pictures of 10 of 12 logged steps, to stay below"]),
+    (0.2, ["pictures of 10 of 12 logged steps, to stay below", "1 layer with large pictures"]),
 ]
 """Limits without what a report without answers has, MB, and what is left out."""
 
 
-def test_to_fit_maps_shrink_first_then_steps_then_layers_are_left_out(
-    run: Path, tmp_path: Path
-) -> None:
+def test_to_fit_steps_are_left_out_first_then_layers(run: Path, tmp_path: Path) -> None:
     empty = len(Page().html(NO_FACTS))
     for more, expected in FIT:
         limit = empty / 1e6 + more
@@ -206,15 +184,6 @@ def test_to_fit_maps_shrink_first_then_steps_then_layers_are_left_out(
         assert not report.problems
         for text, start in zip(report.left_out, expected, strict=True):
             assert text.startswith(start)
-
-
-def test_maps_that_cannot_be_drawn_smaller_are_left_as_they_are(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fmapboard.report.answers.shrunk", lambda *_: None)
-    report = write_report([run], tmp_path / "small.html", max_mb=0.9)
-    assert report.size <= 900_000
-    assert [text.split(" of ")[0] for text in report.left_out] == ["pictures"]
 
 
 @pytest.mark.parametrize(
